@@ -31,7 +31,7 @@ from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.training.fit import fit
 
-METHODS = ("cme_published", "cme", "outcome_regression", "cme_stack", "care", "micns")
+METHODS = ("cme_published", "cme", "outcome_regression", "care", "micns")
 FIELDS = ("world", "method", "repetition", "cases", "fit", "seconds")
 FEW = 20
 Line = dict[str, object]

@@ -2,7 +2,7 @@
 
     step          training steps of the transition model with 200 units, for each size of a batch
     kernel fit    the kernel matrix of n rows in float64, its Cholesky factor, and a solution
-    decide        actions for n cases in one call by `cme_stack`, fitted to the loan world and moved
+    decide        actions for n cases in one call by `outcome_regression`, fitted to the loan world and moved
     replay        the states under action sequences of a patient, under the ensemble of `checkpoints/sepsis`
     GP round      a proposal of `excbo` on Dropwave after its first rows: Gaussian processes, moved
 
@@ -97,7 +97,7 @@ def built(*typed: str) -> Run:
 def decisions(sizes: Sequence[int], rows: int) -> Iterator[tuple[int, Work]]:
     """Decisions for so many cases, in batches of the method's own size."""
     size = (f"dataset.size.rows={rows}", f"dataset.size.contexts={max(sizes)}")
-    run = built("+experiment=auf", "dataset=bank", "decision=cme_stack", *size)
+    run = built("+experiment=auf", "dataset=bank", "decision=outcome_regression", *size)
     fitted, cases = fit(run.surrogate(), run.problem.observations()), map(run.problem.case, range(max(sizes)))
     every, search = list(cases), run.search
     assert isinstance(search, BatchSearch)

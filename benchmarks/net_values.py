@@ -21,7 +21,7 @@ from scipy.stats import norm
 import rehearsal_torch as rt
 from rehearsal_torch.data.decision import Decision
 
-METHODS = ("care", "outcome_regression", "cme_stack", "qwz23_offline", "cme")
+METHODS = ("care", "outcome_regression", "qwz23_offline", "cme")
 NOISE, BOUND, WORTH = 0.7, 4.0, 100.0
 TASK = {
     "graph": ["x -> {a b y}", "a -> y", "b -> y"],

@@ -5,7 +5,7 @@ decides, and claims an estimate, one for leaving things as they are, and the gai
 with a 95 % interval. The world knows all three. With `--claims cross_fitted`, estimate and gain are those
 from rows that did not choose (`claims`).
 
-Run: python benchmarks/present_values.py [--rows 300] [--seeds 785,786,787,788] [--methods cme_stack,care]
+Run: python benchmarks/present_values.py [--rows 300] [--seeds 785,786] [--methods outcome_regression,care]
 """
 
 import argparse
@@ -26,7 +26,7 @@ from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan, NonSyn2
 from rehearsal_torch.problems.world_size import SampleSize
 
 WORLDS = {"bank": Loan, "lin_syn1": LinSyn1, "non_syn2": NonSyn2}
-METHODS = ("cme_stack", "outcome_regression", "care")
+METHODS = ("outcome_regression", "care")
 # Truths of nonlinear worlds are simulated.
 ERROR = 1e-3
 

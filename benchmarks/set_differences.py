@@ -31,7 +31,7 @@ from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.spaces.box import Alteration
 
 WORLDS = ("bermuda", "market", "ride_hailing")
-METHODS = ("care", "cme", "cme_stack", "outcome_regression")
+METHODS = ("care", "cme", "outcome_regression")
 # Truths of nonlinear worlds are simulated.
 ERROR = 1e-3
 

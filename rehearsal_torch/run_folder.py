@@ -315,9 +315,10 @@ def _are_draws(draws: Mapping[str, Any]) -> bool:
     lists = [draws.get("gain"), draws.get("lowest", draws.get("gain"))]
     if not all(isinstance(each, list) and each and all(is_a(one, WHOLE) for one in each) for each in lists):
         return False
-    numbers = is_a(draws.get("beyond"), NUMBER) and is_a(draws.get("level"), NUMBER)
     fits = draws.get("fits")
-    return numbers and is_a(fits, WHOLE) and fits >= 1 and not any(len(each) % fits for each in lists)
+    if not isinstance(fits, int) or fits < 1 or any(len(each or ()) % fits for each in lists):
+        return False
+    return is_a(draws.get("beyond"), NUMBER) and is_a(draws.get("level"), NUMBER) and "untouched" in draws
 
 
 def _is_table(answer: Mapping[str, Any]) -> bool:

@@ -2,7 +2,8 @@
 
     model.decide      `care` and `micns` on a chain x -> a -> m -> y with x -> y (an interval to reach, three
                       candidate sets, 1,000 rows), beside the closed forms in NumPy, all cases in one array;
-                      `care` also beside PyPI's package, whose `suggest` takes one case
+                      beside PyPI's package, whose `suggest` takes one case; and `care` beside NumPy with the
+                      same claims, by the same drawn models (`plain.claims`). One case is a dictionary
     rt.learn          `care` on the same rows, beside one least squares a variable
     learn and decide  the default on the bank's loan, 1,000 rows, beside the published estimator with median
                       widths, whose objective on a grid of actions is one matrix product for all cases, and
@@ -33,11 +34,13 @@ from scipy.special import ndtr
 import rehearsal_torch as rt
 from benchmarks.suite.job import Job
 from benchmarks.suite.measuring import Contest, Quality, Timed
+from benchmarks.suite.plain.claims import Affine, PlainClaims
 from benchmarks.suite.plain.embedding import PlainEmbedding
 from benchmarks.suite.plain.linear import PlainModel, cheapest, fitted, most_probable
 from rehearsal_torch.data.decision import Alteration, Decision
 from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan
 from rehearsal_torch.problems.world_size import SampleSize
+from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
 
 WEIGHTS = {"x": {}, "a": {"x": 0.8}, "m": {"a": 1.5}, "y": {"m": 1.0, "x": -0.7}}
 CHAIN = {
@@ -60,9 +63,10 @@ graph: ["{X1 X2 U1} -> A2", "{X2 U1 A2} -> Y1", "{U1 A2} -> Y2"]
 desired: Y1 >= 0.6 and Y2 >= 0.3
 cases: cases.csv
 """
-NUMPY, KIT = "closed form, NumPy", "PyPI's rehearsal"
+NUMPY, KIT, CLAIMS = "closed form, NumPy", "PyPI's rehearsal", "the same claims, NumPy"
 GRID = "published estimator on a grid, NumPy"
 MORE = "ours also checks each case, gives an interval and a baseline, and keeps a record of each decision"
+CHECKS = "ours also checks cases, support and hidden causes, and keeps a record of each decision"
 APART = "different estimators, judged by the truth"
 SCRIPT = Path(__file__).with_name("plain") / "quadratic_script.py"
 
@@ -76,9 +80,12 @@ def jobs(small: bool = False) -> Iterator[Job]:
             "micns, model.decide", NUMPY, "cases", count, partial(linear, "micns", rows, count), MORE, 1
         )
         yield Job(
-            "care, model.decide, beside a package",
-            KIT, "cases", count, partial(beside_kit, rows, count), MORE, 1, needs="rehearsal",
+            "care, model.decide, same claims",
+            CLAIMS, "cases", count, partial(same_claims, rows, count), CHECKS, 1,
         )  # fmt: skip
+        for method in ("care", "micns"):
+            name, make = f"{method}, model.decide, beside a package", partial(beside_kit, method, rows, count)
+            yield Job(name, KIT, "cases", count, make, MORE, 1, needs="rehearsal")
     yield Job("care, rt.learn", "least squares, NumPy", "rows", rows, partial(learnt, rows), MORE)
     for count in cases[1:]:
         name = "the default, learn and decide"
@@ -115,7 +122,7 @@ def linear(method: str, rows: int, count: int) -> Contest:
     """Decisions of a linear method, after the fit."""
     table, cases = chain(rows, 0), chain(count, 1)[["x"]]
     model, plain = rt.learn(table, CHAIN, method=method), _plain(table)
-    contexts, observed = cases.to_numpy(), table[["x"]].to_numpy()
+    contexts, observed, asked = cases.to_numpy(), table[["x"]].to_numpy(), _asked(cases)
 
     def theirs() -> Any:
         return most_probable(plain, contexts) if method == "care" else cheapest(plain, contexts, observed)
@@ -129,7 +136,40 @@ def linear(method: str, rows: int, count: int) -> Contest:
         because = "ours weighs 48 drawn models and may decline, theirs takes the fitted one"
         return Quality("mean true P", ours, chance(contexts, sets), None, because)
 
-    return Contest(lambda: model.decide(cases), theirs, quality)
+    return Contest(lambda: model.decide(asked), theirs, quality)
+
+
+def _asked(cases: pd.DataFrame) -> Any:
+    """The cases as a user has them; one of them as a dictionary."""
+    return cases.iloc[0].to_dict() if len(cases) == 1 else cases
+
+
+def same_claims(rows: int, count: int) -> Contest:
+    """The linear method's decisions beside a reference that says the same of them."""
+    cases = chain(count, 1)[["x"]]
+    model, contexts, asked = rt.learn(chain(rows, 0), CHAIN, method="care"), cases.to_numpy(), _asked(cases)
+    sets = ((), *model.task.candidates)
+    models = [
+        (_affine(AffineResponse(*(each[None] for each in vars(fitted).values()))), _affine(drawn))
+        for fitted, drawn in model.surrogate.responses_of(sets)
+    ]
+    boxes = [(box.lower.numpy(), box.upper.numpy()) for box in map(model.task.box.only, sets[1:])]
+    plain = PlainClaims(models, boxes, (1.0, 2.0))
+
+    def quality(found: rt.Decisions, expected: dict[str, np.ndarray]) -> Quality:
+        claims = [(each.estimate.point, each.estimate.lower, each.estimate.upper) for each in found]
+        wanted = np.stack([expected[name] for name in ("claim", "lower", "upper")], -1)
+        apart = float(np.abs(np.array(claims) - wanted).max())
+        return Quality("largest difference of claims and ends", apart, 0.0, 1e-9, "the models are the same")
+
+    return Contest(lambda: model.decide(asked), lambda: plain(contexts), quality)
+
+
+def _affine(response: AffineResponse) -> Affine:
+    context, action, constant = (
+        each[:, 0].numpy() for each in (response.context, response.action, response.constant)
+    )
+    return Affine(context, action, constant, response.covariance[:, 0, 0].sqrt().numpy())
 
 
 def learnt(rows: int) -> Contest:
@@ -143,10 +183,11 @@ def learnt(rows: int) -> Contest:
     return Contest(lambda: rt.learn(table, CHAIN, method="care"), lambda: _plain(table), quality)
 
 
-def beside_kit(rows: int, count: int) -> Contest:
-    """The linear method's decisions beside those of PyPI's package, after both fits."""
+def beside_kit(method: str, rows: int, count: int) -> Contest:
+    """A linear method's decisions beside those of PyPI's package, after both fits."""
     from rehearsal.core import AlterationDomain, AUFTask, DesiredRegion
     from rehearsal.methods.care import CARERehearsal
+    from rehearsal.methods.micns import MICNSRehearsal
 
     table, cases = chain(rows, 0), chain(count, 1)[["x"]]
     task = AUFTask(
@@ -154,8 +195,9 @@ def beside_kit(rows: int, count: int) -> Contest:
         AlterationDomain({"a": (-1.0, 1.0), "m": (-1.0, 1.0)}), CHAIN["graph"]["parents"],
         tuple(map(tuple, CHAIN["candidates"])), tuple(WEIGHTS),
     )  # fmt: skip
-    kit = CARERehearsal(seed=0).fit({name: table[name].to_numpy() for name in table}, task)
-    model, contexts = rt.learn(table, CHAIN, method="care"), cases.to_numpy()
+    kind = CARERehearsal if method == "care" else MICNSRehearsal
+    kit = kind(seed=0).fit({name: table[name].to_numpy() for name in table}, task)
+    model, contexts, asked = rt.learn(table, CHAIN, method=method), cases.to_numpy(), _asked(cases)
 
     def theirs() -> list[dict[str, float]]:
         return [dict(kit.suggest({"x": float(x)}, task).alterations) for x in contexts[:, 0]]
@@ -164,7 +206,7 @@ def beside_kit(rows: int, count: int) -> Contest:
         values = chance(contexts, [_set(each) for each in found]), chance(contexts, expected)
         return Quality("mean true P", *values, None, APART)
 
-    return Contest(lambda: model.decide(cases), theirs, quality, repeat=3 if count > 100 else None)
+    return Contest(lambda: model.decide(asked), theirs, quality, repeat=3 if count > 100 else None)
 
 
 Rates = Callable[[pd.DataFrame, pd.DataFrame], np.ndarray]
@@ -266,7 +308,7 @@ def _rates(decisions: rt.Decisions) -> np.ndarray:
 
 def _judged(world: Loan, count: int, ours: np.ndarray, theirs: np.ndarray) -> Quality:
     def reached(rates: np.ndarray) -> float:
-        nothing = Decision(None, 0.0, status="no_action", reason="nothing is set")
+        nothing = Decision(None, 0.0)
         made = [
             nothing if np.isnan(rate) else Decision(Alteration(("A2",), torch.tensor([rate])), 0.0)
             for rate in rates

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.texts import said
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
-from rehearsal_torch.data.finding import reason_of
-from rehearsal_torch.data.pooled import Overall, overall
+from rehearsal_torch.data.finding import doubted, reason_of
+from rehearsal_torch.data.pooled import Answer, Overall, overall
 from rehearsal_torch.data.tables.in_memory import in_library
 from rehearsal_torch.reporting.decision_frame import (
     decision_frame,
@@ -170,7 +170,7 @@ class Decisions(list[Decision]):
         """What they come to in all cases together, by the draws that these have in common; None where the
         method has none, or nothing is altered.
         """
-        return overall([each.answer for each in self])
+        return overall(list(map(_answer, self)))
 
     def summary(self) -> str:
         """What they come to in all cases together, in a sentence: the mean chances without and with them;
@@ -222,3 +222,11 @@ class Decisions(list[Decision]):
         """What texts are as numbers: tables have the texts, decisions the numbers."""
         cases = (each for each in self.cases if isinstance(each, RehearsalCase))
         return {coding.name: coding for each in cases for coding in each.codings}
+
+
+def _answer(decision: Decision) -> Answer:
+    names = () if decision.alteration is None else decision.alteration.names
+    before = None if decision.before is None else decision.before.point
+    draws = decision.draws
+    at_most_may = doubted(decision.findings, draws is not None and draws.untouched)
+    return Answer(decision.status, names, before, at_most_may, draws)

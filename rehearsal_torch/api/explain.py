@@ -177,8 +177,8 @@ def _near(
             rows: list[Any] = frame.to_dict("records")
             frame = pd.DataFrame([model.task.worded(row) for row in rows], index=frame.index)
         frame = frame.assign(distance=distances[order].numpy())
-    effective = number(action.trace.get("support"))
-    return NearRows(len(order), len(values), radius, region, desired, effective, frame, classes)
+    effective, beyond = (number(action.trace.get(name)) for name in ("support", "beyond"))
+    return NearRows(len(order), len(values), radius, region, desired, effective, frame, classes, beyond)
 
 
 def _in_words(

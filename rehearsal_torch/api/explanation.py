@@ -17,7 +17,7 @@ import pandas as pd
 
 from rehearsal_torch.api.what_if import in_points, in_settings
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
-from rehearsal_torch.data.estimate import Intervals, chance_of, ends_of, in_words
+from rehearsal_torch.data.estimate import Intervals, chance_of, ends_of, in_words, percent
 from rehearsal_torch.data.finding import further, outside
 from rehearsal_torch.data.tables.in_memory import in_library
 from rehearsal_torch.reporting.decision_frame import table_html
@@ -91,6 +91,8 @@ class NearRows:
             not.
         contents: The near rows, nearest first; None unless they were asked for.
         classes: Variable of classes to those that occur among the near rows.
+        beyond: The share of such cases, whose covariates differ, in which no row is near the action; None if
+            the method does not tell.
     """
 
     count: int
@@ -101,6 +103,7 @@ class NearRows:
     effective: float | None = None
     contents: pd.DataFrame | None = field(default=None, repr=False, compare=False)
     classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    beyond: float | None = None
 
     @property
     def share(self) -> float:
@@ -115,6 +118,8 @@ class NearRows:
         )
         if self.effective is not None:
             near += f"; the method counts {self.effective:.4g} effective rows"
+        if self.beyond is not None:
+            near += f"; with the covariates of such cases, no row is near for {percent(self.beyond)} of them"
         found = [f"{near}."]
         ends = [
             f"{name} {_end(low)}"

@@ -110,7 +110,8 @@ def _of_run(
         model = model_of_run(run, surrogate, configuration(folder / "checkpoint"), card, trusted)
     except (UserError, ValueError) as error:
         raise CheckpointError(f"{error} (the surrogate alone: load {folder / 'checkpoint'})") from None
-    for sentence in notes(run.config, any(each.kind == "refuted_graph" for each in run.findings)):
+    reasons = [mapping(decision.get("reason")).get("kind") for decision in run.decisions]
+    for sentence in notes(run.config, "refuted_graph" in reasons):
         warnings.warn(sentence, RequestWarning, stacklevel=3)
     return model
 
@@ -309,8 +310,8 @@ def model_of_run(
 
 
 def notes(config: Mapping[str, Any], refuted: bool = False) -> list[str]:
-    """What the decisions of a run rest on besides its model, a sentence each; `refuted` if its rows
-    contradict the graph.
+    """What the decisions of a run rest on besides its model, a sentence each; `refuted` if some were
+    withdrawn as the rows contradict the graph.
     """
     found = []
     if config.get("claims") == "cross_fitted":

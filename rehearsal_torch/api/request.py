@@ -250,14 +250,12 @@ class NewCases(RehearsalProblem):
         if odd := [index for index in indices if not 0 <= index < self.count()]:
             raise IndexError(f"expected a case in 0 ... {self.count() - 1}; got {odd[0]}")
         task, present, prices = self.task, self.present, self.unit_costs
-        own = [
-            {
-                "identity": self.identities[index],
-                "present": present[index],
-                "costs": CaseCosts.of(task.costs, task.worth, present[index], prices[index]),
-            }
-            for index in indices
+        own: list[dict[str, Any]] = [
+            {"identity": self.identities[index], "present": present[index]} for index in indices
         ]
+        if task.costs:
+            for fields, index in zip(own, indices, strict=True):
+                fields["costs"] = CaseCosts.of(task.costs, task.worth, present[index], prices[index])
         bounds = {**task.box.bounds(), **self.bounds}
         return RehearsalCase.several(
             task.context,

@@ -229,7 +229,7 @@ def with_arrows(task: RehearsalTask, refuted: Sequence[Refuted]) -> list[Rehears
             effects = dict.fromkeys(member for name in second for member in graph.clique(name))
             edges |= dict.fromkeys((cause, effect) for cause in first for effect in effects)
         try:
-            whole = RehearsalGraph(graph.cliques, tuple(edges), graph.bows)
+            whole = RehearsalGraph(graph.cliques, tuple(edges), graph.hidden)
         except ValueError:
             continue
         if whole not in drawn and not fault(task, whole):

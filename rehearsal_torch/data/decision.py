@@ -40,8 +40,8 @@ from rehearsal_torch.data.estimate import (
     copied,
     net,
 )
-from rehearsal_torch.data.finding import DOUBTING, NOTHING_BETTER, Finding, joined
-from rehearsal_torch.data.pooled import Answer, GainDraws, Status
+from rehearsal_torch.data.finding import NOTHING_BETTER, Finding, doubted, joined
+from rehearsal_torch.data.pooled import GainDraws, Status
 from rehearsal_torch.data.sensitivity import HiddenCause, Sensitivity
 from rehearsal_torch.spaces.box import Alteration, levels_text, margin, nearest, setting_text
 
@@ -305,22 +305,10 @@ class Decision:
         """``do``, ``may`` or ``leave``."""
         if self.alteration is None:
             return "leave"
-        if self.doubted:
+        if doubted(self.findings):
             return "may"
         told = self.gain if self.gain is None or self.worth is None else self.net_gain
         return "do" if told is not None and told.lower is not None and told.lower > 0 else "may"
-
-    @property
-    def doubted(self) -> bool:
-        """Whether a finding says that the model is not one to act on alone."""
-        return any(each.kind in DOUBTING for each in self.findings)
-
-    @property
-    def answer(self) -> Answer:
-        """What counts of it in all cases together."""
-        before = None if self.before is None else self.before.point
-        names = () if self.alteration is None else self.alteration.names
-        return Answer(self.status, names, before, self.doubted, self.draws)
 
     @property
     def undecided(self) -> bool:

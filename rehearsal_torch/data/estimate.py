@@ -35,7 +35,7 @@ def copied(record: Any, kind: type[Record] | None = None, **fields: Any) -> Reco
     thousand cases have one each, a fraction of the time of `dataclasses.replace`.
     """
     copy: Record = object.__new__(kind or type(record))
-    vars(copy).update(vars(record), **fields)
+    object.__setattr__(copy, "__dict__", record.__dict__ | fields)
     return copy
 
 

@@ -59,8 +59,10 @@ FindingKind = Literal[Reason, Model, Claim, Doubt, Data, "note"]
 KINDS: tuple[FindingKind, ...] = get_args(FindingKind)
 NOTHING_BETTER: tuple[FindingKind, ...] = ("no_gain", "never_acts", "nothing_left")
 """Reasons for altering nothing that answer the question; by the others, the method cannot answer it."""
-DOUBTING: tuple[FindingKind, ...] = ("bad_fit", "score", "hidden_cause")
-"""Findings by which a decision is at most *may*: the model is not one to act on alone."""
+MISFITS: tuple[FindingKind, ...] = ("bad_fit", "score")
+"""Findings by which a model is not one to act on alone: they come first."""
+DOUBTING: tuple[FindingKind, ...] = (*MISFITS, "hidden_cause")
+"""Findings by which a decision is at most *may*."""
 OUTSIDE: tuple[FindingKind, ...] = ("range", "support")
 """Findings by which a claim lies outside the data."""
 
@@ -148,6 +150,13 @@ def outside(findings: Iterable[Finding]) -> tuple[str, list[str]]:
     texts = [each.text for each in sorted(beyond, key=lambda each: each.kind != "range")]
     ranges = sum(each.kind == "range" for each in beyond) or 1
     return (f"outside the data: {'; '.join(texts[:ranges])}" if texts else ""), texts[ranges:]
+
+
+def doubted(findings: Iterable[Finding], untouched: bool = False) -> bool:
+    """Whether an action is at most *may*; where its gain is from rows that did not choose it, its model need
+    not predict those that were left out.
+    """
+    return any(each.kind in DOUBTING and not (untouched and each.kind == "score") for each in findings)
 
 
 def in_place(findings: Iterable[Finding]) -> str:

@@ -44,6 +44,7 @@ from rehearsal_torch.data.imputation import ImputedTable
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table, evenly, positions
 from rehearsal_torch.graphs.separation import adjustment, dependence, missing_arrows, reaches
+from rehearsal_torch.seeding import numpy_generator
 
 SIGNIFICANT = 1e-3
 LEVEL = 0.01
@@ -300,7 +301,7 @@ def _features(known: np.ndarray) -> np.ndarray:
         (column > cut).astype(float) for column, some in zip(curved[:10], cuts, strict=False) for cut in some
     ]
     products = [one * other for one, other in list(combinations(known.T, 2))[:60]]
-    stream = np.random.default_rng(0)
+    stream = numpy_generator(0)
     width = np.repeat([0.5, 1.0, 2.0, 4.0], 25)
     frequencies = stream.standard_normal((known.shape[1], 100)) / (width * np.sqrt(known.shape[1]))
     cosines = np.cos(known @ frequencies + stream.uniform(0, 2 * np.pi, 100))

@@ -14,7 +14,7 @@ Source: Rubin (1978) (predictive distributions of averages); Manski (1990) (boun
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import torch
@@ -93,8 +93,8 @@ class GainDraws:
         lower, upper = map(float, central(self.gain, self.fits, self.level))
         mean, wide = self.gain.mean(), (gain.upper or 0.0) - (gain.lower or 0.0)
         factor = wide / (upper - lower) if upper > lower else 1.0
-        moved = [gain.point + factor * (each - mean) for each in (self.gain, self.lowest)]
-        return type(self)(*moved, self.beyond, self.fits, gain.level or self.level, untouched=True)
+        gains, lowest = (gain.point + factor * (each - mean) for each in (self.gain, self.lowest))
+        return replace(self, gain=gains, lowest=lowest, level=gain.level or self.level, untouched=True)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON, in whole numbers of `STEP`; `lowest` where it differs."""
@@ -123,7 +123,7 @@ class Answer:
     Attributes:
         altered: The variables that it sets.
         before: What it is compared with; None if that is unknown.
-        doubted: Whether its model is (`finding.DOUBTING`).
+        doubted: Whether it is at most *may* whatever its gain (`finding.doubted`).
         draws: Of its gain; None where nothing is altered, or the method has none.
     """
 
@@ -143,8 +143,7 @@ class Overall:
         gain: By how much it rises, with its interval; cases in which nothing is altered count as zero.
         counts: How many cases are *do*, *may* and *leave*.
         beyond: S, the share of such cases in which no row is near.
-        status: *do* if the interval of the gain lies above zero, unless a model is doubted whose draws are
-            not from rows that did not choose.
+        status: *do* if the interval of the gain lies above zero, unless some case is doubted.
     """
 
     before: float
@@ -183,9 +182,9 @@ def overall(answers: Sequence[Answer]) -> Overall | None:
     means = [_mean(draws, count) for draws in of_sets.values()]
     beyond = sum(each.beyond for each in means)
     parts = [each.estimate(beyond > TOLD_BEYOND) for each in means]
-    ends = [sum(getattr(each, name) for each in parts) for name in ("point", "lower", "upper")]
-    gain = _difference(*ends, means[0].level)
-    doubted = any(each.doubted and not (each.draws and each.draws.untouched) for each in acted)
+    point, lower, upper = (sum(getattr(each, end) for each in parts) for end in ("point", "lower", "upper"))
+    gain = _difference(point, lower, upper, means[0].level)
+    doubted = any(each.doubted for each in acted)
     every: tuple[Status, ...] = ("do", "may", "leave")
     return Overall(
         sum(before) / count,

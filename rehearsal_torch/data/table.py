@@ -96,8 +96,8 @@ class Table:
         units = None if self.units is None else self.units.to(device)
         return Table(self.names, self.values.to(device), self.altered.to(device), units=units)
 
-    def rows(self, places: Tensor) -> "Table":
-        """Some rows, by their numbers (m,), or a mask (n,), as a table."""
+    def rows(self, places: Tensor | slice) -> "Table":
+        """Some rows, by their numbers (m,), a mask (n,) or a slice, as a table."""
         units = None if self.units is None else self.units[places]
         return Table(self.names, self.values[places], self.altered[places], units=units)
 

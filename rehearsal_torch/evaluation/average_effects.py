@@ -3,11 +3,12 @@
 Source: `surrogates.outcome.average_effects`.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rehearsal_torch.data.estimate import DIFFERENCE, Estimate, Intervals, ends_of
+from rehearsal_torch.data.estimate import DIFFERENCE, Estimate, Intervals, ends_of, points
 from rehearsal_torch.evaluation.recorded_run import Recorded
 from rehearsal_torch.evaluation.rows import number
 from rehearsal_torch.files.rows import read_rows
@@ -33,8 +34,8 @@ class AverageEffect:
         gain: The difference with its interval, by the draws of single cases.
         beyond: S, the share of rows in whose place no row is near with the action.
         check: A doubly robust estimate of it; None where there is none, as for continuous actions.
-        told: Whether it is told from zero: by `gain`, or, where the model predicts rows that were left out no
-            better than a constant, by `check`.
+        told: Whether it is told from zero, by `gain` or by `check`; where the model predicts rows that were
+            left out no better than a constant, by `check` alone.
         contradicted: Whether the two intervals lie apart, so that one of the models is wrong.
         levels: Whether the action is one of levels.
     """
@@ -71,6 +72,11 @@ def _difference(estimate: Estimate, said: Intervals) -> str:
     return f"{sign}{said.difference(estimate.point, ends_of(estimate), estimate.level)}"
 
 
+def _apart(estimate: Estimate | None) -> bool:
+    lower, upper = (None if estimate is None else ends_of(estimate)) or (0.0, 0.0)
+    return lower > 0 or upper < 0
+
+
 def effects_of(surrogate: Surrogate) -> list[AverageEffect]:
     """Those of all candidate sets; empty where the method has none."""
     if not isinstance(surrogate, OutcomeRegression):
@@ -83,11 +89,11 @@ def effects_of(surrogate: Surrogate) -> list[AverageEffect]:
         ]
         for effect in averages.effects():
             gain = effect.draws.estimate()
-            judge = effect.check if doubted else gain
-            lower, upper = (0.0, 0.0) if judge is None else ends_of(judge) or (0.0, 0.0)
+            judges = [effect.check] if doubted else [gain, effect.check]
+            told = any(_apart(each) for each in judges)
             against = {} if effect.against is None else settings[effect.against]
-            told, share = lower > 0 or upper < 0, effect.draws.beyond
-            parts = gain, share, effect.check, told, effect.contradicted, set(names) <= set(task.box.levels)
+            levels = set(names) <= set(task.box.levels)
+            parts = gain, effect.draws.beyond, effect.check, told, effect.contradicted, levels
             found.append(AverageEffect(settings[effect.action], against, *parts))
     return found
 
@@ -98,7 +104,7 @@ def rows_of(effects: Sequence[AverageEffect]) -> list[dict[str, Any]]:
     for each in effects:
         numbers = [each.gain.point, each.gain.lower, each.gain.upper, each.gain.level, each.beyond]
         check = each.check
-        numbers += [None] * 3 if check is None else [check.point, check.lower, check.upper]
+        numbers += [math.nan] * 3 if check is None else [check.point, check.lower, check.upper]
         words = {"action": _words(each.action), "against": _words(each.against)}
         words |= {"levels": "yes" if each.levels else "no"}
         rows.append(words | dict(zip(NUMBERS, numbers, strict=True)) | {"told": "yes" if each.told else "no"})
@@ -112,10 +118,10 @@ def sentence(rows: Sequence[Mapping[str, str]]) -> str:
         return ""
     said, parts = Intervals(), []
     for row in few:
-        point, lower, upper, level = (number(row[name]) for name in NUMBERS[:4])
-        estimate = Estimate(point, DIFFERENCE, lower, upper, level)
-        doubt = "" if row["told"] == "yes" else ", not told from zero"
-        parts.append(f"{row['action']} {_difference(estimate, said)}{doubt}")
+        point, lower, upper, level, _, *check = (number(row[name]) for name in NUMBERS)
+        text = f"{row['action']} {_difference(Estimate(point, DIFFERENCE, lower, upper, level), said)}"
+        known = [] if math.isnan(check[0]) else [f"doubly robust {' to '.join(points(check[1:]))}"]
+        parts.append(", ".join([text, *known, *([] if row["told"] == "yes" else ["not told from zero"])]))
     return f"On average over the rows, against no action: {'; '.join(parts)}."
 
 

@@ -173,15 +173,15 @@ class Choice:
 
     @property
     def model(self) -> str | None:
-        """The method whose model says what happens without an action where nothing is done: that with the
-        smallest score by the context alone among those that predict and agree with the rows, if any.
+        """The method whose model says what happens without an action where nothing is done: the least simple
+        that was compared, predicts and agrees with the rows; None without any.
         """
         fit = [
-            each
+            each.method
             for each in self.standings
-            if each.predicts and each.agrees and not math.isnan(each.brier_context)
+            if each.compared and each.predicts and each.agrees and each.method != NOTHING
         ]
-        return min(fit, key=lambda each: each.brier_context).method if fit else None
+        return max(fit, key=list(SIMPLEST_FIRST).index, default=None)
 
     def standing(self, method: str) -> Standing:
         """The row of a method."""

@@ -31,8 +31,8 @@ have any scale: a pressure in pascals around 1e7, a concentration of 1e-6. A sea
 
     (r - centre) / unit,
 
-with centre 0 and unit 1 if the rewards are of the order of one, so that nothing changes for them, to the last
-bit. Otherwise the centre is their median, and the unit the power of ten closest to their range.
+where the unit is the range of typical rewards, and the centre 0, or their median where this is far from zero:
+in other units of the reward a search takes the same steps.
 
 Source: Ren et al. (2025), Alg. 1 and Sec. 5.1, Eq. 5 (with beta = 0 the posterior mean); Balandat et al.
 (2020), Sec. 3 (common random numbers, normal Sobol draws); Astudillo and Frazier (2021), Sec. 4.2 (one fixed
@@ -66,8 +66,6 @@ from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalN
 from rehearsal_torch.surrogates.network.network_model import REWARD, NetworkModel
 from rehearsal_torch.surrogates.network.network_posterior import plausible_values
 
-# Ranges of rewards that are of the order of one, for tolerances of 1e-5 and less.
-SMALL, LARGE = 1e-2, 1e6
 # Distance from zero, in ranges of the rewards, beyond which the frame is centred to keep precision.
 AWAY = 1e3
 
@@ -88,8 +86,7 @@ class RewardFrame:
         spread, middle = float(known.amax() - known.amin()), float(known.median())
         if not 0 < spread < math.inf:
             return cls(middle if abs(middle) > AWAY else 0.0, 1.0)
-        unit = 1.0 if SMALL <= spread <= LARGE else 10.0 ** round(math.log10(spread))
-        return cls(middle if abs(middle) > AWAY * spread else 0.0, unit)
+        return cls(middle if abs(middle) > AWAY * spread else 0.0, spread)
 
     def standardised(self, rewards: Tensor) -> Tensor:
         """From the reward's unit to the frame, any shape."""

@@ -337,9 +337,7 @@ def success_models(surrogate: LinearSurrogate) -> list[SuccessModel]:
 
     def made() -> list[SuccessModel]:
         responses = surrogate.responses_of(sets)
-        centre, _ = task.region.chebyshev()
-        constant = responses[0][0].constant
-        origin = torch.zeros_like(constant) if centre is None else centre.to(constant)
+        origin = inside(task.region, responses[0][0].covariance).to(responses[0][0].constant)
         return [SuccessModel(task.region, origin, *pair) for pair in responses]
 
     # Each model keeps the region, so that no other one has its identity.
@@ -370,6 +368,15 @@ def chances(
             for each, at in zip(roots, centres, strict=True)
         ]
     )
+
+
+def inside(region: Polytope, covariance: Tensor) -> Tensor:
+    """A point of a region, (|Y|,), one deviation of the outcomes from its faces where it goes on forever, in
+    any units; zero if it is empty.
+    """
+    spread = covariance.diagonal().clamp_min(1e-300).sqrt().to(region.offsets)
+    centre, _ = region.standardised(torch.zeros_like(spread), spread).chebyshev()
+    return torch.zeros_like(spread) if centre is None else centre * spread
 
 
 def _root(covariance: Tensor) -> Tensor:

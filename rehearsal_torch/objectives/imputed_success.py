@@ -31,6 +31,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
 from rehearsal_torch.data.finding import Finding
+from rehearsal_torch.data.pooled import GainDraws
 from rehearsal_torch.objectives.objective import (
     AlterationObjective,
     Appraisal,
@@ -43,6 +44,9 @@ from rehearsal_torch.objectives.objective import (
 )
 from rehearsal_torch.surrogates.imputed import ImputedSurrogate
 from rehearsal_torch.surrogates.surrogate import Surrogate
+
+# Draws of all models that are kept of a decision.
+MOST_DRAWS = 1000
 
 
 class ImputedSuccess(AlterationObjective):
@@ -203,7 +207,27 @@ class ImputedSuccess(AlterationObjective):
             {**first.trace, "imputation": facts},
             unsupported=unsupported,
             gain=_pooled_gain([each.gain for each in several]),
+            gain_draws=_side_by_side([each.gain_draws for each in several]),
         )
+
+
+def _side_by_side(several: Sequence[GainDraws | None]) -> GainDraws | None:
+    """The draws of all models, at most `MOST_DRAWS` of them; None where a model has none."""
+    draws = [each for each in several if each is not None]
+    if len(draws) < len(several):
+        return None
+    fits, step = draws[0].fits, -(-len(draws) * len(draws[0].gain) // MOST_DRAWS)
+    gain, lowest = (
+        torch.cat([getattr(each, name).unflatten(0, (fits, -1))[:, ::step].flatten() for each in draws])
+        for name in ("gain", "lowest")
+    )
+    return replace(
+        draws[0],
+        gain=gain,
+        lowest=lowest,
+        beyond=fmean(each.beyond for each in draws),
+        fits=fits * len(draws),
+    )
 
 
 def _pooled_gain(several: Sequence[Estimate | None]) -> Estimate | None:

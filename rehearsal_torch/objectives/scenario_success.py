@@ -33,7 +33,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
 from rehearsal_torch.data.sizes import require
-from rehearsal_torch.objectives.gaussian_success import chances
+from rehearsal_torch.objectives.gaussian_success import chances, inside
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, appraised, difference
 from rehearsal_torch.seeding import spaced_generator
 from rehearsal_torch.spaces.polytope import Polytope
@@ -280,9 +280,8 @@ class ScenarioCount(CountObjective):
 
 def success(response: AffineResponse, region: Polytope, contexts: Tensor, actions: Tensor) -> Tensor:
     """P(Y in S | x, z) under every set of parameters: contexts (B, |X|), actions (B, k) -> (sets, B)."""
-    centre, _ = region.chebyshev()
-    origin = contexts.new_zeros(len(region.names)) if centre is None else centre.to(contexts)
     middle = response.covariance.mean(0)
+    origin = inside(region, middle).to(contexts)
     root = torch.linalg.cholesky(middle + 1e-9 * torch.diag(middle.diagonal()))
     return chances(response, region, origin, root, contexts, actions)
 

@@ -312,8 +312,8 @@ def per_decision(decisions: Sequence[Decided], dataset: str, method: str, seed: 
         if sensitivity is not None:
             own["tipping"] = sensitivity.tipping
             own |= {} if sensitivity.yardstick is None else {"yardstick": sensitivity.yardstick}
-        if (weight := effort(decision, "indicator_weight")) is not None:
-            own["indicator_weight"] = number(weight)
+        if (beyond := effort(decision, "beyond")) is not None:
+            own["beyond"] = number(beyond)
         lines.append(
             row(dataset, method, seed, decision)
             | truth_bounds(decision)

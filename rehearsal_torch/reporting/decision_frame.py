@@ -37,10 +37,11 @@ import pandas as pd
 
 from rehearsal_torch.data.estimate import CHANCE, Intervals, alike, decimals, ends_of, in_words, is_chance
 from rehearsal_torch.data.finding import (
-    DOUBTING,
+    MISFITS,
     NOTHING_BETTER,
     OUTSIDE,
     Finding,
+    doubted,
     findings_of,
     reason_of,
     texts_of,
@@ -146,23 +147,23 @@ def summary(frame: pd.DataFrame, of: str, wanted: str = "") -> str:
 
 def overall_of(lines: Sequence[Decided]) -> Overall | None:
     """Recorded decisions in all cases together; None where their gain has no draws."""
-    return overall(
-        [
-            Answer(
-                line["status"],
-                tuple(line.get("alteration") or ()),
-                None if math.isnan(number(before(line))) else number(before(line)),
-                any(each.kind in DOUBTING for each in findings_of(line)),
-                GainDraws.of(line["draws"]) if line.get("draws") else None,
-            )
-            for line in lines
-        ]
+    return overall(list(map(_answer, lines)))
+
+
+def _answer(line: Decided) -> Answer:
+    draws, compared = line.get("draws"), number(before(line))
+    return Answer(
+        line["status"],
+        tuple(line.get("alteration") or ()),
+        None if math.isnan(compared) else compared,
+        doubted(findings_of(line), bool(draws and draws["untouched"])),
+        GainDraws.of(draws) if draws else None,
     )
 
 
 def doubts(findings: Iterable[Finding]) -> list[str]:
     """What is said first, since nothing is sure then: that a model is not one to act on alone."""
-    texts = dict.fromkeys(each.text for each in findings if each.kind in DOUBTING)
+    texts = dict.fromkeys(each.text for each in findings if each.kind in MISFITS)
     return [f"{text[0].upper()}{text[1:]}." for text in texts]
 
 

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, RehearsalCase
-from rehearsal_torch.data.estimate import Estimate
+from rehearsal_torch.data.estimate import Estimate, copied
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.finite import ranked
 from rehearsal_torch.data.question import Kind
@@ -235,13 +235,16 @@ def chosen(
     best, reached = places.tolist(), values.gather(0, places.unsqueeze(0))[0].tolist()
     # Only sets that some case has chosen: an appraisal may cost as much as the search.
     appraisals = {which: sets[which].appraise(actions[which]) for which in sorted(set(best))}
-    settings = {which: _settings(sets[which], actions[which]) for which in appraisals}
+    settings = {
+        which: _settings(sets[which], actions[which], (places == which).cpu()) for which in appraisals
+    }
+    names = {which: Alteration(sets[which].names, actions[which][0]) for which in appraisals}
     blank, limits = Decision(None, 0.0, seconds=budget.spent() / max(len(objective.cases), 1)), budget.facts()
     decisions = []
     for index, which in enumerate(best):
-        value, found, (where, finite) = reached[index], appraisals[which][index], settings[which][index]
-        trace = {"search": name, "altered": list(sets[which].names), **found.trace}
-        trace |= {**(facts[index] if facts else {}), **limits}
+        value, found, (where, finite) = reached[index], appraisals[which][index], next(settings[which])
+        further = facts[index] if facts else {}
+        trace = {"search": name, "altered": list(sets[which].names), **found.trace, **further, **limits}
         refused: Finding | None = trace.pop("refused", None) or found.refused or found.unsupported
         if value == -math.inf and refused is None:
             when = " among those evaluated before the budget was spent" if budget.ran_out else ""
@@ -250,9 +253,9 @@ def chosen(
             refused = refused or Finding("invalid", "the search found no finite alteration")
             where = torch.zeros_like(where)
         note = str(trace.pop("note", ""))
-        # A copy, since its alteration is known to be finite.
+        # Copies, since names and values are known to fit, and to be finite.
         decision = blank.changed(
-            alteration=Alteration(sets[which].names, where),
+            alteration=copied(names[which], values=where),
             value=value,
             estimate=found.estimate,
             baseline=found.baseline,
@@ -321,15 +324,14 @@ def _holds(case: RehearsalCase, name: str) -> bool:
     return lower <= value <= upper and (levels is None or value in levels)
 
 
-def _settings(one: AlterationObjective, actions: Tensor) -> list[tuple[Tensor, bool]]:
-    """The values to set in each case, (k,), and whether they are finite: actions (B, k)."""
-    found = actions.detach().to("cpu", torch.float64)
+def _settings(one: AlterationObjective, actions: Tensor, chosen: Tensor) -> Iterator[tuple[Tensor, bool]]:
+    """The values to set in each case of those chosen, (k,), and whether they are finite: actions (B, k)."""
+    found = actions.detach().to("cpu", torch.float64)[chosen]
     if one.fixed:
         # Not a digit beside the level.
         held = [place for place, name in enumerate(one.names) if name in one.fixed]
-        found = found.clone()
         found[:, held] = found.new_tensor([one.fixed[one.names[place]] for place in held])
-    return list(zip(found.unbind(0), found.isfinite().all(-1).tolist(), strict=True))
+    return zip(found.unbind(0), found.isfinite().all(-1).tolist(), strict=True)
 
 
 def in_time(sets: Sequence[Candidate], budget: Budget) -> Iterator[Candidate]:

@@ -59,6 +59,7 @@ class Alteration:
 
 def setting_text(value: float, digits: int = 4) -> str:
     """A value as text: `digits` significant digits, and three decimals of large ones."""
+    value += 0.0  # A zero without a sign
     return f"{value:.3f}".rstrip("0").rstrip(".") if abs(value) >= 10**digits else f"{value:.{digits}g}"
 
 

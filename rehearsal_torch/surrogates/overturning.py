@@ -99,7 +99,7 @@ class Overturning:
         where the estimate has no interval; a bound of the posterior mean says nothing about the truth.
         """
         answered, asked, bases = list(decisions), list[int](), list[Basis]()
-        ends = list[tuple[float, float, float]]()
+        ends, by_front_door = list[tuple[float, float, float]](), dict[tuple[str, ...], bool]()
         for place, (decision, certificate) in enumerate(zip(decisions, certificates, strict=True)):
             estimate, before = decision.estimate, decision.before
             if decision.alteration is None or estimate is None or before is None:
@@ -109,7 +109,10 @@ class Overturning:
             # How far a hidden cause could move a claim says nothing where the claim is wrong without one.
             if any(each.kind == "bad_fit" for each in decision.findings):
                 continue
-            if self._sets(decision.alteration.names).front_door:
+            names = decision.alteration.names
+            if names not in by_front_door:
+                by_front_door[names] = self._sets(names).front_door
+            if by_front_door[names]:
                 continue
             lower, basis = self._lower(decision, certificate)
             if decision.gain is not None and decision.gain.lower is not None:

@@ -30,6 +30,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
+from scipy.spatial import cKDTree
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
@@ -72,6 +73,7 @@ class Overlap(Solved):
         self.register_fitted(rows=("n", width), p_values=(len(self.unlinked),))
         # Infinite if there are too few rows.
         self.register_fitted("limits", finite=False)
+        self._trees: tuple[tuple[object, ...], dict[tuple[str, ...], cKDTree]] | None = None
 
     @property
     def known(self) -> bool:
@@ -196,13 +198,21 @@ class Overlap(Solved):
         return [self.names.index(name) for name in (*self.task.context, *names)]
 
     def _fifth(self, points: Tensor, names: Sequence[str], which: int) -> Tensor:
-        rows = self.rows[:, self._places(names)]
-        # For few neighbours of many rows `topk` is several times as fast as `kthvalue`, with the same result.
-        parts = [
-            torch.cdist(part, rows).topk(which, dim=-1, largest=False).values[:, -1]
-            for part in points.split(1000)
-        ]
-        return torch.cat(parts) if parts else points.new_zeros(0)
+        # Beyond 1e150 a square is infinite, and a tree takes finite points alone.
+        finite = points.nan_to_num(posinf=1e150, neginf=-1e150).detach().cpu().numpy()
+        found, _ = self._tree(tuple(names)).query(finite, [which])
+        return torch.from_numpy(found[:, 0]).to(points.device)
+
+    def _tree(self, names: tuple[str, ...]) -> cKDTree:
+        """The stored rows of context and `names`, as a tree that is made once."""
+        version = None if self.rows.is_inference() else self.rows._version
+        state = self.rows, version, self.task.context
+        if self._trees is None or any(old is not new for old, new in zip(self._trees[0], state, strict=True)):
+            self._trees = state, {}
+        trees = self._trees[1]
+        if names not in trees:
+            trees[names] = cKDTree(self.rows[:, self._places(names)].detach().cpu().numpy(), leafsize=64)
+        return trees[names]
 
 
 def _apart(value: float, low: float, high: float) -> list[str]:

@@ -1,7 +1,7 @@
 """Decisions in worlds by seed, with what is true of them: the jobs of the stage ``drawn``, and a command for
 seeds below 1000, of which methods are built.
 
-    python -m reproduction.calibration.drawn_claims FOLDER seeds=0-99 decision=cme_stack
+    python -m reproduction.calibration.drawn_claims FOLDER seeds=0-99 decision=outcome_regression
     python -m reproduction.calibration.drawn_claims FOLDER beside=OTHER
 
 The first decides for ten cases in each world and prints the tables of all methods in the folder
@@ -135,7 +135,7 @@ def _record(folder: Path) -> Record:
 def _run(words: Sequence[str]) -> int:
     if not words or "=" in words[0]:
         raise UserError(
-            "expected a folder first", " ".join(words), "Type FOLDER seeds=0-99 decision=cme_stack"
+            "expected a folder first", " ".join(words), "Type FOLDER seeds=0-99 decision=outcome_regression"
         )
     own = {key: value for key, _, value in (word.partition("=") for word in words[1:]) if key in OWN}
     overrides = [word for word in words[1:] if word.partition("=")[0] not in OWN]

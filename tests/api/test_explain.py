@@ -146,10 +146,11 @@ def test_a_method_that_never_acts_has_adjustments_alone():
 
 
 @pytest.mark.slow
-def test_a_method_with_kernels_says_its_own_count_of_rows():
+def test_a_method_that_draws_covariates_says_for_whom_no_row_is_near():
     model = learnt(changed(candidates=[["a"]]), "outcome_regression", **SMALL)
     found = model.explain(CASE)
-    assert found.rows.effective == model.decide(CASE)[0].trace["support"]
+    assert found.rows.beyond == model.decide(CASE)[0].trace["beyond"]
+    assert "with the covariates of such cases, no row is near for " in found.rows.sentences()[0]
     # The adjustment of the action, the context alone, stays the same without any one of these edges.
     because = {each.text: each.because for each in found.edges}
     assert because.pop("m -> y").startswith("no directed path")

@@ -178,7 +178,7 @@ def test_nothing_global_is_changed(folder):
     [
         ({"claims": "honest"}, "claims: expected 'in_sample' or 'cross_fitted'; got 'honest'"),
         ({"checkpoint": "run"}, "'checkpoint' cannot be set here: expected settings of surrogate, objective"),
-        ({"surrogate.indicator.estimator.members": -1}, "surrogate: expected at least 1 member"),
+        ({"surrogate.members": -1}, "surrogate: expected at least one member"),
     ],
 )
 def test_errors_are_sentences_without_what_libraries_said(folder, changed, words):

@@ -10,6 +10,8 @@ from rehearsal_torch import shared_tasks
 from rehearsal_torch.claims.cross_fitting import CrossFittedClaims, cross_fitted
 from rehearsal_torch.claims.row_cases import Untouched
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
+from rehearsal_torch.data.finding import Finding
+from rehearsal_torch.data.pooled import GainDraws
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
@@ -385,3 +387,19 @@ def test_too_few_rows_or_units_are_told():
         cross_fitted(rows(100, 0), None, TASK, refused, Share, Best())
     with pytest.raises(TypeError, match="needs an objective that appraises given actions"):
         cross_fitted(rows(100, 0), None, TASK, fitted, lambda surrogate, some: "none", Best())
+
+
+def test_a_model_that_predicts_nothing_is_acted_on_where_other_rows_tell_the_gain():
+    doubt = Finding("score", "no better than a constant")
+    draws = GainDraws(*torch.linspace(0.2, 0.4, 20, dtype=DOUBLE).expand(2, -1), 0.0)
+    estimates = {"estimate": Estimate(0.8, "chance"), "baseline": Estimate(0.5, "chance")}
+    decision = Decision(ACTION, 0.8, **estimates, gain=Estimate(0.3, "d"), findings=[doubt], draws=draws)
+    assert decision.status == "may"
+    sure, unsure = (
+        CrossFittedClaims(judging(*shares), judging(*shares), Share, torch.zeros(3, dtype=DOUBLE))
+        for shares in ((0.79, 0.80, 0.81), (0.2, 0.8, 0.99))
+    )
+    ((told,), (rest,)) = (made(cases(1), [decision]) for made in (sure, unsure))
+    assert (told.status, told.findings[0].kind, told.draws.untouched) == ("do", "note", True)
+    assert (rest.status, rest.findings[0]) == ("may", doubt)
+    assert told.draws.gain.mean().item() == pytest.approx(told.gain.point)

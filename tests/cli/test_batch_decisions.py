@@ -32,7 +32,8 @@ def made(monkeypatch):
     """What `played` was asked for; it answers with rounds that decide nothing."""
     asked = []
 
-    def played(run, surrogate, indices, *, begin, answers, workers, claims=None):
+    def played(run, surrogate, indices, *, begin, answers, earlier, workers, claims=None):
+        assert len(earlier) == len(answers)
         assert claims is None, "the claims are the method's own unless asked for"
         asked.append({"indices": list(indices), "begin": begin, "answers": answers, "workers": workers})
         return iter([each for each in rounds(run.problem.count()) if each.index in list(indices)[begin:]])

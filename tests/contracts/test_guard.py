@@ -179,6 +179,9 @@ class World:
     def case(self, index):
         return WORLD.cases(1)[0]
 
+    def cases(self, indices):
+        return [self.case(index) for index in indices]
+
     def observations(self):
         return WORLD.table(60)
 

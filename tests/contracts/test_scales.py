@@ -190,7 +190,7 @@ def test_linear_methods_do_not_know_units_from_1e_minus_12_to_1e12(method, colum
                 "graph": {"parents": {"a": ["x"], "y": ["x", "a"]}},
                 "context": ["x"],
                 "box": {"a": [units["a"], 7 * units["a"]]},
-                "region": {"y": [40 * units["y"], 120 * units["y"]]},
+                "region": {"y": [None, 120 * units["y"]]},
             }
         )
         surrogate, objective, search = choices(method)

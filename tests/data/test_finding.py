@@ -7,6 +7,7 @@ from rehearsal_torch.data.finding import (
     NOTHING_BETTER,
     OUTSIDE,
     Finding,
+    doubted,
     findings_of,
     joined,
     reason_of,
@@ -49,3 +50,11 @@ def test_a_recorded_decision_says_what_it_found():
     assert not undecided(line | {"alteration": {"a": 1.0}})
     assert not undecided({"alteration": None})
     assert reason_of({}) == ""
+
+
+def test_rows_that_did_not_choose_lift_the_doubt_of_the_score_alone():
+    score, hidden = (Finding(kind, "so it is") for kind in ("score", "hidden_cause"))
+    assert doubted([score])
+    assert not doubted([score], untouched=True)
+    assert doubted([score, hidden], untouched=True)
+    assert not doubted([Finding("gain", "so it is")])

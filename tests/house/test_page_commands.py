@@ -23,8 +23,9 @@ ANY_EFFECT = (
     "surrogate.member.effects=dense surrogate.member.mechanism.location_constant=1.5 "
     "trainer.learning_rate=0.01 trainer.max_epochs=100 trainer.patience=20"
 )
-ESTIMATOR = ("members=1", "features=100", "direction_rows=150", "width_rows=150")
-KERNEL = [f"surrogate.indicator.estimator.{setting}" for setting in ESTIMATOR]
+KERNEL = [
+    f"surrogate.{setting}" for setting in ("members=2", "blocks=4", "frequencies=50", "evidence_rows=150")
+]
 SCENARIOS = [
     "limit=2",
     "objective.search_scenarios=200",

@@ -125,23 +125,6 @@ def test_methods_that_cannot_be_fitted_or_say_nothing_are_named_with_the_reason(
         compared(table_of(80), None, TASK, others[:1], FEW)
 
 
-def test_the_model_of_a_part_is_not_fitted_again():
-    def whole(table):
-        model = Shares()
-        model.part = fit(Shares(), table)
-        return fit(model, table)
-
-    def never(table):
-        raise AssertionError("fitted again")
-
-    both = [
-        Candidate("part", never, Share, Best(), ("whole", "part")),
-        Candidate("whole", whole, Share, Best()),
-    ]
-    found = compared(table_of(200), None, TASK, both, FEW)
-    assert torch.equal(found.values[0], found.values[1])
-
-
 def test_rows_are_drawn_by_unit_up_to_the_limit_and_the_same_each_time():
     table = table_of(300)
     units = [f"unit {row // 3}" for row in range(300)]

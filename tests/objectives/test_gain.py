@@ -241,10 +241,11 @@ def test_starts_are_spread_evenly_over_the_rows_inside_the_box(model):
     assert torch.equal(objective.project(objective.starts(8)), objective.starts(8))
 
 
-def test_an_adjustment_that_does_not_hold_bears_a_finding():
+def test_an_adjustment_that_does_not_hold_is_no_reason_to_act():
     model = fit(OutcomeRegression(sequential(), **SMALL, sequential=False), sequential_table(60))
     (one, _) = first(model, 2).appraise(at(0.0, 2, 2))
-    assert one.findings[0].text.startswith("v lie between alterations")
+    assert one.unsupported.kind == "adjustment"
+    assert "v lie between alterations" in one.unsupported.text
 
 
 def test_its_probabilities_can_be_weighed_against_costs():

@@ -12,8 +12,9 @@ from scipy.stats import t
 from rehearsal_torch.data.decision import CHANCE, Estimate
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.imputation import ImputedTable
+from rehearsal_torch.data.pooled import GainDraws
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
-from rehearsal_torch.objectives.imputed_success import ImputedSuccess, pool
+from rehearsal_torch.objectives.imputed_success import MOST_DRAWS, ImputedSuccess, _side_by_side, pool
 from rehearsal_torch.objectives.objective import Appraisal
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
@@ -208,3 +209,16 @@ def test_the_probability_that_is_weighed_against_costs_is_the_mean():
     # The predictive probability is what is reported.
     told = [each.estimate.point for each in made[0].appraise(actions[0])]
     assert made[0].probability(actions)[0].tolist() == pytest.approx(told)
+
+
+def test_draws_of_all_models_stand_side_by_side():
+    models = [
+        GainDraws(torch.arange(200.0).double() + 1000 * model, torch.zeros(200).double(), 0.1 * model, 4)
+        for model in range(10)
+    ]
+    pooled = _side_by_side(models)
+    assert len(pooled.gain) <= MOST_DRAWS
+    assert (pooled.fits, pooled.beyond) == (40, pytest.approx(0.45))
+    blocks = pooled.gain.unflatten(-1, (40, -1))
+    assert bool(((blocks // 50) == (blocks[:, :1] // 50)).all())
+    assert _side_by_side([*models, None]) is None

@@ -26,10 +26,10 @@ TYPED = [
     "workers=1",
 ]
 SMALL = [
-    "surrogate.indicator.estimator.members=1",
-    "surrogate.indicator.estimator.features=100",
-    "surrogate.indicator.estimator.direction_rows=150",
-    "surrogate.indicator.estimator.width_rows=150",
+    "surrogate.members=2",
+    "surrogate.blocks=4",
+    "surrogate.frequencies=50",
+    "surrogate.evidence_rows=150",
 ]
 
 

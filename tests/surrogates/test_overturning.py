@@ -54,7 +54,7 @@ def test_it_starts_from_the_lower_end_that_there_is():
 def test_it_is_not_said_of_a_claim_that_the_rows_refute():
     made = Overturning(LOAN.task, LOAN.observations)
     refuted = setting(chance(0.85, 0.8, 0.9), HALF).told([Finding("bad_fit", "linear equations do not fit")])
-    assert made.with_sensitivity(refuted, None).sensitivity is None
+    assert made.with_sensitivity([refuted], [None])[0].sensitivity is None
 
 
 def test_present_values_are_biased_as_well():

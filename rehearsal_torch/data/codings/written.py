@@ -8,7 +8,7 @@
     region: severity <= medium
 
 Beside rows, `binary` and `categorical` are enough: the levels are then those of the column, two of them
-sorted and classes with the most frequent first, which is the reference (`resolved`).
+sorted, and classes with the most frequent first, which is the reference (`resolved`).
 
 Graphs. The node of a variable of classes is replaced by its indicators, each with the edges of the node; they
 are joined by bi-directional edges, since one cause, the class, moves all of them. A path through the node is

@@ -116,7 +116,7 @@ def note_doubts(problem: "RehearsalTable", found: Findings) -> None:
     bounds = task.box.bounds()
     for name, column in numbers.items():
         for sentence, figures in stand_ins(column, bounds.get(name)):
-            found.of_variable(name, "values", sentence, **figures)
+            found.of_variable(name, "values", sentence, "", **figures)
     for name, coding in task.coded.items():
         for group in alike_classes(coding.levels):
             words = (

@@ -73,6 +73,7 @@ _DASH = "-"
 # Candidate sets whose covariates are named one by one.
 _SETS = 12
 _SUPPORT = "Support is the method's own count of the observations that speak for a decision."
+_BEYOND = "Of such cases, whose covariates differ, some have no row near them with these settings."
 _DISTANCE = "Distance is that to the fifth most similar row, in standard deviations of context and action."
 _NOTHING = "Nothing is recommended, so there is no recommendation that a hidden common cause could overturn."
 _STRENGTH = (
@@ -168,8 +169,8 @@ def _strengths(decisions: list[Decided]) -> Markup | None:
     rows, weighed = [], False
     for decision in decisions:
         sensitivity = overturning.sensitivity_of(decision)
-        near = [finite(effort(decision, name)) for name in ("support", "distance")]
-        if sensitivity is None and near == [None, None]:
+        beyond, *near = (finite(effort(decision, name)) for name in ("beyond", "support", "distance"))
+        if sensitivity is None and beyond is None and near == [None, None]:
             continue
         cells = [_DASH] * 3
         if sensitivity is not None:
@@ -177,18 +178,24 @@ def _strengths(decisions: list[Decided]) -> Markup | None:
             strongest = sensitivity.yardstick
             known = _DASH if strongest is None else f"{sensitivity.covariate}: {factor(strongest)}"
             cells = [factor(sensitivity.tipping), known, sensitivity.basis]
-        rows.append(
-            [name_of(decision), *cells, *(_DASH if value is None else shown(value) for value in near)]
-        )
+        missing = _DASH if beyond is None else share(beyond)
+        numbers = (_DASH if value is None else shown(value) for value in near)
+        rows.append([name_of(decision), *cells, missing, *numbers])
     if not rows:
         return None
-    heads = ["case", "strength to overturn", "strongest covariate", "starts from", "support", "distance"]
+    heads = ["case", "strength to overturn", "strongest covariate", "starts from"]
+    heads += ["no row near for", "support", "distance"]
     caption = "The observations near each decision"
     if weighed:
         caption = "What would overturn each decision, and the observations near it"
     # A column that has nothing to say is left out.
     kept = [column for column in range(len(heads)) if any(row[column] != _DASH for row in rows)]
-    meaning = {"strength to overturn": _STRENGTH, "support": _SUPPORT, "distance": _DISTANCE}
+    meaning = {
+        "strength to overturn": _STRENGTH,
+        "no row near for": _BEYOND,
+        "support": _SUPPORT,
+        "distance": _DISTANCE,
+    }
     notes = [meaning[heads[column]] for column in kept if heads[column] in meaning]
     words = [new for new, column in enumerate(kept) if column in (0, 2, 3)]
     cells_of = [[row[column] for column in kept] for row in rows]

@@ -12,8 +12,9 @@ of
     psi_i(a) = mu(z_i, a) + 1{a_i = a} (y_i - mu(z_i, a)) / e(a | z_i),
 
 y_i whether row i is desired; no action is y_i itself. It is right if one of mu and e is, and its variance is
-that of psi over rows, or over sums of units. It is wider than the draws are, so that it judges them and does
-not replace them: where the two intervals of a difference lie apart, one of the models is wrong.
+that of psi over rows, or over sums of units (which leaves out that both are fitted to few rows: intervals of
+500 rows hold 81 to 100 %, and 1.2 times as wide ones 95 %). It is wider than the draws are, so that it judges
+them and does not replace them: where the two intervals of a difference lie apart, one of the models is wrong.
 
 Source: Robins, Rotnitzky and Zhao (1994) (augmented inverse probability weighting); Chernozhukov et al.
 (2018) (cross-fitting); Rubin (1981).
@@ -21,13 +22,14 @@ Source: Robins, Rotnitzky and Zhao (1994) (augmented inverse probability weighti
 
 from dataclasses import dataclass
 from itertools import combinations
+from statistics import NormalDist
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.estimate import DIFFERENCE, Estimate
 from rehearsal_torch.data.part import Solved
-from rehearsal_torch.data.pooled import GainDraws
+from rehearsal_torch.data.pooled import WIDER, GainDraws
 from rehearsal_torch.data.table import evenly
 from rehearsal_torch.seeding import numpy_generator
 from rehearsal_torch.surrogates.outcome.case_draws import CaseDraws
@@ -121,12 +123,12 @@ class AverageEffects(Solved):
         contrast[-1 if against is None else against] -= 1
         point = float(contrast @ self.means)
         error = float((contrast @ self.covariance @ contrast).clamp_min(0).sqrt())
-        half = float(torch.special.ndtri(torch.tensor((1 + level) / 2, dtype=torch.float64))) * error
+        half = WIDER * NormalDist().inv_cdf((1 + level) / 2) * error
         return Estimate(point, DIFFERENCE, point - half, point + half, level)
 
 
 class RowDraws(SharedDraws):
-    """Draws at rows in place of drawn points: (x, u) of m rows, standardised, (m, p), and their units (m,)."""
+    """Draws at rows in place of drawn points: (x, u) of m rows, standardised, (m, p), and units (m,)."""
 
     def __init__(self, draws: SharedDraws, rows: Tensor, units: Tensor, stream: torch.Generator) -> None:
         vars(self).update(vars(draws))

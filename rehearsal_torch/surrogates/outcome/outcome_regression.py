@@ -279,7 +279,8 @@ class OutcomeRegression(AdjustedSurrogate):
         self.fits, self.score = self._fits(classified=False), OutcomeScore()
         self.between, self.usual = Modules[ResponseRegression](), Modules[Modules[UsualAction]]()
         self.habits, self.near = Modules[ResponseRegression](), Modules[NearRows]()
-        self.averages = Modules(AverageEffects(members) for _ in self.task.candidates)
+        self.habits_seen, self.near_seen = Modules[ResponseRegression](), Modules[NearRows]()
+        self.averages = Modules[AverageEffects](AverageEffects(members) for _ in self.task.candidates)
         context = len(self.task.context)
         for which, adjusted in enumerate(self.adjustments):
             base = 600 + 20 * which
@@ -299,6 +300,10 @@ class OutcomeRegression(AdjustedSurrogate):
             self.habits.append(self._covariate(base + 8))
             beside = len(adjusted.before) + (0 if adjusted.front_door else len(adjusted.between))
             self.near.append(NearRows(range(context, context + beside), NEAR_ROWS))
+            if adjusted.front_door:
+                every = range(context, context + beside + len(adjusted.between))
+                self.near_seen.append(NearRows(every, NEAR_ROWS))
+                self.habits_seen.append(self._covariate(base + 9))
 
     def parts(self, table: Table) -> Fits:
         """The overlap, the scaler, what is modelled, the regressions of the covariates, and for each
@@ -328,6 +333,10 @@ class OutcomeRegression(AdjustedSurrogate):
             covariates, actions = self.beside(table, which), self.set_to(table, which)
             yield self.habits[which], (covariates, actions)
             yield self.near[which], (covariates, actions - self.habits[which](covariates))
+            if (seen := self._seen(which)) is not None:
+                covariates = self.covariates_of(table, which)
+                yield seen[1], (covariates, actions)
+                yield seen[0], (covariates, actions - seen[1](covariates))
         yield self.score, self._scored(table, targets)
         # Where some actions were set by decisions, rows are no sample of what is usual.
         for which in range(0 if bool(table.altered.any()) else len(self.averages)):
@@ -350,7 +359,15 @@ class OutcomeRegression(AdjustedSurrogate):
             self.near[which],
             self.habits[which],
             adjusted.front_door,
+            self._seen(which),
         )
+
+    def _seen(self, which: int) -> tuple[NearRows, ResponseRegression] | None:
+        """By the front door, what tells whether rows are near the usual actions beside (x, u, v)."""
+        if not self.adjustments[which].front_door:
+            return None
+        place = sum(each.front_door for each in self.adjustments[:which])
+        return self.near_seen[place], self.habits_seen[place]
 
     def draws(self, which: int, each: int, points: int, near: int, purpose: int) -> SharedDraws:
         """Draws for a candidate set by the first G functions of each block, at points of a purpose."""
@@ -380,8 +397,8 @@ class OutcomeRegression(AdjustedSurrogate):
                     for each in (effect.draws.estimate(), effect.check)
                 )
                 text = (
-                    f"on average over the rows, {words} changes the chance of a desired outcome by {model} according "
-                    f"to the model, and by {check} by a doubly robust estimate: one of them is wrong"
+                    f"on average over the rows, {words} changes the chance of a desired outcome by {model} "
+                    f"according to the model, and by {check} by a doubly robust estimate: one of them errs"
                 )
                 findings.append(Finding("claim", text))
         return findings
@@ -422,10 +439,12 @@ class OutcomeRegression(AdjustedSurrogate):
 
     def _averaged(self, table: Table, which: int) -> Tensor:
         """The actions of a candidate set whose means over rows are taken, (c, k), in units: what rows have of
-        the levels; of a single other action, quantiles.
+        the levels; of a single other action, quantiles; none where the effect is not identified.
         """
         names, box = self.task.candidates[which], self.task.box
         values = table.columns(names)
+        if self.adjustments[which].reasons:
+            return values[:0]
         levels = {name: box.levels[name] for name in names if name in box.levels}
         if len(levels) == len(names):
             every = values.new_tensor(combinations(levels, self.task.codings))

@@ -17,8 +17,9 @@ draws: what they have in common cancels, and at every u the value without an act
 actions that are usual there. F_k is a Bayesian bootstrap, tabulated and interpolated; where the outcomes have
 several coordinates, its residuals are resampled and counted; where success itself is modelled it is Phi.
 
-far_bj(a) says that no row is near (x, u_bj, v_bj, a) (`near_rows`). With S(a) its mean over some of the
-points,
+far_bj(a) says that no row is near (x, u_bj, v_bj, a) (`near_rows`); by the front door, that none is near (x,
+u_bj, a) or (x, u_bj, v_bj, o_bj), since v follows the action that is set, and y the usual one. With S(a) its
+mean over some of the points,
 
     low_k(a)    = P_k(a) - mean_j p_kj(a) far_bj(a)                  nothing succeeds where no row is near
     credit_k(a) = gain_k(a) - mean_j max(g_kj(a), 0) far_bj(a)       no benefit counts there,
@@ -70,6 +71,8 @@ class ResponseModels:
     near: NearRows
     habit: FeatureRegression  # The regression of a on (x, u, v), from which `near` measures
     front_door: bool = False  # Whether the outcome sees usual actions, and v alone the altered ones
+    # By the front door, the same of usual actions beside (x, u, v).
+    beside: tuple[NearRows, FeatureRegression] | None = None
 
 
 @dataclass(frozen=True)
@@ -202,7 +205,16 @@ class SharedDraws:
         return self.inside(index, values, self._scales(index, inputs))
 
     def outcomes(self, inputs: Tensor, stream: torch.Generator) -> Tensor:
-        """Draws of t with noise at (x, u, v, a), (N, m, p) -> (N, m, G, q); not where success is modelled."""
+        """Draws of t with noise at (x, u, v, a), (N, m, p) -> (N, m, G, q), points by their weights; not
+        where success is modelled.
+        """
+        edges = self.shares.cumsum(-1).contiguous()
+        level = (
+            torch.rand(edges.shape, dtype=torch.float64, generator=stream).to(edges)
+            + torch.arange(self.points).to(edges)
+        ) / self.points
+        places = torch.searchsorted(edges, level).clamp_max(self.points - 1)
+        inputs = inputs.gather(-2, places.unsqueeze(-1).expand(-1, -1, inputs.shape[-1]))
         found = []
         for index, part in enumerate(inputs.chunk(self.members, -3)):
             member, weights = self.models.outcomes[index], self.weights[index]

@@ -36,6 +36,7 @@ from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table, evenly, positions
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.seeding import generator
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.outcome_draws import KeptDraws
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
@@ -159,7 +160,7 @@ class LackOfFit(Solved):
         )
         base = response.base(contexts).reshape(-1, count, scale.shape[-1])
         models = max(len(base), NOISES)
-        stream = torch.Generator().manual_seed(0)
+        stream = generator(0)
         noise = torch.randn(models, count, scale.shape[-1], dtype=torch.float64, generator=stream).to(base)
         if len(base) == 1:
             base, root = base.expand(models, -1, -1), root.expand(models, -1, -1)

@@ -58,8 +58,9 @@ def test_a_hidden_cause_that_nothing_blocks_is_warned_of(file, capsys):
     out = capsys.readouterr().out
     assert "  hidden common causes: a <-> y" in out
     assert (
-        "graph: a and y, z have a common cause that is not blocked by x, d (a -> y accompanies a <-> y): "
-        "what setting a does cannot be told from these rows" in out
+        "graph: a and y, z have a common cause that is not blocked by x, d (a -> y accompanies a <-> y), and "
+        "a acts on y directly, so that there is no front door: what setting a does cannot be told from these "
+        "rows, by adjustment or the front door; measure the common cause, or run an experiment" in out
     )
 
 

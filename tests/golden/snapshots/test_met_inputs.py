@@ -98,12 +98,12 @@ def test_python_answers_what_it_answered(tmp_path, file_regression):
     for unit in (1, 1e-5, 1e-11):
         rows = orchard(loss=lambda table, unit=unit: table.loss * unit)
         task = {**TASK, "region": {"loss": [None, 35 * unit]}}
-        for method in ("cme_stack", "care"):
+        for method in ("outcome_regression", "care"):
             (found,) = rt.rehearse(rows, task, [{"soil": 31}], method=method)
             lines.append(f"small units, {unit:g}, {method}: {claim(found)}")
     random = np.random.default_rng(41)
     rows = orchard(loss=lambda table: (random.random(len(table)) < 0.02 + 0.004 * table.water).astype(int))
-    for method in ("cme_stack", "care"):
+    for method in ("outcome_regression", "care"):
         task = {**TASK, "region": {"loss": [0.5, None]}}
         (found,) = rt.rehearse(rows, task, [{"soil": 31}], method=method)
         lines.append(f"rare yes, {method}: {claim(found)}")

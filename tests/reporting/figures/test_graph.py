@@ -130,6 +130,6 @@ def test_hidden_causes_outside_of_cliques_are_drawn_beside_the_arrows():
         [], [("x", "t"), ("t", "m"), ("m", "y"), ("t", "z")], [("t", "y"), ("z", "y")]
     )
     figure = graph_figure(graph, ("x",), ("t",), ("y",))
-    arrows = [patch for patch in figure.axes[0].patches if isinstance(patch, FancyArrowPatch)]
-    assert sum(to_hex(arrow.get_edgecolor()) == VERMILION.lower() for arrow in arrows) == 2
-    assert len(arrows) == 6
+    drawn = arrows(figure)
+    assert [to_hex(each.get_edgecolor()).upper() for each in drawn].count(VERMILION) == 2
+    assert len(drawn) == 6

@@ -53,11 +53,8 @@ def fitted():
 
 
 def test_draws_and_check_hold_what_differences_of_rows_do_not(fitted):
-    known = {
-        (1, None): truth(1) - truth(None),
-        (0, None): truth(0) - truth(None),
-        (1, 0): truth(1) - truth(0),
-    }
+    usual, *set_to = map(truth, (None, 0, 1))
+    known = {(1, None): set_to[1] - usual, (0, None): set_to[0] - usual, (1, 0): set_to[1] - set_to[0]}
     for seed, surrogate in enumerate(fitted):
         effects = surrogate.averages[0].effects()
         assert {(each.action, each.against) for each in effects} == set(known)
@@ -97,7 +94,7 @@ def test_rows_of_a_unit_count_together():
     rest = (torch.ones(1, 1).double(), none, none[0], none, torch.zeros(1).double(), psi)
     alone.solve(*rest, torch.arange(8.0))
     whole.solve(*rest, torch.arange(8.0) // 4)
-    error, wider = ((each.effects()[0].check.upper - 0.5) / 1.959964 for each in (alone, whole))
+    error, wider = ((each.effects()[0].check.upper - 0.5) / (1.2 * 1.959964) for each in (alone, whole))
     assert error == pytest.approx((8 * 0.25) ** 0.5 / 8, abs=1e-6)
     assert wider == pytest.approx((2 * 4.0) ** 0.5 / 8, abs=1e-6)
 
@@ -114,10 +111,12 @@ def test_quantiles_of_a_continuous_action_have_no_check():
 
 
 def test_a_model_that_predicts_nothing_says_so(fitted):
-    columns = rows(2, 300)
-    columns["y"] = np.random.default_rng(8).normal(size=300)
-    surrogate = fit(OutcomeRegression(task(), **SMALL), table(columns))
-    (doubt,) = surrogate.score.doubt()
-    assert doubt.kind in DOUBTING
-    assert doubt.numbers["brier"] >= doubt.numbers["constant"]
-    assert fitted[0].score.doubt() == []
+    columns, doubts = rows(2, 300), []
+    for seed in range(4):
+        columns["y"] = np.random.default_rng(seed).normal(size=300)
+        score = fit(OutcomeRegression(task(), **SMALL), table(columns)).score
+        assert bool(score.doubt()) == (float(score.brier[0]) >= float(score.brier[1]))
+        doubts += score.doubt()
+    assert doubts
+    assert doubts[0].kind in DOUBTING
+    assert all(surrogate.score.doubt() == [] for surrogate in fitted)
