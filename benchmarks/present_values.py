@@ -5,7 +5,7 @@ decides, and claims an estimate, one for leaving things as they are, and the gai
 with a 95 % interval. The world knows all three. With `--claims cross_fitted`, estimate and gain are those
 from rows that did not choose (`claims`).
 
-Run: python benchmarks/present_values.py [--rows 300] [--seeds 785,786] [--methods outcome_regression,care]
+Run: python benchmarks/present_values.py [--rows 300] [--seeds 785,786,787,788] [--methods care,cme]
 """
 
 import argparse

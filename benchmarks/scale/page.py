@@ -41,10 +41,9 @@ PATIENT = (
     "and few take long: the average, and with it what follows from it, hangs on those few."
 )
 TABLE = (
-    "Whole commands of one process, from typing to the report, that fit the default, "
-    "`outcome_regression`, to the rows and decide for some cases: a single command for each number of"
-    " cases. What each further case costs is the difference of the largest and the smallest command "
-    "over that of their cases."
+    "Whole commands of one process, from typing to the report, that fit the default, `cme_stack`, to the "
+    "rows and decide for some cases: a single command for each number of cases. What each further case costs "
+    "is the difference of the largest and the smallest command over that of their cases."
 )
 LIMITS = (
     "Not measured here: SLURM, whose seconds were read off by hand ([SLURM](../../slurm.md)); several "

@@ -50,7 +50,8 @@ variance); Hvarfner et al. (2024) (length-scales in many dimensions).
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import torch
@@ -59,8 +60,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.sizes import bounded
-from rehearsal_torch.data.table import evenly
-from rehearsal_torch.seeding import generator, sobol
+from rehearsal_torch.seeding import sobol
 
 LOWEST, HIGHEST = -8.0, 4.0
 WIDTH_MEAN, WIDTH_SPREAD, AMPLITUDE_SPREAD = math.log(0.5), 1.0, 2.0
@@ -164,8 +164,8 @@ LARGEST_LEVERAGE = 0.95
 
 
 class FeatureRegression(Solved):
-    """Regressions of q outputs on the same p inputs, with M = `frequencies`; kernels are fitted to at most
-    `evidence_rows` rows. The seed is that of these rows and of the frequencies.
+    """What regressions and classifications of q outputs on the same p inputs share, with M = `frequencies`;
+    kernels are fitted to at most `evidence_rows` rows. The seed is that of these rows and of the frequencies.
     """
 
     def __init__(
@@ -182,9 +182,7 @@ class FeatureRegression(Solved):
             location=("q",), scale=("q",), widths=("q", "p"), amplitudes=("q", 4),
             directions=(frequencies, "p"), coefficients=("q", "f"), noise=("q",), residuals=("n", "q"),
         )  # fmt: skip
-        # The inputs of every row, where they are fewer numbers than the roots.
-        self.register_fitted(rows=("m", "p"), source=True)
-        self.register_fitted(root=("q", "f", "f"), derived=True)
+        self.register_fitted(root=("q", "f", "f"))
 
     def faults(self) -> list[str]:
         """Inconsistent sizes, and variances that are not positive."""
@@ -218,17 +216,6 @@ class FeatureRegression(Solved):
         """F, the number of features of p inputs."""
         return 2 * self.frequencies + inputs + inputs * (inputs + 1) // 2 + 1
 
-    def solve(self, *examples: Tensor) -> None:
-        """Fits to inputs (n, p), standardised, and outputs (n, q)."""
-        inputs, outputs = (example.detach().to(torch.float64) for example in examples)
-        spread = outputs.std(0)
-        self.location, self.scale = outputs.mean(0), torch.where(spread > 0, spread, torch.ones_like(spread))
-        subset = torch.randperm(len(inputs), generator=generator(self.seed))[: self.evidence_rows]
-        subset = subset.to(inputs.device)
-        subset_inputs, scaled = inputs[subset], (outputs[subset] - self.location) / self.scale
-        self._fit_kernels((subset_inputs, column.contiguous()) for column in scaled.mT)
-        self.condition(inputs, outputs)
-
     def _fit_kernels(self, examples: Iterable[tuple[Tensor, Tensor]]) -> None:
         """The kernel of each output, to inputs (n, p) and the output (n,) of its own; the frequencies."""
         fits = [most_probable(inputs, column, self.iterations) for inputs, column in examples]
@@ -238,66 +225,9 @@ class FeatureRegression(Solved):
         unit = sobol(max(width, 1), self.seed).draw(self.frequencies, dtype=torch.float64)
         self.directions = torch.special.ndtri(unit.clamp(1e-6, 1 - 1e-6))[:, :width].to(self.widths)
 
+    @abstractmethod
     def condition(self, inputs: Tensor, outputs: Tensor) -> None:
         """The posterior and the residuals for other rows, (n, p) and (n, q), with the kernels as they are."""
-        number, width = inputs.shape
-        count, standardised = self.features_of(width), (outputs - self.location) / self.scale
-        kept = evenly(number, MAX_RESIDUALS, inputs.device)
-        roots, coefficients, noise, residuals = [], [], [], []
-        for output, column in enumerate(standardised.split(1, -1)):
-            moment, cross = (self.directions.new_zeros(count, width) for width in (count, 1))
-            # Of few rows, all are one block, whose features are computed once.
-            known = list(self._blocks_of_rows(inputs, output)) if number * count <= CHUNK else None
-            begin = 0
-            for part in known or self._blocks_of_rows(inputs, output):
-                moment += part.mT @ part
-                cross += part.mT @ column[begin : begin + len(part)]
-                begin += len(part)
-            root = self._root(moment, output)
-            solved = torch.cholesky_solve(cross, root).squeeze(-1)
-            pairs = [
-                (part @ solved, torch.linalg.solve_triangular(root, part.mT, upper=False).square().sum(0))
-                for part in known or self._blocks_of_rows(inputs, output)
-            ]
-            fitted, leverages = (torch.cat(parts) for parts in zip(*pairs, strict=True))
-            left = column[:, 0] - fitted
-            free = (number - leverages.sum()).clamp_min(0.1 * number)
-            noise.append((left.square().sum() / free).clamp_min(1e-12))
-            residuals.append((left / (1 - leverages.clamp_max(LARGEST_LEVERAGE)).sqrt())[kept])
-            roots.append(root)
-            coefficients.append(solved)
-        self.root, self.coefficients, self.noise = map(torch.stack, (roots, coefficients, noise))
-        self.residuals = torch.stack(residuals, -1) * self.scale
-        # The roots are derived from the rows, where these are fewer numbers.
-        few = number * width < len(self.location) * count * count
-        self.rows = inputs.contiguous() if few else inputs.new_empty(0)
-
-    def derivable(self) -> Mapping[str, tuple[int, ...]]:
-        """The roots, with the rows."""
-        if self.rows.ndim != 2 or not len(self.rows):
-            return {}
-        count = self.features_of(self.rows.shape[1])
-        return {"root": (self.outputs, count, count)}
-
-    def derive(self, name: str) -> Tensor:  # noqa: ARG002
-        """As `Part.derive`."""
-        count, roots = self.features_of(self.rows.shape[1]), []
-        for output in range(self.outputs):
-            moment = self.rows.new_zeros(count, count)
-            for part in self._blocks_of_rows(self.rows, output):
-                moment += part.mT @ part
-            roots.append(self._root(moment, output))
-        return torch.stack(roots)
-
-    def _blocks_of_rows(self, inputs: Tensor, output: int) -> Iterator[Tensor]:
-        """phi of one output in blocks of rows, (rows, F) each."""
-        size = max(1, CHUNK // self.features_of(inputs.shape[1]))
-        return (self.features(part, output) for part in inputs.split(size))
-
-    def _root(self, moment: Tensor, output: int) -> Tensor:
-        """L of one output, (F, F), with P'P, which is changed."""
-        moment.diagonal().add_(self.amplitudes[output, 3])
-        return torch.linalg.cholesky(moment)
 
     def features(self, inputs: Tensor, output: int) -> Tensor:
         """phi of one output, (..., p) -> (..., F)."""
@@ -390,14 +320,6 @@ class FeatureRegression(Solved):
     def in_units(self, values: Tensor) -> Tensor:
         """Standardised outputs to outputs, with q in the last dimension."""
         return self.location + self.scale * values
-
-    def support(self, inputs: Tensor) -> Tensor:
-        """Effective number of rows with the same inputs, 1 / phi'A^-1 phi, smallest over outputs, (m,)."""
-        shares = [
-            torch.linalg.solve_triangular(root, self.features(inputs, output).mT, upper=False).square().sum(0)
-            for output, root in enumerate(self.root)
-        ]
-        return 1 / torch.stack(shares).amax(0).clamp_min(1e-300)
 
     def _blocks(self) -> list[int]:
         width = self.inputs

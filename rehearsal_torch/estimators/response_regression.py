@@ -114,11 +114,7 @@ class ResponseRegression(FeatureRegression):
         self.members = (torch.arange(number, device=inputs.device) if groups is None else groups)[
             kept
         ].double()
-        self.count, self.rows = inputs.new_tensor([float(number)]), inputs.new_empty(0)
-
-    def derivable(self) -> dict[str, tuple[int, ...]]:
-        """Nothing: the roots depend on the scales and units of the rows."""
-        return {}
+        self.count = inputs.new_tensor([float(number)])
 
     @property
     def varying(self) -> bool:

@@ -101,10 +101,6 @@ class KernelValue(AlterationObjective):
         """The probability without an alteration, (B,)."""
         return self.before.clamp(0, 1)
 
-    def indicated(self, actions: Tensor) -> Tensor:
-        """The probability by the indicator, without caution, (..., B, k) -> (..., B)."""
-        return self.estimator.value(self.prepared, self.standardised(actions), 1).clamp(0, 1)
-
     def standardised(self, actions: Tensor) -> Tensor:
         """From the actions' units to standardised actions, (..., k)."""
         return self.surrogate.scaler.standardised(self.names, actions).to(actions.dtype)

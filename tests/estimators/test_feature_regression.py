@@ -1,9 +1,9 @@
-"""Bayesian regression on random features: means, drawn functions, residuals, support."""
+"""Bayesian regression on random features: means, drawn functions, residuals."""
 
 import pytest
 import torch
 
-from rehearsal_torch.estimators.feature_regression import FeatureRegression, products
+from rehearsal_torch.estimators.response_regression import ResponseRegression, products
 from rehearsal_torch.seeding import generator
 
 
@@ -16,7 +16,7 @@ def rows(count=250, seed=0):
 
 
 def fitted(**settings):
-    made = FeatureRegression(**{"frequencies": 60, "evidence_rows": 100, "iterations": 15, **settings})
+    made = ResponseRegression(**{"frequencies": 60, "evidence_rows": 100, "iterations": 15, **settings})
     made.solve(*rows())
     return made
 
@@ -55,18 +55,9 @@ def test_functions_around_a_base_are_those_of_the_whole_input(moving):
 def test_residuals_have_the_variance_of_the_noise():
     made = fitted()
     assert made.residuals.shape == (250, 2)
-    assert made.residuals.std(0).tolist() == pytest.approx([0.9, 1.0], rel=0.12)
+    whole = made.residuals * made.scales(rows()[0][:1])
+    assert whole.std(0).tolist() == pytest.approx([0.9, 1.0], rel=0.12)
     assert (made.noise.sqrt() * made.scale).tolist() == pytest.approx([0.9, 1.0], rel=0.12)
-
-
-def test_support_is_that_of_repeated_observations():
-    made = FeatureRegression(frequencies=5, evidence_rows=20, iterations=3)
-    inputs = torch.tensor([[0.0], [1.0]], dtype=torch.float64).repeat(50, 1)
-    made.solve(inputs, inputs + 0.5 * rows(100, 1)[0][:, :1])
-    assert made.support(torch.tensor([[0.0], [1.0]], dtype=torch.float64)).tolist() == pytest.approx(
-        [50, 50], rel=0.15
-    )
-    assert float(made.support(torch.tensor([[8.0]], dtype=torch.float64))) < 5
 
 
 def test_other_rows_with_the_same_kernels():
@@ -81,11 +72,12 @@ def test_other_rows_with_the_same_kernels():
 
 
 def test_without_inputs_it_is_a_mean_and_its_scatter():
-    made = FeatureRegression(frequencies=5, iterations=3)
+    made = ResponseRegression(frequencies=5, iterations=3)
     outputs = rows()[1]
     made.solve(outputs.new_zeros(250, 0), outputs)
     assert torch.allclose(made(outputs.new_zeros(1, 0))[0], outputs.mean(0), rtol=0.02)
-    assert torch.allclose(made.residuals.std(0), outputs.std(0), rtol=0.02)
+    whole = made.residuals * made.scales(outputs.new_zeros(1, 0))
+    assert torch.allclose(whole.std(0), outputs.std(0), rtol=0.02)
     assert made.faults() == []
 
 
@@ -102,23 +94,6 @@ def test_damage_is_noticed():
 @pytest.mark.parametrize("settings", [{"frequencies": 0}, {"evidence_rows": 0}, {"iterations": 0}])
 def test_wrong_settings_are_refused(settings):
     with pytest.raises(ValueError, match="expected at least one frequency, row and iteration"):
-        FeatureRegression(**settings)
+        ResponseRegression(**settings)
     with pytest.raises(ValueError, match="frequencies"):
-        FeatureRegression(frequencies=10**6)
-
-
-def test_roots_are_computed_again_from_rows_that_are_fewer_numbers():
-    inputs, outputs = torch.randn(2, 40, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    made = FeatureRegression(frequencies=5, evidence_rows=20, iterations=2)
-    made.solve(inputs, outputs)
-    features = 2 * 5 + 2 + 3 + 1
-    assert made.derivable() == {"root": (2, features, features)}
-    assert torch.equal(made.derive("root"), made.root)
-    # L L' = P'P + nu I, of each output.
-    shown = made.features(inputs, 1)
-    expected = shown.mT @ shown + made.amplitudes[1, 3] * torch.eye(features, dtype=torch.float64)
-    torch.testing.assert_close(made.root[1] @ made.root[1].mT, expected)
-    many = inputs.repeat(20, 1)
-    made.condition(many, outputs.repeat(20, 1))
-    assert made.rows.numel() == 0, "1600 numbers are more than two roots of 256"
-    assert made.derivable() == {}
+        ResponseRegression(frequencies=10**6)

@@ -1,7 +1,6 @@
 """Reports of decisions in foresight, on a run whose numbers are known by hand."""
 
 import csv
-import io
 import json
 import math
 
@@ -12,7 +11,6 @@ from rehearsal_torch.evaluation import recorded_run
 from rehearsal_torch.evaluation.rows import COLUMNS, NUMBERS, row, truth_bounds, typed, written
 from rehearsal_torch.evaluation.summaries import summed
 from rehearsal_torch.files.plain import PlainFileError
-from rehearsal_torch.files.rows import as_csv
 from rehearsal_torch.methods.choice import chosen, with_method
 from rehearsal_torch.reporting import alteration_report
 from rehearsal_torch.reporting.alteration_report import change, choice_reasons, method_rows, percent
@@ -264,14 +262,6 @@ def test_what_the_estimates_of_decisions_that_set_nothing_are_of_is_said():
     cells = {line[0]: line[1:] for line in alteration_report.method_rows(found)}
     assert cells[head] == ["the present values", "the present values, or no action", "no action", "-"]
     assert head not in {line[0] for line in alteration_report.method_rows({"m": found["(1, 0)"]})}
-
-
-def test_a_stack_has_a_column_that_says_which_of_its_estimators_spoke():
-    stacked = {**ACTED, "trace": {**ACTED["trace"], "indicator_weight": 0.4}}
-    lines = alteration_report.per_decision([stacked, REFUSED], "w", "m", 3)
-    first, second = csv.DictReader(io.StringIO(as_csv(lines)))
-    assert (first["indicator_weight"], second["indicator_weight"]) == ("0.4", "")
-    assert "indicator_weight" not in alteration_report.per_decision([ACTED], "w", "m", 3)[0]
 
 
 @pytest.mark.parametrize(

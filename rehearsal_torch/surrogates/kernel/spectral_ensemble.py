@@ -198,16 +198,6 @@ class SpectralRidge(Solved):
 
         return regressed(len(phases), rows, float(self.ratio))
 
-    def left_out(self, examples: Sequence[Tensor], folds: Tensor) -> Tensor:
-        """Predictions of the indicator at rows that the coefficients were not fitted to, (n,): each fold (n,)
-        is predicted from the others; the metric, and so the frequencies, are those of all rows.
-        """
-        context, before, between, actions, targets, _ = examples
-        blocks = (self.on_context, self.on_covariates, self.on_actions)
-        parts = (context, torch.cat((before, between), -1), actions)
-        waves = waves_of(torch.cat(parts, -1) @ torch.cat(blocks, -1).mT) / math.sqrt(self.features)
-        return held_out(waves, targets[:, 1], folds, self.ratio)
-
     @property
     def widths_of_rows(self) -> tuple[int, int, int]:
         """The widths of the frequencies' blocks."""
@@ -358,20 +348,6 @@ class SpectralRidge(Solved):
         return self._collected(prepared, points)[0].mT
 
 
-def held_out(waves: Tensor, answers: Tensor, folds: Tensor, ratio: Tensor) -> Tensor:
-    """Predictions of answers (n,) from features (n, F), each fold (n,) from the others, (n,)."""
-    predictions = answers.new_zeros(len(answers))
-    for fold in folds.unique().tolist():
-        held = folds == fold
-        mean = answers[~held].mean()
-        moment = waves[~held].mT @ waves[~held]
-        moment.diagonal().add_(ratio)
-        cross = waves[~held].mT @ (answers[~held, None] - mean)
-        coefficients = torch.cholesky_solve(cross, torch.linalg.cholesky(moment))
-        predictions[held] = mean + (waves[held] @ coefficients).squeeze(-1)
-    return predictions
-
-
 def misplaced(places: Tensor, count: int, rows: int) -> str:
     """What is wrong with stored places among `rows`, (count,) whole numbers; empty if nothing is."""
     whole = (places >= 0) & (places < rows) & (places == places.floor())
@@ -440,10 +416,6 @@ class SpectralEnsemble(AlterationValue):
     def derive(self, name: str) -> Tensor:  # noqa: ARG002
         """See `Part.derive`."""
         return self.members[0].inputs.clone()
-
-    def left_out(self, examples: Sequence[Tensor], folds: Tensor) -> Tensor:
-        """The mean of `SpectralRidge.left_out` over members, (n,)."""
-        return torch.stack([member.left_out(examples, folds) for member in self.members]).mean(0)
 
     @property
     def widths_of_rows(self) -> tuple[int, int, int]:

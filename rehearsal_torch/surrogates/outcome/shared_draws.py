@@ -208,7 +208,7 @@ class SharedDraws:
         """Draws of t with noise at (x, u, v, a), (N, m, p) -> (N, m, G, q), points by their weights; not
         where success is modelled.
         """
-        edges = self.shares.cumsum(-1).contiguous()
+        edges = self.shares.to(inputs).cumsum(-1).contiguous()
         level = (
             torch.rand(edges.shape, dtype=torch.float64, generator=stream).to(edges)
             + torch.arange(self.points).to(edges)

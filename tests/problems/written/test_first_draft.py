@@ -172,7 +172,10 @@ def test_classes_are_actions_and_outcomes_by_their_names_or_where_there_is_nothi
     filled = text.replace("  # - ", "  - ").replace("desired: #", "desired: label in {x, y} #")
     (tmp_path / "problem.yaml").write_text(filled)
     problem = written_problem(tmp_path / "problem.yaml")
-    assert problem.task["box"] == {"treatment": {"values": ["A", "B", "C"]}}
+    offered = problem.task["box"]["treatment"]["values"]
+    assert sorted(offered) == ["A", "B", "C"]
+    # The most frequent class first.
+    assert offered[0] == frame["treatment"].value_counts().index[0]
     assert problem.codings["label"].desired == ("x", "y")
     beside = pd.DataFrame({"a": np.linspace(0, 1, 30) ** 2, "ward": ["A", "B", "C"] * 10})
     told = yaml.safe_load(drafted(beside))["variables"]

@@ -11,7 +11,6 @@ import torch
 from rehearsal_torch.surrogates.kernel.spectral_ensemble import (
     SpectralEnsemble,
     SpectralRidge,
-    held_out,
     misplaced,
 )
 from tests.toys.confounded import fitted, points, rows
@@ -240,21 +239,6 @@ def test_starts_are_historical_actions_by_their_value(case):
     assert torch.allclose(estimator.value(prepared, best), weights.amax(1).double(), atol=1e-4)
 
 
-@every
-def test_rows_left_out_are_predicted_from_the_others(case):
-    examples, _, first = CASES[case]
-    estimator = fitted(quick(first), *examples)
-    folds = torch.arange(len(examples[0])) % 2
-    found = estimator.left_out(examples, folds)
-    context, before, seen, actions, targets, scores = examples
-    assert float((found - targets[:, 1]).square().mean()) < float(targets[:, 1].var())
-    changed = targets.clone()
-    changed[::2] = 1.0
-    other = estimator.left_out((context, before, seen, actions, changed, scores), folds)
-    assert torch.equal(other[::2], found[::2]), "their own targets are not used"
-    assert not torch.equal(other[1::2], found[1::2])
-
-
 @pytest.mark.parametrize("setting", ["features", "direction_rows", "width_rows", "iterations"])
 def test_wrong_settings_are_refused(setting):
     with pytest.raises(ValueError, match="at least one feature, row and iteration"):
@@ -321,11 +305,3 @@ def test_where_the_second_stage_sees_only_equal_actions_a_difference_is_exact():
 def test_places_are_whole_numbers_of_rows(places):
     assert misplaced(torch.tensor([2.0, 0.0, 1.0]), 3, 3) == ""
     assert misplaced(torch.tensor(places), 3, 3).startswith("places: expected 3 whole numbers from 0 to 2;")
-
-
-def test_each_fold_is_predicted_from_the_others():
-    waves = torch.ones(4, 1, dtype=torch.float64)
-    answers, folds = torch.tensor([1.0, 3.0, 5.0, 9.0], dtype=torch.float64), torch.tensor([0, 0, 1, 1])
-    # A constant feature has nothing left to explain once the mean is taken off.
-    found = held_out(waves, answers, folds, torch.tensor([1.0], dtype=torch.float64))
-    torch.testing.assert_close(found, torch.tensor([7.0, 7.0, 2.0, 2.0], dtype=torch.float64))
