@@ -100,7 +100,6 @@ class WhatIf(InSentences):
         hull: The interval of the estimate with anything from 0 to 1 there, which is the printed one where S
             is large (`data.pooled`); None as above.
         texts: The alteration with texts in place of codes; empty where it is one of numbers alone.
-        beyond: The share of such cases in which no row is near the action; None if the method does not tell.
     """
 
     alteration: Mapping[str, float]

@@ -264,6 +264,13 @@ def test_what_the_estimates_of_decisions_that_set_nothing_are_of_is_said():
     assert head not in {line[0] for line in alteration_report.method_rows({"m": found["(1, 0)"]})}
 
 
+def test_a_share_of_cases_without_a_row_nearby_has_a_column():
+    told = {**ACTED, "trace": {**ACTED["trace"], "beyond": 0.4}}
+    lines = alteration_report.per_decision([told, REFUSED], "w", "m", 3)
+    first, second = csv.DictReader(io.StringIO(as_csv(lines)))
+    assert (first["beyond"], second["beyond"]) == ("0.4", "")
+
+
 @pytest.mark.parametrize(
     ("value", "shown"), [(0.12345, "0.123"), (None, "-"), ("", "-"), ("0.5", "0.500"), (math.nan, "-")]
 )
