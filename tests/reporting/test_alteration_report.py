@@ -1,6 +1,7 @@
 """Reports of decisions in foresight, on a run whose numbers are known by hand."""
 
 import csv
+import io
 import json
 import math
 
@@ -11,6 +12,7 @@ from rehearsal_torch.evaluation import recorded_run
 from rehearsal_torch.evaluation.rows import COLUMNS, NUMBERS, row, truth_bounds, typed, written
 from rehearsal_torch.evaluation.summaries import summed
 from rehearsal_torch.files.plain import PlainFileError
+from rehearsal_torch.files.rows import as_csv
 from rehearsal_torch.methods.choice import chosen, with_method
 from rehearsal_torch.reporting import alteration_report
 from rehearsal_torch.reporting.alteration_report import change, choice_reasons, method_rows, percent
