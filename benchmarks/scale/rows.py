@@ -101,7 +101,7 @@ def works(size: Size) -> dict[str, Work]:
         f"decisions for {size.patients} patients": Work(
             "decide", (*sepsis, f"checkpoint={SEPSIS}", f"limit={size.patients}"), sharded=True
         ),
-        f"decisions for {size.cases} cases of a table, outcome_regression": Work(
+        f"decisions for {size.cases} cases of a table": Work(
             "decide", (*table, "checkpoint=trained"), sharded=True, prepare=table
         ),
         "training of four models (transition_ensemble)": Work(

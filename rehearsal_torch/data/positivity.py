@@ -45,7 +45,9 @@ def beyond(
     points = max(8, min(POINTS_EACH, POINTS // (sets * len(cases))))
     covariates = _regression(x, u)
     residuals = u - covariates(x)
-    drawn = np.random.default_rng(0).integers(len(x), size=(len(cases), points))
+    # Rows spread evenly by the golden ratio, others in every case.
+    spread = np.arange(len(cases) * points) * 0.6180339887498949 % 1
+    drawn = (spread * len(x)).astype(int).reshape(len(cases), points)
     many = np.repeat(asked, points, 0)
     z, places = (
         np.concatenate(each, -1) for each in ((x, u), (many, covariates(many) + residuals[drawn.ravel()]))

@@ -78,13 +78,14 @@ def test_a_collection_is_the_list_that_it_was(found):
 
 
 def test_printed_decisions_say_a_sentence_for_each_case_first(found):
-    first, second, last = str(found).splitlines()
+    first, second, last, *of_data = str(found).splitlines()
     value, claim = found[0].alteration.values.item(), found[0].estimate
     assert first.startswith(f"Case ann: Set A2 to {value:.4g}. The estimated chance of a desired outcome ")
     point, lower, upper = (f"{100 * each:.0f} %" for each in (claim.point, claim.lower, claim.upper))
     assert f"to {point} (95% interval {lower} to {upper})." in first
     assert second.startswith("Case bob: ")
     assert last == found.summary()
+    assert all(line.startswith("Of the data: ") for line in of_data)
     declined = Decision(None, 0.0, reason=Finding("invalid", "no row is near"))
     many = Decisions([declined] * 12)
     lines = str(many).splitlines()
