@@ -105,7 +105,6 @@ FILES = {
 }
 QUICK = ["none", "outcome_regression"]
 SLOW = [
-    *("cme_stack", "cme", "cme_published", "cme_nystrom", "cme_fourier", "care", "micns", "qwz23"),
     *("qwz23_offline", "qwz23_success", "qwz23_online", "qwz23_published", "micns_online", "grad_rh"),
 ]
 METHODS = [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
