@@ -35,6 +35,9 @@ CHANGED = {
     "non_syn2, single": ("non_syn2", {"reading": "variance", "candidates": [["A1"], ["A2"]]}),
     "bank, confounded": ("bank", {"confounding": 3.0}),
     "lin_syn1, confounded": ("lin_syn1", {"confounding": 2.0, "candidates": [["A1"], ["A1", "A2"]]}),
+    "drawn, determined": ("drawn", {"trait": "determined"}),
+    "drawn, units": ("drawn", {"trait": "units"}),
+    "drawn, kinds": ("drawn", {"trait": "kinds", "alone": True}),
     "non_syn2, confounded": ("non_syn2", {"confounding": 2.0, "candidates": [["A1"], ["A1", "A2"]]}),
 }
 
