@@ -182,7 +182,7 @@ class FeatureRegression(Solved):
             location=("q",), scale=("q",), widths=("q", "p"), amplitudes=("q", 4),
             directions=(frequencies, "p"), coefficients=("q", "f"), noise=("q",), residuals=("n", "q"),
         )  # fmt: skip
-        self.register_fitted(root=("q", "f", "f"))
+        self.register_fitted(root=("q", "f", "f"), derived=True)
 
     def faults(self) -> list[str]:
         """Inconsistent sizes, and variances that are not positive."""

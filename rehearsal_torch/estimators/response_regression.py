@@ -8,8 +8,7 @@ function leaves open. Here, for each of q outputs,
 u(i) being the unit (a patient, a store) of row i. Given the scales and t, with n_u the number of rows of a
 unit,
 
-    A = sum_i phi_i phi_i' / s_i^2 - sum_u t / (1 + t n_u) S_u S_u' + nu I,      S_u = sum of phi_i / s_i in
-    u,
+    A = sum_i phi_i phi_i' / s_i^2 - sum_u t / (1 + t n_u) S_u S_u' + nu I,    S_u = sum of phi_i / s_i in u,
 
 and likewise for the right-hand side: generalised least squares in sums over rows. t follows from the mean
 squares of the residuals between and within units (analysis of variance), and is 0 without units.
@@ -31,8 +30,8 @@ Williams (2006), Sec. 5.4.2.
 """
 
 import math
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -75,8 +74,10 @@ class ResponseRegression(FeatureRegression):
         # The coefficients c of each output, zero but for the first where one scale is enough; t; the unit of
         # each residual; the number of rows.
         self.register_fitted(log_scale=("q", "s"), shared=("q",), members=("n",), count=(1,))
-        # The root of the covariance of c, zero where one scale is enough.
-        self.register_fitted(scale_root=("q", "s", "s"))
+        # The root of the covariance of c; none where one scale is enough for all outputs.
+        self.register_fitted(scale_root=("q", "v", "v"))
+        # The rows with their weights and units, from which the roots follow, where these are more numbers.
+        self.register_fitted(rows=("m", "p"), row_weights=("q", "m"), row_units=("m",), source=True)
 
     def solve(self, *examples: Tensor) -> None:
         """Fits to inputs (n, p), standardised, outputs (n, q), and the numbers of units (n,) if there are
@@ -99,7 +100,8 @@ class ResponseRegression(FeatureRegression):
         standardised = (outputs - self.location) / self.scale
         groups = None if units is None else units.unique(return_inverse=True)[1]
         columns = [
-            _Column(self, inputs, column, output, groups) for output, column in enumerate(standardised.mT)
+            _Column(self, inputs, column, output, groups).fit()
+            for output, column in enumerate(standardised.mT)
         ]
         kept = evenly(number, MAX_RESIDUALS, inputs.device)
         self.root, self.coefficients = (
@@ -109,12 +111,31 @@ class ResponseRegression(FeatureRegression):
             inputs.new_tensor([getattr(each, name) for each in columns]) for name in ("noise", "shared")
         )
         self.log_scale = torch.stack([each.log_scale for each in columns])
-        self.scale_root = torch.stack([each.scale_root for each in columns])
+        scale_roots = torch.stack([each.scale_root for each in columns])
+        self.scale_root = scale_roots if self.varying else scale_roots[:, :0, :0]
         self.residuals = torch.stack([each.pool[kept] for each in columns], -1)
-        self.members = (torch.arange(number, device=inputs.device) if groups is None else groups)[
-            kept
-        ].double()
-        self.count = inputs.new_tensor([float(number)])
+        every = (torch.arange(number, device=inputs.device) if groups is None else groups).double()
+        self.members, self.count = every[kept], inputs.new_tensor([float(number)])
+        self.rows = self.row_weights = self.row_units = inputs.new_empty(0)
+        if number * (inputs.shape[1] + len(columns) + 1) < self.root.numel():
+            self.rows, self.row_units = inputs.clone(), every
+            self.row_weights = torch.stack([each.weights for each in columns])
+
+    def derivable(self) -> Mapping[str, tuple[int, ...]]:
+        """The roots, with the rows."""
+        if self.rows.ndim != 2 or not len(self.rows):
+            return {}
+        count = self.features_of(self.rows.shape[1])
+        return {"root": (self.outputs, count, count)}
+
+    def derive(self, name: str) -> Tensor:  # noqa: ARG002
+        """As `Part.derive`."""
+        roots = []
+        for output, weights in enumerate(self.row_weights):
+            column = _Column(self, self.rows, torch.zeros_like(weights), output, self.row_units.long())
+            column.shared = float(self.shared[output])
+            roots.append(torch.linalg.cholesky(column.equations(weights)[0]))
+        return torch.stack(roots)
 
     @property
     def varying(self) -> bool:
@@ -148,12 +169,14 @@ class ResponseRegression(FeatureRegression):
         shares = torch.from_numpy(draw.gamma(max(shape, 1.0), size=(count, groups)))
         weights = shares.to(places.device)[:, places]
         normal = torch.randn(*self.log_scale.shape, count, dtype=torch.float64, generator=stream)
-        scales = self.log_scale.unsqueeze(1) + (self.scale_root @ normal.to(self.scale_root)).mT
+        scales = self.log_scale.unsqueeze(1).expand(-1, count, -1)
+        if self.varying:
+            scales = scales + (self.scale_root @ normal.to(self.scale_root)).mT
         return Responses(functions, weights / weights.sum(-1, keepdim=True), scales)
 
 
 class _Column:
-    """The fit of one standardised output y (n,): with one scale and no units, then with both."""
+    """One standardised output y (n,), with the units of the rows."""
 
     def __init__(
         self, model: FeatureRegression, inputs: Tensor, target: Tensor, output: int, groups: Tensor | None
@@ -163,12 +186,15 @@ class _Column:
         count = model.features_of(inputs.shape[1])
         # Of few rows, all are one block, whose features are computed once.
         self.known = list(self._features()) if len(inputs) * count <= CHUNK else None
-        ones = torch.ones_like(target)
         self.shared = 0.0
-        self._solve(ones)
+
+    def fit(self) -> Self:
+        """With one scale and no units, then with both."""
+        self._solve(torch.ones_like(self.target))
         self.log_scale, self.scale_root = self._scale()
         scales = self._scales()
-        self.shared = 0.0 if groups is None else between_units(self.left / scales, groups)
+        if self.groups is not None:
+            self.shared = between_units(self.left / scales, self.groups)
         if self.shared or bool((self.log_scale[1:] != 0).any()):
             middle = float(scales.square().log().mean().exp())
             self._solve(middle / scales.square())
@@ -179,6 +205,7 @@ class _Column:
         size = float(self.pool.square().mean().sqrt().clamp_min(1e-12))
         self.pool = self.pool / size
         self.log_scale[0] += 2 * math.log(size)
+        return self
 
     def _features(self) -> Iterator[Tensor]:
         size = max(1, CHUNK // self.model.features_of(self.inputs.shape[1]))
@@ -188,8 +215,8 @@ class _Column:
         """phi in blocks of rows."""
         return self.known or self._features()
 
-    def _solve(self, weights: Tensor) -> None:
-        """The coefficients, A's root, the noise, and the residuals over the root of 1 - leverage."""
+    def equations(self, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """A and the right-hand side of generalised least squares, (F, F) and (F, 1)."""
         count, begin = self.model.features_of(self.inputs.shape[1]), 0
         moment, cross = (self.target.new_zeros(count, width) for width in (count, 1))
         units = 0 if self.groups is None or not self.shared else int(self.groups.max()) + 1
@@ -210,6 +237,11 @@ class _Column:
             moment.addmm_(sums.mT, share * sums, alpha=-1)
             cross.addmm_(sums.mT, share * answers, alpha=-1)
         moment.diagonal().add_(self.ridge)
+        return moment, cross
+
+    def _solve(self, weights: Tensor) -> None:
+        """The coefficients, A's root, the noise, and the residuals over the root of 1 - leverage."""
+        self.weights, (moment, cross) = weights, self.equations(weights)
         self.root = torch.linalg.cholesky(moment)
         self.solved = torch.cholesky_solve(cross, self.root).squeeze(-1)
         pairs = [
