@@ -95,42 +95,31 @@ class SupportedGain(AlterationObjective):
         require(min(searched, points, near, judged, judged_near) >= 1, "positive numbers", points=points)
         require(0 < level < 1, "level in (0, 1)", level=level)
         surrogate.require_fitted()
-        self.surrogate, self.which, self.level = (
-            surrogate,
-            surrogate.task.candidates.index(tuple(names)),
-            level,
-        )
+        self.surrogate, self.level = surrogate, level
+        self.which = surrogate.task.candidates.index(tuple(names))
         self.searched, self.points, self.near = min(searched, surrogate.functions), points, near
         self.judged, self.judged_near = judged, judged_near
         self.contexts = surrogate.contexts(surrogate.task.given(cases))
         # Shared with the same objective in other bounds.
-        self._draws: dict[str, CaseDraws] = {}
+        self._draws: dict[int, CaseDraws] = {}
         # What was asked last: searches ask for values and acceptance of the same actions.
         self._last: tuple[CaseDraws, Tensor, Values] | None = None
 
     @property
     def comparing(self) -> CaseDraws:
         """The draws by which actions are compared."""
-        if "comparing" not in self._draws:
-            self._draws["comparing"] = self._compared()
-        return self._draws["comparing"]
-
-    def _compared(self) -> CaseDraws:
-        draws = self.surrogate.draws(self.which, self.searched, self.points, self.near, SEARCH)
-        return CaseDraws(draws, self.contexts, many=True)
+        return self._drawn(SEARCH, self.searched, self.points, self.near)
 
     @property
     def judging(self) -> CaseDraws:
         """The draws by which chosen actions are judged."""
-        if "judging" not in self._draws:
-            self._draws["judging"] = self._judged()
-        return self._draws["judging"]
+        return self._drawn(JUDGEMENT, self.surrogate.functions, self.judged, self.judged_near)
 
-    def _judged(self) -> CaseDraws:
-        draws = self.surrogate.draws(
-            self.which, self.surrogate.functions, self.judged, self.judged_near, JUDGEMENT
-        )
-        return CaseDraws(draws, self.contexts)
+    def _drawn(self, purpose: int, functions: int, points: int, near: int) -> CaseDraws:
+        if purpose not in self._draws:
+            draws = self.surrogate.draws(self.which, functions, points, near, purpose)
+            self._draws[purpose] = CaseDraws(draws, self.contexts, many=purpose == SEARCH)
+        return self._draws[purpose]
 
     def standardised(self, actions: Tensor) -> Tensor:
         """From the actions' units to standardised actions, (..., k)."""
@@ -235,7 +224,7 @@ class SupportedGain(AlterationObjective):
         lowest = torch.where(differ.unsqueeze(-1), one.low - other.low - other.beyond.unsqueeze(-1), 0.0)
         return [
             GainDraws(*each, self.surrogate.members, self.level)
-            for each in zip(gain[0], lowest[0], beyond.tolist(), strict=True)
+            for each in zip(gain[0].cpu(), lowest[0].cpu(), beyond.tolist(), strict=True)
         ]
 
     def _ends(self, draws: Tensor) -> tuple[Tensor, Tensor]:
@@ -307,13 +296,9 @@ class SupportedGain(AlterationObjective):
         lower, upper = min(printed["estimate"][0], 1 - floor), max(printed["estimate"][1], floor)
         offered = credit > LEAST_CREDIT
         beyond = () if allowed or not offered else (_beyond_rows(share, point),)
-        draws = GainDraws(
-            said.gain[index],
-            (said.low - said.none)[index],
-            share,
-            self.surrogate.members,
-            self.level,
-        )
+        # Draws are kept beside decisions, which are on the CPU.
+        lowest = (said.low - said.none)[index].cpu()
+        draws = GainDraws(said.gain[index].cpu(), lowest, share, self.surrogate.members, self.level)
         less, more = model["baseline"]
         unsupported = None if allowed or offered else _unsupported(share, point, before, max(0.0, -worst))
         if reasons := self.unidentified:

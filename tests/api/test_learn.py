@@ -17,7 +17,12 @@ def test_a_learnt_method_decides_as_rehearse_does(frame, method, settings):  # n
     assert plain(model.decide(CASES)) == plain(whole)
     assert plain(whole.model.decide(CASES)) == plain(whole)
     assert (model.name, model.seed, model.task.context) == (method, 3, ("X1", "X2"))
-    assert model.card == {**whole.model.card}
+    # Where rows speak is said of the cases, and a model that is learnt alone has its rows for some.
+    cards = [dict(each.card) for each in (model, whole.model)]
+    for card in cards:
+        said = [each for each in card["data"].get("findings", ()) if each["kind"] != "support"]
+        card["data"] = {**card["data"], "findings": said}
+    assert cards[0] == cards[1]
 
 
 @pytest.mark.slow

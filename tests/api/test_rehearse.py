@@ -64,7 +64,7 @@ def commanded(folder, method, settings, seed=0, cases="cases.csv"):
     typed += [f"dataset.contexts={cases}", f"decision={method}", f"seed={seed}", "workers=1"]
     out = folder / f"{method}-{seed}"
     assert main(decide, [*typed, *(f"{key}={value}" for key, value in settings.items()), f"out={out}"]) == 0
-    beside = ("index", "kind", "identity", "given", "score", "certificate")
+    beside = ("index", "kind", "identity", "given", "score", "certificate", "draws")
     return [{key: value for key, value in line.items() if key not in beside} for line in lines(out)]
 
 
@@ -178,7 +178,7 @@ def test_nothing_global_is_changed(folder):
     [
         ({"claims": "honest"}, "claims: expected 'in_sample' or 'cross_fitted'; got 'honest'"),
         ({"checkpoint": "run"}, "'checkpoint' cannot be set here: expected settings of surrogate, objective"),
-        ({"surrogate.members": -1}, "surrogate: expected at least one member"),
+        ({"surrogate.members": -1}, "surrogate: members: expected a whole number from 1 to 100"),
     ],
 )
 def test_errors_are_sentences_without_what_libraries_said(folder, changed, words):

@@ -65,9 +65,8 @@ class ResponseModels:
     columns: Sequence[int]  # The places of u among its outputs
     between: ResponseRegression | None  # The regression of v on (x, u, a_first); None without v
     first: Sequence[int]  # The places of a_first among the actions
-    usual: Sequence[
-        UsualAction
-    ]  # Of a_first, or all actions, on (x, u); then of the rest on (x, u, v, a_first)
+    # Of a_first, or all actions, on (x, u); then of the rest on (x, u, v, a_first).
+    usual: Sequence[UsualAction]
     near: NearRows
     habit: FeatureRegression  # The regression of a on (x, u, v), from which `near` measures
     front_door: bool = False  # Whether the outcome sees usual actions, and v alone the altered ones
@@ -159,11 +158,6 @@ class SharedDraws:
         """The mean over the first points of each block, (..., N, m', G) -> (..., N, G)."""
         shares = self.shares[:, : numbers.shape[-2]].to(numbers)
         return torch.einsum("...nmg,nm->...ng", numbers, shares / shares.sum(-1, keepdim=True))
-
-    @property
-    def draws(self) -> int:
-        """D = N G."""
-        return self.blocks * self.each
 
     @cached_property
     def tables(self) -> list["_Distributions"]:
