@@ -182,6 +182,9 @@ class FeatureRegression(Solved):
             location=("q",), scale=("q",), widths=("q", "p"), amplitudes=("q", 4),
             directions=(frequencies, "p"), coefficients=("q", "f"), noise=("q",), residuals=("n", "q"),
         )  # fmt: skip
+        # The rows with their weights and units, from which the roots of regressions follow, where these are
+        # more numbers; of classifications none.
+        self.register_fitted(rows=("m", "p"), row_weights=("q", "m"), row_units=("m",), source=True)
         self.register_fitted(root=("q", "f", "f"), derived=True)
 
     def faults(self) -> list[str]:

@@ -76,8 +76,6 @@ class ResponseRegression(FeatureRegression):
         self.register_fitted(log_scale=("q", "s"), shared=("q",), members=("n",), count=(1,))
         # The root of the covariance of c; none where one scale is enough for all outputs.
         self.register_fitted(scale_root=("q", "v", "v"))
-        # The rows with their weights and units, from which the roots follow, where these are more numbers.
-        self.register_fitted(rows=("m", "p"), row_weights=("q", "m"), row_units=("m",), source=True)
 
     def solve(self, *examples: Tensor) -> None:
         """Fits to inputs (n, p), standardised, outputs (n, q), and the numbers of units (n,) if there are

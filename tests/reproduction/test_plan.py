@@ -26,7 +26,7 @@ def test_a_method_without_settings_is_run_once():
 
 def test_the_plans_have_the_sizes_of_the_papers():
     auf, online = study("auf"), study("online")
-    assert len(jobs(auf, "table1")) == 12 * 7 * 10 + 6 * 10 + 6 * 5
+    assert len(jobs(auf, "table1")) == 12 * 6 * 10 + 6 * 10 + 6 * 5
     assert {job.setting for job in jobs(auf, "eta")} == {f"eta={eta}" for eta in (3, 5, 10, 20, 50)}
     assert any("rows=100000" in job.setting for job in jobs(auf, "scalability", seeds=[0]))
     assert not any("rows=100000" in job.setting for job in jobs(auf, "scalability", seeds=[1]))
