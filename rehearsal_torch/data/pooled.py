@@ -82,10 +82,9 @@ class GainDraws:
 
     def estimate(self, hull: bool | None = None) -> Estimate:
         """The mean with its interval; the `hull` by default where S exceeds `TOLD_BEYOND`."""
-        lower, upper = map(float, central(self.gain, self.fits, self.level))
-        if self.beyond > TOLD_BEYOND if hull is None else hull:
-            low, high = map(float, central(self.lowest, self.fits, self.level))
-            lower, upper = min(lower, low), max(upper, high + self.beyond)
+        hull = self.beyond > TOLD_BEYOND if hull is None else hull
+        lower, upper = map(float, central(self.lowest if hull else self.gain, self.fits, self.level))
+        upper += self.beyond if hull else 0.0
         return _difference(float(self.gain.mean()), lower, upper, self.level)
 
     def told(self, gain: Estimate) -> Self:

@@ -59,6 +59,12 @@ def test_the_hull_is_said_once_the_mean_share_without_rows_counts():
     assert many.gain.upper == pytest.approx(overall([answer(draws())]).gain.upper - 0.15 + 0.2, abs=1e-6)
 
 
+def test_the_hull_is_of_the_worst_case_alone():
+    """It once held the model's interval too, which single cases do not say."""
+    known = GainDraws(DRAWS, torch.zeros_like(DRAWS) + DRAWS.mean(), 0.1).estimate()
+    assert (known.lower, known.upper) == pytest.approx((known.point, known.point + 0.1), abs=2e-6)
+
+
 def test_distances_to_the_ends_add_up_over_sets_of_variables():
     one, other = answer(draws()), answer(draws(DRAWS.flip(0)), ("b",))
     assert overall([one, other]).gain == overall([one]).gain

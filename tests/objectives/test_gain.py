@@ -120,6 +120,14 @@ def test_the_hull_is_said_where_rows_are_missing_and_the_model_where_they_are_no
     assert near["beyond"] <= 0.05 < 0.9 < far["beyond"]
 
 
+def test_the_gain_that_is_said_is_that_of_its_draws(model):
+    for value in (0.0, 1.0, 2.5):
+        for one in first(model).appraise(at(value)):
+            drawn = one.gain_draws.estimate()
+            for end in ("point", "lower", "upper"):
+                assert getattr(one.gain, end) == pytest.approx(getattr(drawn, end), abs=2e-6)
+
+
 def test_beyond_the_rows_an_action_is_withheld_or_has_a_credit(model):
     objective = first(model)
     far = objective.appraise(at(60.0))

@@ -61,7 +61,8 @@ class UsualAction(Solved):
         if len(frequent) > 1:
             answers = (which.unsqueeze(-1) == frequent).double()
             kept = answers.any(-1)
-            self.classes.solve(given[kept], answers[kept][:, : 1 if len(frequent) == 2 else None])
+            units = (each[kept] for each in examples[2:])
+            self.classes.solve(given[kept], answers[kept][:, : 1 if len(frequent) == 2 else None], *units)
 
     def left_out(self, given: Tensor, actions: Tensor, folds: Tensor) -> Tensor:
         """The chances of the combinations of levels at rows, (n, l): each fold (n,) by the others, with the

@@ -50,6 +50,21 @@ def test_chances_of_levels_are_those_of_the_rows():
         assert torch.allclose(weights.sum(-1), torch.ones(20, 64, dtype=torch.float64))
 
 
+def test_rows_of_a_unit_tell_less_of_the_chances_of_levels():
+    """Each row was once counted as a unit of its own."""
+    units = torch.arange(600) // 20
+    own = normal(30, 1, seed=2)[units]
+    given = normal(600, 1)
+    actions = (own + normal(600, 1, seed=3) > 0).double()
+    at = torch.zeros(1, dtype=torch.float64)
+
+    def spread(*known):
+        weights = usual(fitted([0], given, actions, *known), at, blocks=100)[1]
+        return float(weights[:, 0, 1].std())
+
+    assert spread(units) > 1.5 * spread()
+
+
 def test_levels_and_doses_stand_beside_each_other():
     given = normal(600, 1)
     level = (torch.arange(600) % 3).double().unsqueeze(-1)
