@@ -90,24 +90,28 @@ class Scenarios:
         slack = (
             kept.slack - torch.einsum("slk,bk->sbl", kept.gains, origin) if bool(origin.any()) else kept.slack
         )
-        # Medians, since a few scenarios may be extreme.
-        typical_gain, typical = kept.gains.abs().median(0).values, slack.abs().flatten(0, 1).median(0).values
-        size = typical.nan_to_num(0.0, 0.0) + typical_gain @ (upper - lower).amax(0)
-        ordinary = (size * ORDINARY >= 1) & (size <= ORDINARY)
+        typical_gain = kept.gains.abs().median(0).values
+        unit = _unit(slack, typical_gain @ (upper - lower).amax(0))
         # Rounding moves an action by more than TINY of its box where the box lies very far from zero.
         far = (
             typical_gain @ torch.maximum(lower.abs(), upper.abs()).amax(0)
             if bool(origin.any())
-            else torch.zeros_like(size)
+            else torch.zeros_like(unit)
         )
-        return Scenarios(
-            kept.gains, slack, torch.where(ordinary, torch.ones_like(size), size) + ROUNDED / TINY * far
-        )
+        return Scenarios(kept.gains, slack, unit + ROUNDED / TINY * far)
 
     def _without(self, defined: Tensor) -> "Scenarios":
         """The scenarios, with undefined ones replaced by constraints that no action satisfies."""
         gains = self.gains.where(self.gains.isfinite().all((-2, -1))[:, None, None], 0.0)
         return replace(self, gains=gains, slack=self.slack.where(defined.unsqueeze(-1), -torch.inf))
+
+
+def _unit(slack: Tensor, reach: Tensor | float = 0.0) -> Tensor:
+    """The scale of each face, of slacks (n, B, l) and of what actions move, (l,): 1 where it is ordinary."""
+    # Medians, since a few scenarios may be extreme.
+    size = slack.abs().flatten(0, 1).median(0).values.nan_to_num(0.0, 0.0) + reach
+    ordinary = (size * ORDINARY >= 1) & (size <= ORDINARY)
+    return torch.where(ordinary, torch.ones_like(size), size)
 
 
 def origin_of(lower: Tensor, upper: Tensor) -> Tensor:
@@ -123,7 +127,8 @@ def rowwise(outcomes: Tensor, slopes: Tensor, region: Polytope) -> Scenarios:
         (region.normals / length.unsqueeze(-1)).to(outcomes),
         (region.offsets / length).to(outcomes),
     )
-    return Scenarios(normals @ slopes, offsets - outcomes @ normals.mT)
+    slack = offsets - outcomes @ normals.mT
+    return Scenarios(normals @ slopes, slack, _unit(slack))
 
 
 class CountObjective(AlterationObjective, ABC):

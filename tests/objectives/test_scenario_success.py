@@ -121,7 +121,20 @@ def test_rows_of_any_length_become_faces_of_length_one() -> None:
     faces, ends = np.array([[0.6, 0.8], [0.0, -1.0]]), np.array([2.0, 2.0])
     np.testing.assert_allclose(found.gains, np.einsum("lo,nok->nlk", faces, slopes))
     np.testing.assert_allclose(found.slack, ends - outcomes.numpy() @ faces.T)
-    assert found.unit == 1.0
+    assert torch.equal(found.unit, number([1.0, 1.0]))
+
+
+def test_what_happens_without_an_action_does_not_depend_on_the_unit_of_the_outcome() -> None:
+    """What missed the region by less than 1e-9 of any unit was once desired."""
+    outcomes, slopes, nothing = drawn(50, 2, 1), drawn(50, 1, 0), torch.zeros(2, 0, dtype=torch.float64)
+
+    def desired(unit: float) -> torch.Tensor:
+        region = Polytope.of({"y": (0.0, 1.5 * unit)})
+        return rowwise(unit * outcomes, slopes, region).desired(nothing)
+
+    assert 0 < int(desired(1.0).sum()) < 100
+    for unit in (2.0**-40, 1e-12, 1e12):
+        assert torch.equal(desired(unit), desired(1.0))
 
 
 def test_parts_of_scenarios_are_those_asked_for() -> None:
