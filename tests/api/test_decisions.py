@@ -80,7 +80,9 @@ def test_a_collection_is_the_list_that_it_was(found):
 def test_printed_decisions_say_a_sentence_for_each_case_first(found):
     first, second, last, *of_data = str(found).splitlines()
     value, claim = found[0].alteration.values.item(), found[0].estimate
-    assert first.startswith(f"Case ann: Set A2 to {value:.4g}. The estimated chance of a desired outcome ")
+    assert first.startswith(
+        f"Case ann: May help: set A2 to {value:.4g}. The estimated chance of a desired outcome "
+    )
     point, lower, upper = (f"{100 * each:.0f} %" for each in (claim.point, claim.lower, claim.upper))
     assert f"to {point} (95% interval {lower} to {upper})." in first
     assert second.startswith("Case bob: ")
@@ -192,7 +194,7 @@ def test_its_sentence_has_units():
         [Decision(Alteration(("rate",), torch.tensor([5.4])), 0.5)], wanted="", units={"rate": "%"}
     )
     assert one.units == {"rate": "%"}
-    assert one.sentence().startswith("Case 1: Set rate to 5.4 %.")
+    assert one.sentence().startswith("Case 1: May help: set rate to 5.4 %.")
 
 
 def test_its_frame_is_the_row_of_the_list():

@@ -56,11 +56,15 @@ NO_UNITS: Units = MappingProxyType({})
 
 
 def headline(decision: Decided, units: Units = NO_UNITS) -> str:
-    """What is recommended of a case, in one sentence."""
+    """What is recommended of a case, in one sentence; that it may help, where the gain is not told from zero."""
     setting = mapping(decision.get("alteration"))
     if setting:
         change = changes(setting, mapping(decision.get("present")), units)
-        return f"{change[:1].upper()}{change[1:]}."
+        return (
+            f"May help: {change}."
+            if decision.get("status") == "may"
+            else f"{change[:1].upper()}{change[1:]}."
+        )
     return _nothing(decision, "No action is recommended.")
 
 

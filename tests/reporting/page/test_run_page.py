@@ -74,7 +74,7 @@ def test_a_name_that_is_markup_stays_a_text_everywhere(tmp_path):
     found = read(run, rows=True)
     assert found.faults == []
     assert found.count("script") == 0
-    assert f"Set {EVIL} to 0.3." in found.said
+    assert f"May help: set {EVIL} to 0.3." in found.said
     assert f"Case {EVIL}" in found.said
     assert f"Report: {EVIL}" in found.said
 
@@ -230,12 +230,12 @@ def test_values_of_held_out_rows_are_left_out_unless_rows_are_asked_for(tmp_path
     said = answers_shown(material(folder)).said
     assert "The cases are rows of the table that were held out. What is known of each is left out" in said
     assert "rehearsal report RUN rows=true" in said
-    assert "Case ann Set rate to 0.3. The estimated" in said
+    assert "Case ann May help: set rate to 0.3. The estimated" in said
     assert "Known before deciding" not in said
     assert "from 0.7 to" not in said
     assert "left at" not in said
     asked = answers_shown(material(folder, rows=True)).said
-    assert "Lower rate from 0.7 to 0.3. Known before deciding: score 0.25." in asked
+    assert "May help: lower rate from 0.7 to 0.3. Known before deciding: score 0.25." in asked
     assert "held out" not in asked
 
 

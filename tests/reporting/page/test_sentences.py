@@ -69,7 +69,8 @@ AGAINST = recommended() | {
 
 
 def test_a_change_is_said_from_its_present_value_with_its_unit():
-    assert headline(AGAINST, {"rate": "%"}) == "Lower rate from 0.5 to 0.3 %."
+    assert headline(AGAINST, {"rate": "%"}) == "May help: lower rate from 0.5 to 0.3 %."
+    assert headline(AGAINST | {"status": "do"}, {"rate": "%"}) == "Lower rate from 0.5 to 0.3 %."
     assert context(AGAINST, {"score": "points"}) == "Known before deciding: score 0.25 points."
     assert changes({"a": 2.0, "b": 1.0, "c": 3.0}, {"a": 1.0, "b": 1.0}, {}) == (
         "raise a from 1 to 2, leave b at 1 and set c to 3"
