@@ -24,7 +24,8 @@ least 0. With f = mean_k c_{F_k}(a), what models of few rows say of that action,
 
 and the interval is normal, within [0, 1]. What remains is a bias that all fits share: where no row is near,
 or the model is wrong in the same way for every part of the rows, a claim from other rows is wrong as well.
-The actions are those of the model of all rows.
+So where S exceeds `TOLD_BEYOND`, estimate and gain keep the hull (`objectives.gain`). The actions are those
+of the model of all rows.
 
 The gain over changing nothing, c(a) - c(o), gets an interval by the same models: o are the present values of
 what is set, or no action where they are unknown. In the formulas each c(a) becomes c(a) - c(o), so that what
@@ -48,6 +49,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rehearsal_torch.claims.improvement import untold
 from rehearsal_torch.claims.row_cases import (
     Untouched,
     alterations_for,
@@ -60,6 +62,7 @@ from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.estimate import apart
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.finite import in_numbers
+from rehearsal_torch.data.pooled import TOLD_BEYOND
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.objectives.objective import AlterationObjective, Candidates, difference, normal_quantile
@@ -111,7 +114,7 @@ class CrossFittedClaims:
         above the one for no action gets a warning; the action stays.
         """
         found = []
-        for each, error, doubt in zip(decisions, *self._errors(cases, decisions), strict=True):
+        for case, each, error, doubt in zip(cases, decisions, *self._errors(cases, decisions), strict=True):
             if each.estimate is None or error is None:
                 found.append(replace(each, trace=each.trace | self.score))
                 continue
@@ -120,7 +123,7 @@ class CrossFittedClaims:
             if each.before is not None and doubt is not None:
                 apart_by, half = point - each.before.point, normal_quantile(LEVEL) * doubt
                 gain = difference(apart_by, apart_by - half, apart_by + half, LEVEL)
-            found.append(self._replaced(each, point, normal_quantile(LEVEL) * error, gain))
+            found.append(self._replaced(each, case, point, normal_quantile(LEVEL) * error, gain))
         return found
 
     def intervals(
@@ -184,9 +187,15 @@ class CrossFittedClaims:
         )
         return [math.sqrt(each) if math.isfinite(each) else None for each in varying.tolist()]
 
-    def _replaced(self, decision: Decision, point: float, half: float, gain: Estimate | None) -> Decision:
+    def _replaced(
+        self, decision: Decision, case: RehearsalCase, point: float, half: float, gain: Estimate | None
+    ) -> Decision:
         assert decision.estimate is not None
-        estimate = Estimate(point, decision.estimate.of, *_ends(point, half), LEVEL)
+        (lower, upper), draws = _ends(point, half), decision.draws
+        if draws is not None and draws.beyond > TOLD_BEYOND:
+            least, most = decision.trace["hull"]["estimate"]
+            lower, upper = min(lower, least), max(upper, most)
+        estimate = Estimate(point, decision.estimate.of, lower, upper, LEVEL)
         trace = decision.trace | {
             "claimed_in_sample": decision.estimate.point,
             "optimism": round(self.optimism, 6),
@@ -212,8 +221,12 @@ class CrossFittedClaims:
                 for each in findings
             )
         # The method's own interval of the gain is that of a claim that is replaced.
-        draws = None if decision.draws is None or gain is None else decision.draws.told(gain)
-        return replace(decision, estimate=estimate, gain=gain, draws=draws, trace=trace, findings=findings)
+        draws = None if draws is None or gain is None else draws.told(gain)
+        if draws is not None and draws.beyond > TOLD_BEYOND:
+            gain = draws.estimate()
+        findings = tuple(each for each in findings if each.kind != "gain")
+        told = replace(decision, estimate=estimate, gain=gain, draws=draws, trace=trace, findings=findings)
+        return told.told(untold(told, case))
 
     def _estimates(
         self, models: Sequence[Surrogate], cases: Sequence[RehearsalCase], decisions: Sequence[Decision]

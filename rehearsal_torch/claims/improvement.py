@@ -181,6 +181,15 @@ def _improves(context: Context, decision: Decision, case: RehearsalCase) -> Deci
         if net is not None and context.declines and changes_nothing(decision, case):
             return replace(decision, alteration=None, reason=against, cost=0.0)
         return context.against(decision, against)
+    return decision.told(untold(decision, case))
+
+
+def untold(decision: Decision, case: RehearsalCase) -> list[Finding]:
+    """That the gain of an alteration is not told from zero, if so."""
+    estimate, before, net = decision.estimate, decision.before, decision.net_gain
+    if decision.alteration is None or estimate is None or before is None:
+        return []
+    at_present = decision.unchanged is not None
     difference, doubt = decision.gain if net is None else net, ""
     if difference is not None and difference.lower is not None and difference.upper is not None:
         if difference.lower <= 0:
@@ -194,9 +203,9 @@ def _improves(context: Context, decision: Decision, case: RehearsalCase) -> Deci
         lower, upper, given = percents([estimate.lower, estimate.upper, before.point])
         doubt = f"the interval of the estimate, {lower} to {upper}, contains what {gives}, {given}"
     if not doubt:
-        return decision
-    text = f"not told apart from {{}}: {doubt}"
-    return decision.told([Finding.comparing("gain", text, *(where if at_present else ("no action", "")))])
+        return []
+    where = leaving(case, decision.alteration.names) if at_present else ("no action", "")
+    return [Finding.comparing("gain", f"not told apart from {{}}: {doubt}", *where)]
 
 
 def nets_no_more(decision: Decision) -> str:

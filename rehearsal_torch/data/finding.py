@@ -20,8 +20,9 @@ by and a sentence for readers.
         graph            the graph, or another one that may be true, speaks against it
         refuted_graph    the observations contradict the graph
         adjustment       the adjustment for common causes is not valid
+        assumption       what the graph leaves open is read in one way
         present          a present value is not used
-        claim            by rows that did not choose it, it is no better
+        claim            an estimate that needs less contradicts it
         score            rows that were left out are predicted no better than by a constant
         hidden_cause     a hidden cause as strong as an observed covariate would overturn it
         noise            it is not known whether the model's noise is noise
@@ -53,7 +54,7 @@ from typing import Any, Literal, get_args
 Reason = Literal["no_gain", "never_acts", "nothing_left", "no_path", "no_support", "unqualified", "invalid"]
 Model = Literal["model_error", "losing_members", "falling_score", "bad_fit"]
 Claim = Literal["range", "support", "gain", "graph", "refuted_graph", "adjustment", "present", "claim"]
-Doubt = Literal["score", "hidden_cause", "noise", "imputed", "constraint", "replay"]
+Doubt = Literal["assumption", "score", "hidden_cause", "noise", "imputed", "constraint", "replay"]
 Data = Literal["rows", "values", "identifier", "context", "desired", "unused"]
 FindingKind = Literal[Reason, Model, Claim, Doubt, Data, "note"]
 KINDS: tuple[FindingKind, ...] = get_args(FindingKind)
@@ -61,7 +62,7 @@ NOTHING_BETTER: tuple[FindingKind, ...] = ("no_gain", "never_acts", "nothing_lef
 """Reasons for altering nothing that answer the question; by the others, the method cannot answer it."""
 MISFITS: tuple[FindingKind, ...] = ("bad_fit", "score")
 """Findings by which a model is not one to act on alone: they come first."""
-DOUBTING: tuple[FindingKind, ...] = (*MISFITS, "hidden_cause")
+DOUBTING: tuple[FindingKind, ...] = (*MISFITS, "hidden_cause", "adjustment", "claim")
 """Findings by which a decision is at most *may*."""
 OUTSIDE: tuple[FindingKind, ...] = ("range", "support")
 """Findings by which a claim lies outside the data."""

@@ -36,7 +36,7 @@ def counted_beyond(trace: Mapping[str, Any]) -> str:
     the model's.
     """
     beyond = trace.get("beyond")
-    if not isinstance(beyond, float) or beyond <= TOLD_BEYOND or "claimed_in_sample" in trace:
+    if not isinstance(beyond, float) or beyond <= TOLD_BEYOND:
         return ""
     (share,) = percents([beyond])
     where = f"For {share} of such cases no row is near this action"
@@ -88,11 +88,14 @@ class GainDraws:
         return _difference(float(self.gain.mean()), lower, upper, self.level)
 
     def told(self, gain: Estimate) -> Self:
-        """Moved to another estimate of the same gain, by rows that did not choose the action, and as wide."""
+        """Moved to another estimate of the same gain, by rows that did not choose the action, and as
+        wide; what is lost if nothing succeeds where no row is near stays.
+        """
         lower, upper = map(float, central(self.gain, self.fits, self.level))
         mean, wide = self.gain.mean(), (gain.upper or 0.0) - (gain.lower or 0.0)
         factor = wide / (upper - lower) if upper > lower else 1.0
-        gains, lowest = (gain.point + factor * (each - mean) for each in (self.gain, self.lowest))
+        gains = gain.point + factor * (self.gain - mean)
+        lowest = gains + (self.lowest - self.gain)
         return replace(self, gain=gains, lowest=lowest, level=gain.level or self.level, untouched=True)
 
     def to_dict(self) -> dict[str, Any]:

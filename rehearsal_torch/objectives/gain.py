@@ -244,7 +244,7 @@ class SupportedGain(AlterationObjective):
         coded = self.surrogate.task.coded
         assumed = self.surrogate.adjustments[self.which].assumed
         doubts = (*self.surrogate.score.doubt(), *self.surrogate.contradictions(self.which))
-        general = (*doubts, *(Finding("adjustment", sentence_in_words(each, coded)) for each in assumed))
+        general = (*doubts, *(Finding("assumption", sentence_in_words(each, coded)) for each in assumed))
         return [
             self._appraisal(said, index, intervals[index], allowed[index], general)
             for index in range(len(self.cases))

@@ -174,14 +174,17 @@ class KernelValue(AlterationObjective):
         support = self.estimator.support(self.prepared, standardised)
         coded = self.surrogate.task.coded
         adjusted = self.surrogate.adjustments[self.which]
-        reasons = [sentence_in_words(each, coded) for each in (*adjusted.reasons, *adjusted.assumed)]
+        general = [
+            *(Finding("adjustment", sentence_in_words(each, coded)) for each in adjusted.reasons),
+            *(Finding("assumption", sentence_in_words(each, coded)) for each in adjusted.assumed),
+        ]
         appraisals = []
         for index in range(len(self.cases)):
             here, half, baseline = probability[index], half_width[index], _clipped(self.before[index])
             estimated, lower, upper = (_clipped(end) for end in (here, here - half, here + half))
             near = round(float(support[index]), 2)
             refused = declined = None
-            findings = [Finding("adjustment", reason) for reason in reasons]
+            findings = list(general)
             if near < self.low_support:
                 findings.append(Finding("support", f"{_near(near)} near this decision", {"support": near}))
             if near < self.min_support:

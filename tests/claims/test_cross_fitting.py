@@ -132,6 +132,10 @@ def test_the_optimism_of_a_choice_among_equals_is_taken_off():
     assert sum(nothing) >= 37
 
 
+def gone(decision):
+    return [each.text for each in decision.findings if each.kind == "claim"]
+
+
 def test_a_claim_that_is_gone_is_told_and_the_action_stays():
     decision = Decision(ACTION, 0.6, estimate=Estimate(0.6, "chance"), baseline=Estimate(0.5, "chance"))
     model = fitted(rows(200, 0))
@@ -145,15 +149,16 @@ def test_a_claim_that_is_gone_is_told_and_the_action_stays():
     assert found.estimate.point == pytest.approx(0.4)
     judged = float(model.shares[3])
     assert found.estimate.upper == pytest.approx(0.4 + 1.959964 * abs(0.4 - judged), abs=1e-5)
-    assert found.warnings == (
-        "estimated from rows that did not choose it, no better than no action (0.400 against 0.500)",
-    )
+    assert gone(found) == [
+        "estimated from rows that did not choose it, no better than no action (0.400 against 0.500)"
+    ]
     assert found.alteration is not None
     present = replace(decision, unchanged=Estimate(0.3, "chance"), gain=Estimate(0.3, "difference"))
-    (beside,) = made(cases(1), [present])
-    assert (beside.warnings, beside.unchanged) == ((), present.unchanged)
-    (told,) = made(cases(1), [replace(present, unchanged=Estimate(0.45, "chance"))])
-    assert told.warnings[0].endswith("no better than leaving the present values (0.400 against 0.450)")
+    known = [replace(each, present={"a": 1.0}) for each in cases(1)]
+    (beside,) = made(known, [present])
+    assert (gone(beside), beside.unchanged) == ([], present.unchanged)
+    (told,) = made(known, [replace(present, unchanged=Estimate(0.45, "chance"))])
+    assert gone(told)[0].endswith("no better than leaving the present values (0.400 against 0.450)")
 
 
 def judging(*shares):
@@ -215,7 +220,7 @@ def test_a_claim_is_weighed_against_what_the_action_costs():
     )
     for cost, told in ((None, False), (0.0, False), (9.0, False), (10.0, True), (12.0, True)):
         (found,) = made(cases(1), [replace(free, cost=cost)])
-        assert bool(found.warnings) == told
+        assert bool(gone(found)) == told
     assert found.warnings[0].endswith("no action (0.400 against 0.300, and 0.120 for the cost)")
 
 
@@ -403,3 +408,21 @@ def test_a_model_that_predicts_nothing_is_acted_on_where_other_rows_tell_the_gai
     assert (told.status, told.findings[0].kind, told.draws.untouched) == ("do", "note", True)
     assert (rest.status, rest.findings[0]) == ("may", doubt)
     assert told.draws.gain.mean().item() == pytest.approx(told.gain.point)
+
+
+def test_beyond_the_rows_the_hull_stays_and_the_gain_is_told_anew():
+    """What no row shows was once sure by models that all continue the same line."""
+    gain, lowest = torch.full((2, 20), 0.3, dtype=DOUBLE)
+    estimates = {"estimate": Estimate(0.8, "chance"), "baseline": Estimate(0.5, "chance")}
+    trace = {"beyond": 1.0, "hull": {"estimate": [0.0, 1.0], "gain": [-0.5, 0.5]}}
+    near = Decision(ACTION, 0.8, **estimates, draws=GainDraws(gain, lowest, 0.0))
+    near = near.told([Finding("gain", "not told apart from no action")])
+    far = replace(near, trace=trace, draws=GainDraws(gain, lowest - 0.8, 1.0))
+    models = judging(0.79, 0.80, 0.81)
+    made = CrossFittedClaims(models, models, Share, torch.zeros(3, dtype=DOUBLE))
+    ((one,), (other,)) = (made(cases(1), [each]) for each in (near, far))
+    assert (one.status, [each.kind for each in one.findings]) == ("do", [])
+    assert (other.status, [each.kind for each in other.findings]) == ("may", ["gain"])
+    assert (other.estimate.lower, other.estimate.upper) == (0.0, 1.0)
+    assert other.gain == other.draws.estimate()
+    assert other.gain.lower < -0.45

@@ -102,7 +102,15 @@ def test_draws_are_read_as_they_were_written(lost):
     assert (read.beyond, read.level, read.untouched) == (0.1, 0.9, False)
 
 
+def test_draws_that_are_moved_keep_what_is_lost_beyond_the_rows():
+    """It once shrank with the interval, and the worst case was too good or worse than nothing at all."""
+    moved = draws(lost=0.3, beyond=0.4).told(Estimate(0.1, DIFFERENCE, 0.09, 0.11, 0.95))
+    assert torch.allclose(moved.gain - moved.lowest, torch.full_like(DRAWS, 0.3))
+    known = moved.estimate()
+    assert (known.lower, known.upper) == pytest.approx((0.09 - 0.3, 0.11 - 0.3 + 0.4), abs=2e-3)
+
+
 def test_what_an_interval_counts_beyond_the_rows_is_said_where_it_is_the_hull() -> None:
     assert "of such cases no row is near this action" in counted_beyond({"beyond": 0.12})
-    for trace in ({}, {"beyond": TOLD_BEYOND}, {"beyond": 0.12, "claimed_in_sample": 0.5}):
+    for trace in ({}, {"beyond": TOLD_BEYOND}):
         assert counted_beyond(trace) == ""

@@ -91,7 +91,7 @@ def note_findings(problem: "RehearsalTable", found: Findings, written: WrittenPr
         words = f"{reason}: {hidden}; measure the common cause, or run an experiment"
         found.warn("graph", "adjustment", words)
     for sentence in _assumed(problem):
-        found.warn("graph", "adjustment", sentence)
+        found.warn("graph", "assumption", sentence)
     for finding in (*untrue_graph(table, task), *refutations(task, problem.refuted)):
         found.add("graph", finding)
     inside = float(task.region.contains(table.columns(task.outcomes)).double().mean())

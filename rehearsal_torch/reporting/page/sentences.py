@@ -56,7 +56,7 @@ NO_UNITS: Units = MappingProxyType({})
 
 
 def headline(decision: Decided, units: Units = NO_UNITS) -> str:
-    """What is recommended of a case, in one sentence; that it may help, where the gain is not told from zero."""
+    """What is recommended of a case, in one sentence; it may help where the gain is not told from zero."""
     setting = mapping(decision.get("alteration"))
     if setting:
         change = changes(setting, mapping(decision.get("present")), units)
