@@ -71,7 +71,8 @@ def contradiction(task: RehearsalTask, name: str, p_value: float) -> Finding:
 def untrue_graph(table: Table, task: RehearsalTask) -> list[Finding]:
     """A finding for each action that by the graph changes no outcome, if the table contradicts that."""
     unlinked = [name for name in task.box.names if not reaches((task.graph,), (name,), task.outcomes)]
-    return contradictions(task, {name: dependence_given(table, task, name) for name in unlinked})
+    recorded = table.as_recorded()
+    return contradictions(task, {name: dependence_given(recorded, task, name) for name in unlinked})
 
 
 def contradictions(task: RehearsalTask, p_values: Mapping[str, float]) -> list[Finding]:
@@ -153,6 +154,8 @@ def refuted_claims(
     if not pairs or keep.sum() < FEWEST:
         return ()
     rows = np.flatnonzero(keep)
+    if table.places is not None:
+        rows = rows[np.argsort(table.places.cpu().numpy()[rows])]
     rows = rows[evenly(len(rows), CELLS // len(pairs)).numpy()]
     columns = dict(zip(task.graph.names, table.columns(task.graph.names).cpu().numpy()[rows].T, strict=True))
     groups = _groups(len(rows), None if units is None else [units[row] for row in rows])

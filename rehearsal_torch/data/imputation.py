@@ -131,7 +131,9 @@ class ImputedTable(Table):
         drawing = Imputing(self.count, self.by).of(self.values.masked_fill(self.missing, torch.nan))
         others = [drawing.drawn(self.seed, place) for place in range(1, self.count)]
         whole = (self.values, *others)
-        return tuple(replace(Table.observed(self.names, each), units=self.units) for each in whole)
+        return tuple(
+            replace(Table.observed(self.names, each), units=self.units, places=self.places) for each in whole
+        )
 
     def fingerprint(self) -> str:
         """That of the observed cells, 0 in the marked others; and of what drew these, if not our own way."""

@@ -36,6 +36,7 @@ class Table:
         values: (n, d), each column in its variable's unit.
         altered: (n, d), true where a decision, not the mechanism, set the cell.
         units: The number of the unit (a patient, a store) of each row, (n,) long; None if rows stand alone.
+        places: Where each row stood when they were recorded, (n,) long; None if they stand in that order.
 
     Raises:
         ValueError: if the shapes disagree, or a name is repeated.
@@ -45,6 +46,7 @@ class Table:
     values: Tensor
     altered: Tensor
     units: Tensor | None = field(default=None, kw_only=True)
+    places: Tensor | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(self.names))
@@ -55,8 +57,9 @@ class Table:
             raise ValueError(f"expected values of shape (n, {len(self.names)}); got {shape}")
         if marked != shape:
             raise ValueError(f"expected `altered` of shape {shape}; got {marked}")
-        if self.units is not None and tuple(self.units.shape) != shape[:1]:
-            raise ValueError(f"expected a unit for each of {shape[0]} rows; got {tuple(self.units.shape)}")
+        for what, each in (("unit", self.units), ("place", self.places)):
+            if each is not None and tuple(each.shape) != shape[:1]:
+                raise ValueError(f"expected a {what} for each of {shape[0]} rows; got {tuple(each.shape)}")
 
     @classmethod
     def observed(cls, names: Sequence[str], values: Tensor) -> "Table":
@@ -93,13 +96,17 @@ class Table:
         """The table on a device; itself where it is there."""
         if self.values.device == self.altered.device == torch.device(device):
             return self
-        units = None if self.units is None else self.units.to(device)
-        return Table(self.names, self.values.to(device), self.altered.to(device), units=units)
+        units, places = (None if each is None else each.to(device) for each in (self.units, self.places))
+        return Table(self.names, self.values.to(device), self.altered.to(device), units=units, places=places)
 
-    def rows(self, places: Tensor | slice) -> "Table":
+    def rows(self, which: Tensor | slice) -> "Table":
         """Some rows, by their numbers (m,), a mask (n,) or a slice, as a table."""
-        units = None if self.units is None else self.units[places]
-        return Table(self.names, self.values[places], self.altered[places], units=units)
+        units, places = (None if each is None else each[which] for each in (self.units, self.places))
+        return Table(self.names, self.values[which], self.altered[which], units=units, places=places)
+
+    def as_recorded(self) -> "Table":
+        """The rows in the order in which they were recorded."""
+        return self if self.places is None else self.rows(self.places.argsort())
 
     def columns(self, names: Sequence[str]) -> Tensor:
         """The named columns in the given order, (n, len(names))."""

@@ -82,12 +82,17 @@ class Overlap(Solved):
 
     def examples(self, table: Table) -> tuple[Tensor]:
         """The examples of `solve`: the columns of all variables, in the graph's order."""
-        return (table.columns(self.task.graph.names),)
+        places = () if table.places is None else (table.places,)
+        return table.columns(self.task.graph.names), *places
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits to all variables (n, d), in the graph's order and in units; of many rows, to some."""
+        """Fits to all variables (n, d), in the graph's order and in units, and where each row was recorded
+        (n,), if they stand in another order; of many rows, to some.
+        """
         whole = examples[0].detach().to(torch.float64)
-        tested = Table.observed(self.task.graph.names, whole[evenly(len(whole), MAX_POINTS, whole.device)])
+        recorded = whole[examples[1].argsort()] if len(examples) > 1 else whole
+        some = recorded[evenly(len(recorded), MAX_POINTS, recorded.device)]
+        tested = Table.observed(self.task.graph.names, some)
         self.p_values = whole.new_tensor(
             [dependence_given(tested, self.task, name) for name in self.unlinked]
         )

@@ -275,6 +275,8 @@ class RehearsalTable(OwnData, RehearsalProblem):
         if self.past_units is not None:
             numbers = torch.from_numpy(np.unique(self.past_units, return_inverse=True)[1].reshape(-1))
             self.past = replace(self.past, units=numbers)
+        # Tests of the graph know that rows may be a time series.
+        self.past = replace(self.past, places=torch.tensor(past))
         _check_levels(self.task, self.past)
         self.task = with_usual(self.task, self.past)
         self.share = float(self.task.region.contains(self.past.columns(self.task.outcomes)).double().mean())

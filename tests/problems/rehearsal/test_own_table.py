@@ -54,6 +54,12 @@ def test_rows_are_split_and_come_as_they_are(file, frame):
     torch.testing.assert_close(last.held_out().values, rows[45:])
 
 
+def test_rows_to_learn_from_know_where_they_stood(file, frame):
+    past = RehearsalTable(file, TASK, contexts=frame.iloc[:2]).past
+    assert past.places.sort().values.tolist() == list(range(60)) != past.places.tolist()
+    assert torch.equal(past.as_recorded().columns(("A2",))[:, 0], torch.tensor(frame["A2"].to_numpy()))
+
+
 def test_held_out_rows_of_a_rare_yes_may_all_be_a_no(frame):
     frame["Y1"] = 0.0
     frame.loc[:3, "Y1"] = 1.0
