@@ -1,7 +1,7 @@
 """Where the project lies, and where real data lie for those who have them.
 
-Set REHEARSAL_DATA to a folder with bermuda/bermuda.csv, mimic_demo/, nhanes/ and p3c2/ to run the tests on
-real data as well.
+Set REHEARSAL_DATA to a folder with bermuda/bermuda.csv, mimic_demo/ and nhanes/ to run the tests on real data
+as well.
 """
 
 import os

@@ -41,7 +41,6 @@ CHANGED = {
     ),
     "pooled testing, whole": ("pooled_testing", {"whole": True, "noise": {"sigma": 0.4}}),
     "pooled testing, no noise": ("pooled_testing", {"noise_scale": 0.0}),
-    "chemostat, hatching": ("chemostat", {"hatching": 0.5}),
 }
 # Unequal weights of the modes, in every world that has modes.
 UNEQUAL = (0.7, 0.3)
@@ -127,7 +126,7 @@ def test_expectations_agree_with_experiments(worlds, name):
 
 
 def test_the_modes_of_every_causal_world_can_have_weights(worlds):
-    # The chemostat's noise is that of its measurements, and has no modes.
+    # The chemostat's noise is normal, and has no modes.
     assert {option for option, _ in WEIGHTED.values()} == set(WORLDS) - {"chemostat"}
     for name in WEIGHTED:
         world = worlds(name)
