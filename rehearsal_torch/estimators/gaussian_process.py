@@ -25,7 +25,6 @@ from rehearsal_torch.estimators.gp_posterior import (
     LONGEST,
     NOISIEST,
     HyperParameters,
-    Penalty,
     Posterior,
     log_posterior,
     maximise,
@@ -47,14 +46,13 @@ STARTS = 2
 
 
 class GaussianProcesses(Part, ABC):
-    """N regressions, each on the first few of p inputs, so many as `widths` tell. A penalty is subtracted
-    from the log posterior; the kernel "learnt" selects one per regression. ValueError if the kernel is
-    unknown.
+    """N regressions, each on the first few of p inputs, so many as `widths` tell. The kernel
+    "learnt" selects one per regression. ValueError if the kernel is unknown.
     """
 
-    def __init__(self, widths: Sequence[int], penalty: Penalty | None = None, kernel: Kernel = "rbf") -> None:
+    def __init__(self, widths: Sequence[int], kernel: Kernel = "rbf") -> None:
         super().__init__()
-        self.penalty, self.choice = penalty, places(kernel)
+        self.choice = places(kernel)
         self.widths = tuple(int(width) for width in widths)
         blank = torch.empty(0, dtype=torch.float64)
         used = torch.arange(max(self.widths)) < torch.tensor(self.widths).unsqueeze(-1)
@@ -174,7 +172,7 @@ class SolvedProcesses(GaussianProcesses, Solved):
         candidates = []
         for kind in self.choice:
             rows = replace(held, kinds=torch.full_like(self.kinds, kind)).only(places)
-            optimum = maximise(rows, starts(rows, before), penalty=self.penalty)
+            optimum = maximise(rows, starts(rows, before))
             candidates.append((kind, self.hyper.filled(places, optimum)))
         self._choose(candidates)
 
@@ -182,8 +180,8 @@ class SolvedProcesses(GaussianProcesses, Solved):
 class TrainedProcesses(GaussianProcesses, Trained):
     """Hyper-parameters by gradient descent on the negative log posterior, the best of all starts."""
 
-    def __init__(self, widths: Sequence[int], penalty: Penalty | None = None, kernel: Kernel = "rbf") -> None:
-        super().__init__(widths, penalty, kernel)
+    def __init__(self, widths: Sequence[int], kernel: Kernel = "rbf") -> None:
+        super().__init__(widths, kernel)
         count = STARTS * len(self.choice)
         self.trial_lengths = nn.Parameter(self.log_lengths.expand(count, -1, -1).clone())
         self.trial_noises = nn.Parameter(self.log_noises.expand(count, -1).clone())
@@ -242,14 +240,7 @@ class TrainedProcesses(GaussianProcesses, Trained):
         # Without inputs the variance is that of the standardised targets.
         at = HyperParameters(self.trial_lengths, torch.where(self.used.any(-1), self.trial_noises, 0.0))
         rows = replace(rows, kinds=self.trial_kinds)
-        factored = factors(rows, at.log_lengths, at.log_noises)
-        value = log_posterior(rows, factored, at)
-        if self.penalty is None:
-            return value
-        parts = (factored.mean, factored.weights, factored.root, factored.kernel, factored.derivative)
-        single = (Factors(*(each[trial] for each in parts)) for trial in range(len(self.trial_kinds)))
-        hyper = (HyperParameters(*pair) for pair in zip(at.log_lengths, at.log_noises, strict=True))
-        return value - torch.stack([self.penalty(rows, *each) for each in zip(single, hyper, strict=True)])
+        return log_posterior(rows, factors(rows, at.log_lengths, at.log_noises), at)
 
 
 class GivenNoise(GaussianProcesses, Solved):

@@ -34,7 +34,6 @@ Eq. 2.25-2.26 and Alg. 2.1; Golub and Van Loan (2013), Sec. 4.2.9 (block Cholesk
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -89,11 +88,6 @@ class HyperParameters:
         return HyperParameters(lengths, noises)
 
 
-# Rows, their factors and hyper-parameters -> the penalty that is subtracted from each regression's log
-# posterior, (N,); differentiable.
-Penalty = Callable[[Rows, Factors, HyperParameters], Tensor]
-
-
 def log_posterior(rows: Rows, factored: Factors, hyper: HyperParameters, free_noise: bool = True) -> Tensor:
     """log p(y | l, v) + log p(l) + log p(v), (N,); where the noise is given, log p(v) is a constant."""
     prior = log_prior(hyper.log_lengths, hyper.log_noises, rows.used)
@@ -138,16 +132,13 @@ def maximise(
     rows: Rows,
     begin: list[HyperParameters],
     free_noise: bool = True,
-    penalty: Penalty | None = None,
     iterations: int = 200,
 ) -> HyperParameters:
     """The best result over several starts, for each regression; unless the noise is free, each start keeps
-    its own. ValueError if a covariance matrix remains indefinite, or a penalty meets fixed noise.
+    its own. ValueError if a covariance matrix remains indefinite.
     """
     count, width = rows.used.shape
     repeated = rows.only(torch.arange(count, device=rows.inputs.device).repeat(len(begin)))
-    if penalty is not None and not free_noise:
-        raise ValueError("expected free_noise=True with a penalty; got free_noise=False")
     lengths = torch.cat([start.log_lengths for start in begin])
     noises = torch.cat([start.log_noises for start in begin])
     mean, per_row = length_mean(repeated.used), repeated.counts.double()
@@ -168,10 +159,6 @@ def maximise(
         )
         value = -log_posterior(part, factored, at, free_noise) / per_row[places]
         gradient = torch.cat([lengthwise, noisewise.unsqueeze(-1)], -1) / per_row[places].unsqueeze(-1)
-        if penalty is not None:
-            penalties, penalty_gradient = _penalised(penalty, part, at)
-            value = value + penalties / per_row[places]
-            gradient = gradient + penalty_gradient / per_row[places].unsqueeze(-1)
         return value.cpu().numpy(), gradient.cpu().numpy()
 
     limits = [(math.log(LENGTH_FLOOR), math.log(LONGEST))] * width + [
@@ -194,15 +181,6 @@ def maximise(
     # Without inputs a regression is a mean and a variance, and the targets are standardised.
     varying = rows.used.any(-1)
     return HyperParameters(torch.where(rows.used, chosen[:, :width], 0.0), torch.where(varying, level, 0.0))
-
-
-def _penalised(penalty: Penalty, rows: Rows, at: HyperParameters) -> tuple[Tensor, Tensor]:
-    """The penalty (N,) and its gradient (N, p + 1) in log l and log v."""
-    with torch.enable_grad():
-        lengths, noises = at.log_lengths.detach().requires_grad_(), at.log_noises.detach().requires_grad_()
-        value = penalty(rows, factors(rows, lengths, noises), HyperParameters(lengths, noises))
-        gradients = torch.autograd.grad(value.sum(), (lengths, noises))
-    return value.detach(), torch.cat([gradients[0], gradients[1].unsqueeze(-1)], -1)
 
 
 MIN_VARIANCE = 1e-12

@@ -11,9 +11,6 @@ the inputs and the mechanism is increasing in the noise, it equals the true nois
 transformation; for every node `dependence` measures the deviation from independence, together with the values
 under permutations of the noise.
 
-As a penalty on hyper-parameters, c n rho of the fitted residuals and the inputs is subtracted from the log
-posterior.
-
 Source: Gretton et al. (2005), Def. 3 and Sec. 3.1; Ren et al. (2025), Thm. 13.2 (monotone mechanisms:
 independence identifies the noise).
 """
@@ -23,8 +20,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from rehearsal_torch.estimators.gp_posterior import HyperParameters
-from rehearsal_torch.estimators.kernel import Factors, Rows
 from rehearsal_torch.seeding import generator
 
 
@@ -38,13 +33,13 @@ class Dependence:
 
 
 def centred_gram(values: Tensor) -> Tensor:
-    """H K H of rows (..., n, p), (..., n, n); no gradient flows through the median width."""
+    """H K H of rows (..., n, p), (..., n, n)."""
     return _centred(_gram(values))
 
 
 def _gram(values: Tensor) -> Tensor:
     squares = (values.unsqueeze(-2) - values.unsqueeze(-3)).square().sum(-1)
-    off = squares.detach()[..., *torch.triu_indices(squares.shape[-1], squares.shape[-1], 1)]
+    off = squares[..., *torch.triu_indices(squares.shape[-1], squares.shape[-1], 1)]
     return (-0.5 * squares / off.median(-1).values.clamp_min(1e-12)[..., None, None]).exp()
 
 
@@ -101,27 +96,3 @@ def independent_probability(noise: Tensor, inputs: Tensor, kept: Tensor) -> Tens
         shape, scale = mean.square() / spread, count * spread / mean
         probabilities.append(torch.special.gammaincc(shape, value / scale))
     return torch.stack(probabilities) if probabilities else noise.new_zeros(0)
-
-
-@dataclass(frozen=True)
-class DependencePenalty:
-    """c n rho(u, w) for each of N regressions; the strength c is in nats per row."""
-
-    strength: float
-
-    def __call__(self, rows: Rows, factored: Factors, hyper: HyperParameters) -> Tensor:
-        """(N,): leave-one-out noise against inputs over the kept rows; 0 without inputs."""
-        precision = factored.inverse().diagonal(dim1=-2, dim2=-1)
-        noise = factored.weights / precision.sqrt()
-        penalties = []
-        for index, used in enumerate(rows.used):
-            kept = rows.kept[index]
-            if not bool(used.any()):
-                penalties.append(0 * hyper.log_noises[index])
-                continue
-            rho = normalised_hsic(
-                centred_gram(noise[index][kept].unsqueeze(-1)),
-                centred_gram(rows.inputs[index][kept][:, used]),
-            )
-            penalties.append(self.strength * kept.sum() * rho)
-        return torch.stack(penalties)

@@ -3,7 +3,6 @@ import torch
 
 from rehearsal_torch.estimators.gaussian_process import GivenNoise, SolvedProcesses, TrainedProcesses
 from rehearsal_torch.estimators.gp_posterior import log_posterior
-from rehearsal_torch.estimators.hsic import DependencePenalty
 from rehearsal_torch.training.descent import Descent
 
 DOUBLE = torch.float64
@@ -103,22 +102,3 @@ def test_given_noise_keeps_its_lengths_unless_told_to_fit():
     assert torch.equal(part.log_lengths[1:], first.log_lengths[1:])
     assert not torch.equal(part.log_lengths[0], first.log_lengths[0])
     assert torch.allclose(part.factors().left_out()[1][0], part.left_out_residuals()[1][0] ** 2)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("made", [SolvedProcesses, TrainedProcesses])
-def test_a_penalty_is_taken_off_the_log_posterior(made):
-    inputs, targets, kept = examples()
-    values = targets + 2 * inputs[:, :, 0] * torch.randn(
-        40, 3, generator=torch.Generator().manual_seed(5), dtype=DOUBLE
-    )
-    plain, held = SolvedProcesses([2, 1, 0]), made([2, 1, 0], DependencePenalty(1.0))
-    plain.solve(inputs, values, kept)
-    if isinstance(held, SolvedProcesses):
-        held.solve(inputs, values, kept)
-    else:
-        trained(held, (inputs, values, kept), 150)
-    penalty = DependencePenalty(1.0)
-    after, before = (penalty(part.rows, part.factors(), part.hyper) for part in (held, plain))
-    assert bool(((posterior_of(held) - after) >= (posterior_of(plain) - before) - 1e-2).all())
-    assert float(after.sum()) < float(before.sum())

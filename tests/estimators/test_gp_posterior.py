@@ -24,7 +24,7 @@ from rehearsal_torch.estimators.gp_posterior import (
     standing,
     starts,
 )
-from rehearsal_torch.estimators.kernel import LENGTH_FLOOR, Rows, factors, log_prior
+from rehearsal_torch.estimators.kernel import Rows, factors, log_prior
 from tests.estimators.test_kernel import data, rows_of
 
 DOUBLE = torch.float64
@@ -170,37 +170,6 @@ def test_a_noise_that_is_given_stays_and_its_prior_counts_for_nothing():
         whole = log_prior(here.log_lengths, here.log_noises, rows.used)
         assert float(value(rows, here) - evidence) == pytest.approx(float(whole))
     assert added[0] == pytest.approx(added[1])
-
-
-def test_a_penalty_is_taken_off_what_is_maximised():
-    rows = rows_of(data(20, 2))
-
-    def penalty(rows, found, here):
-        return 50 * (here.log_lengths[:, 0] - 1.0).square() + 50 * (here.log_noises + 2.0).square()
-
-    plain, held = maximise(rows, starts(rows)), maximise(rows, starts(rows), penalty=penalty)
-
-    def total(at):
-        found = factors(rows, at.log_lengths, at.log_noises)
-        return float(log_posterior(rows, found, at) - penalty(rows, found, at))
-
-    assert total(held) > total(plain)
-    for step in (0.01, -0.01):
-        for move in (
-            HyperParameters(held.log_lengths + torch.tensor([step, 0.0]), held.log_noises),
-            HyperParameters(
-                (held.log_lengths + torch.tensor([0.0, step])).clamp_min(math.log(LENGTH_FLOOR)),
-                held.log_noises,
-            ),
-            HyperParameters(held.log_lengths, held.log_noises + step),
-        ):
-            assert total(move) <= total(held) + 1e-5
-
-
-def test_a_penalty_needs_a_noise_that_is_sought():
-    rows = rows_of(data(10, 1))
-    with pytest.raises(ValueError, match="expected free_noise=True with a penalty; got free_noise=False"):
-        maximise(rows, starts(rows), free_noise=False, penalty=lambda rows, found, at: at.log_noises)
 
 
 def test_the_posterior_is_the_textbook_formula_for_every_kernel():

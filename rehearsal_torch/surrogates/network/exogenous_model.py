@@ -43,7 +43,7 @@ from rehearsal_torch.estimators.gaussian_process import (
     SolvedProcesses,
     TrainedProcesses,
 )
-from rehearsal_torch.estimators.hsic import Dependence, DependencePenalty, dependence
+from rehearsal_torch.estimators.hsic import Dependence, dependence
 from rehearsal_torch.estimators.kernel import Kernel
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.mechanisms import gp_mechanism
@@ -201,8 +201,6 @@ class ExogenousModel(CausalModel):
         scale: The denominator sigma: "noise" for the standard deviation of the noise, or "predictive" for the
             predictive one, which includes the epistemic standard deviation of the mean.
         fitting: "solve" (L-BFGS-B, warm-started) or "train" (gradient descent, which needs a trainer).
-        independence: Weight of the penalty on dependence between recovered noise and inputs, in nats per row;
-            0 for no penalty.
         kernel: Kernel of encoders and decoders: "rbf", "matern52", "matern32", or "learnt": rbf or matern32,
             selected per node.
         epistemic: The claimed epistemic standard deviation of a node whose noise is not plain normal:
@@ -220,13 +218,10 @@ class ExogenousModel(CausalModel):
         components: noises.Components = 2,
         scale: Scale = "noise",
         fitting: Fitting = "solve",
-        independence: float = 0.0,
         kernel: Kernel = "learnt",
         epistemic: Epistemic = "averaged",
     ) -> None:
         super().__init__(task)
-        if not 0 <= independence < float("inf"):
-            raise ValueError(f"expected independence >= 0; got {independence}")
         options = ((phi, Phi), (decoder, Decoder), (scale, Scale), (fitting, Fitting), (epistemic, Epistemic))
         for given, known in options:
             if given not in get_args(known):
@@ -237,16 +232,14 @@ class ExogenousModel(CausalModel):
         widths = [len(names) for names in self.rows.inputs]
         self.cube, self.visited_actions = UnitCube(self.rows), VisitedActions(len(self.task.actions))
         processes = SolvedProcesses if fitting == "solve" else TrainedProcesses
-        self.encoder: GaussianProcesses = processes(
-            widths, DependencePenalty(independence) if independence else None, kernel
-        )
+        self.encoder: GaussianProcesses = processes(widths, kernel)
         self.spread = noises.InputDependentNoise(widths) if phi != "homoskedastic" else None
         self.weighted = GivenNoise(widths) if phi != "homoskedastic" else None
         self.mixed = noises.MixtureRegression(widths) if phi == "mixture" and components != 1 else None
         self.first = noises.GaussianMixtures(len(widths), components) if self.mixed is not None else None
         self.decoders: GaussianProcesses | None = None
         if decoder == "gp":
-            self.decoders = processes([width + 1 for width in widths], None, kernel)
+            self.decoders = processes([width + 1 for width in widths], kernel)
         self.mixtures = (
             noises.StandardNormals(len(widths))
             if components == 1
