@@ -136,11 +136,8 @@ def load(
 
     Args:
         folder: A checkpoint folder, or a run folder that holds one.
-        task: The question to answer: a task or its plain data, or, for episodes, their column names. It is
-            compared with the task of the fit, field by field; fields that the fit did not use (such as
-            bounds) are taken over. None skips the comparison.
-        trusted: Modules outside this package, or single classes, as dotted names, whose surrogates and parts
-            may be built; importing them runs their code, never code from the folder.
+        task: The question to answer, as in `rehearsal_torch.load`; None skips the comparison.
+        trusted: Modules and classes whose surrogates and parts may be built, as there.
         fitted: One with this state, as `save` has just written it: its derived tensors are taken over.
 
     Returns:

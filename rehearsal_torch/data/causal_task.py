@@ -130,12 +130,10 @@ class CausalTask:
         """The reward of each row, (n,)."""
         return self.reward(table.columns(self.reward.names))
 
-    def flattened(self, nodes: Sequence[str] | None = None) -> "CausalTask":
-        """The task without its structure: `nodes` (None: the reward's) are functions of all actions."""
-        kept = self.reward.names if nodes is None else tuple(nodes)
-        return CausalTask(
-            RehearsalGraph.of(dict.fromkeys(kept, self.actions)), self.box, self.reward, self.limits
-        )
+    def flattened(self) -> "CausalTask":
+        """The task without its structure: the nodes of the reward are functions of all actions."""
+        graph = RehearsalGraph.of(dict.fromkeys(self.reward.names, self.actions))
+        return CausalTask(graph, self.box, self.reward, self.limits)
 
     def check(self, table: Table) -> None:
         """Refuses a table to which no model can be fitted: a column is missing, there are fewer than 5 rows,

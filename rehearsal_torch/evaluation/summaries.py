@@ -265,14 +265,12 @@ class TrialSummary:
         return sum(self.regrets) / len(self.regrets) / gap if gap > 0 else math.nan
 
 
-def trial_summary(rows: Sequence[Row], round_: int | None = None) -> TrialSummary:
-    """Summarises the rows of one problem, setting and method, at least one.
-
-    Args:
-        round_: Round to summarise after; None for the last one that all seeds have.
+def trial_summary(rows: Sequence[Row]) -> TrialSummary:
+    """Summarises the rows of one problem, setting and method, at least one, after the last round that all
+    seeds have.
     """
     runs = list(by_run(rows, "seed").values())
-    length = min(len(run) for run in runs) if round_ is None else round_
+    length = min(len(run) for run in runs)
     runs = [run[:length] for run in runs]
     ends = [run[-1] for run in runs]
     return TrialSummary(

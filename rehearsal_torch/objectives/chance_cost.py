@@ -234,10 +234,10 @@ def _prices(
 
 
 @torch.no_grad()
-def best_level(
-    surrogate: LinearSurrogate, prices: Sequence[Price], levels: Sequence[float] = LEVELS
-) -> float:
-    """The level of the largest mean success of the method over observed contexts; the first among equals."""
+def best_level(surrogate: LinearSurrogate, prices: Sequence[Price]) -> float:
+    """The one of `LEVELS` with the largest mean success of the method over observed contexts; the first among
+    equals.
+    """
     contexts, task = surrogate.contexts.values, surrogate.task
     nothing, *models = success_models(surrogate)
 
@@ -248,21 +248,21 @@ def best_level(
 
     none = contexts.new_zeros(1, 0)
     alone = reach(nothing, nothing.base(contexts), (none, none))
-    count, cost = len(levels), alone.new_full((len(levels) * len(alone),), torch.inf)
+    count, cost = len(LEVELS), alone.new_full((len(LEVELS) * len(alone),), torch.inf)
     reached = alone.repeat(count)
     for names, model, (w, usual) in zip(task.candidates, models, prices, strict=True):
         # The programs of all levels in one batch, level by level.
         base = model.base(contexts).repeat(count, 1)
         box = task.box.only(names)
         lower, upper = (side.to(base).expand(len(base), -1) for side in (box.lower, box.upper))
-        each = base.new_tensor(levels).repeat_interleave(len(alone))
+        each = base.new_tensor(LEVELS).repeat_interleave(len(alone))
         found = _cheapest(model, w, base, lower, upper, each, usual.expand(len(base), -1))
         set_cost = _cost(w, found.points, usual)
         better = found.feasible & (set_cost < cost)
         success = reach(model, base + found.points @ model.effect.mT, (lower[:1], upper[:1]))
         cost, reached = torch.where(better, set_cost, cost), torch.where(better, success, reached)
     means = reached.reshape(count, -1).mean(-1).tolist()
-    return levels[max(range(count), key=lambda index: means[index])]
+    return LEVELS[max(range(count), key=lambda index: means[index])]
 
 
 def _faces(success: SuccessModel, base: Tensor, level: float | Tensor) -> tuple[Tensor, Tensor]:

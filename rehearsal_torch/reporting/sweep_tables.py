@@ -135,10 +135,10 @@ def grouped_rows(rows: Sequence[Row]) -> dict[str, dict[str, list[Row]]]:
     return groups
 
 
-def trial_cells(rows: Sequence[Row], round_: int | None = None) -> TrialCells:
-    """Problem to method to summary, after round `round_`; None for the last round."""
+def trial_cells(rows: Sequence[Row]) -> TrialCells:
+    """Problem to method to summary, after the last round."""
     return {
-        problem: {method: trial_summary(some, round_) for method, some in line.items()}
+        problem: {method: trial_summary(some) for method, some in line.items()}
         for problem, line in grouped_rows(rows).items()
     }
 

@@ -92,9 +92,8 @@ def test_an_open_level_is_the_best_of_the_grid_for_the_contexts_seen():
             ]
         )
 
-    levels = (0.3, 0.5, 0.7, 0.9)
-    assert best_level(surrogate, [(one.weights, one.usual) for one in made.sets], levels) == max(
-        levels, key=mean
+    assert best_level(surrogate, [(one.weights, one.usual) for one in made.sets]) == max(
+        chance_cost.LEVELS, key=mean
     )
     assert len({one.tau for one in made.sets}) == 1
 

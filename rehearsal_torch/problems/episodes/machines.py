@@ -199,15 +199,13 @@ MOST_SEQUENCES = 500_000  # The largest number of sequences that are enumerated 
 
 
 class Machines(EpisodeTable, World):
-    """Simulated machines, split by machine.
+    """Simulated machines, split by machine. `EpisodeTable` describes the arguments not listed here.
 
     Args:
         machines: Number of machines.
         seed: Seed of the fleet and the splits.
         min_length: Shortest horizon, in weeks, at most 16.
         horizon: If given, cases are the first `horizon` weeks of those machines that have as many.
-        split: The split that the cases come from: "train", "validation" or "test".
-        keep_last: How many actions at the end of each episode stay as they were.
         changes: k of `optimum`.
 
     Raises:

@@ -23,13 +23,12 @@ MOST_EFFECTS = 15
 
 
 class OwnProblem(OfFile, RehearsalTable):
-    """A problem file, as a table and a task.
+    """A problem file, as a table and a task. `RehearsalTable` describes the arguments not listed here.
 
     Args:
         path: The problem file, or one that was read.
         validation: Share of the rows that is held out, in [0, 1); None holds out a fifth, ten rows at least,
             or none if the file has cases.
-        kept: Which rows are held out: "random", or the "last" of the file.
         seed: Seed of the random choice.
         cases: Other cases than the file's own, within the bounds that the file states; None for its own.
         identity: The column that names the other cases; None for their lines.

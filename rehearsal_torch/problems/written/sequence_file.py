@@ -116,16 +116,10 @@ def sequence_problem(path: str | Path | None) -> SequenceProblem:
 
 
 class OwnSequence(OfFile, EpisodeTable):
-    """A problem file, as a table of episodes.
+    """A problem file, as a table of episodes. `EpisodeTable` describes the arguments not listed here.
 
     Args:
         path: The problem file, or one that was read.
-        seed: Seed of the split.
-        min_length: Shortest episode, in steps.
-        max_length: Longest episode; later steps are left out. None for no limit.
-        horizon: If given, cases are the first `horizon` steps of those episodes that are long enough.
-        split: The split that the cases come from: "train", "validation" or "test".
-        keep_last: How many actions at the end of each episode stay as they were.
 
     Raises:
         ProblemError: if the file cannot be used; all faults are listed.

@@ -145,15 +145,15 @@ def _stacked(column: Sequence[Entry]) -> dict[Entry, float]:
 def draw_graph(
     graph: RehearsalGraph,
     folder: str | FilePath,
-    name: str = "graph",
     context: Sequence[str] = (),
     alterable: Sequence[str] = (),
     outcomes: Sequence[str] = (),
     probabilities: Mapping[tuple[str, str, str], float] | None = None,
 ) -> list[FilePath]:
-    """Writes ``name.png`` and ``name.svg`` of the `graph_figure` into a folder, created if missing."""
+    """Writes ``graph.png`` and ``graph.svg`` of the `graph_figure` into a folder, created if missing."""
     with drawing():
-        return save(graph_figure(graph, context, alterable, outcomes, probabilities), FilePath(folder), name)
+        figure = graph_figure(graph, context, alterable, outcomes, probabilities)
+        return save(figure, FilePath(folder), "graph")
 
 
 def graph_figure(

@@ -71,6 +71,6 @@ def write_learnt(
     context, alterable, outcomes = (tuple(parts[part]) for part in ("context", "alterable", "outcomes"))
     write_text(out / "graph.dagitty", to_dagitty(best, context, alterable, outcomes))
     write_text(out / "graph.graphml", to_graphml(best))
-    figures = draw_graph(best, out / "figures", "graph", context, alterable, outcomes, probabilities=edges)
+    figures = draw_graph(best, out / "figures", context, alterable, outcomes, probabilities=edges)
     names = ["graphs.yaml", "edges.csv", "graph.yaml", "graph.dagitty", "graph.graphml"]
     return names + [f"figures/{file.name}" for file in figures]

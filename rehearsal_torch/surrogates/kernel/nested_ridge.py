@@ -131,10 +131,6 @@ class AlterationValue(Solved, ABC):
     def value_and_std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> tuple[Tensor, Tensor]:
         """J and its posterior standard deviation, (..., B, k) -> (..., B) each."""
 
-    def std(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
-        """The posterior standard deviation of J alone."""
-        return self.value_and_std(prepared, actions, target)[1]
-
     def difference_and_std(
         self, prepared: Prepared, first: Tensor, second: Tensor, target: int = 0
     ) -> tuple[Tensor, Tensor] | None:
