@@ -9,6 +9,9 @@ from torch import Tensor
 from rehearsal_torch.surrogates.outcome.near_rows import Surroundings
 from rehearsal_torch.surrogates.outcome.shared_draws import CHUNK, SharedDraws
 
+# Steps between quantiles: of first actions, of later ones, and between blocks.
+FIRST, LATER, BLOCKS = 0.6180339887, 0.4142135624, 0.7548776662
+
 
 @dataclass(frozen=True)
 class Values:
@@ -47,7 +50,7 @@ class CaseDraws:
                 known = draws.with_between(known, actions[..., 0, :])
             return known, actions, weights
         # One of the first actions at each point, then v, then the others.
-        width = sum(part.response.outputs for part in models.usual)
+        width = sum(part.count for part in models.usual)
         order = [*models.first, *[place for place in range(width) if place not in models.first]]
         first = _one_of(*models.usual[0].usual(draws.usual[0], known))
         early = known.new_zeros(*first.shape[:-1], width)
@@ -79,7 +82,7 @@ class CaseDraws:
     def outcomes(self, actions: Tensor | None, stream: torch.Generator) -> Tensor:
         """Draws of t in the first case at standardised actions (B, k), or at the usual ones, (n, q)."""
         known, usual, weights = self.usual
-        seen = _one_of(usual, weights)
+        seen = _one_of(usual, weights, LATER)
         if actions is not None:
             known, seen = self._inputs(actions.unsqueeze(0))
             known, seen = known.expand(*seen.shape[:-1], -1)[0], seen[0]
@@ -163,10 +166,14 @@ class CaseDraws:
         return near.far(near.around(observed), left).reshape(seen.shape[:-1])
 
 
-def _one_of(actions: Tensor, weights: Tensor) -> Tensor:
-    """One of the alternatives (..., m, l, k) at each point by even quantiles of the weights, (..., m, k)."""
-    points = weights.shape[-2]
-    level = (torch.arange(points, dtype=weights.dtype, device=weights.device) * 0.6180339887 + 0.5) % 1
+def _one_of(actions: Tensor, weights: Tensor, step: float = FIRST) -> Tensor:
+    """One of the alternatives (..., N, m, l, k) at each point by even quantiles of the weights, (..., N, m, k):
+    irrational steps apart from point to point, and from block to block.
+    """
+    block, point = (
+        torch.arange(count, dtype=weights.dtype, device=weights.device) for count in weights.shape[-3:-1]
+    )
+    level = (block.unsqueeze(-1) * BLOCKS + point * step + 0.5) % 1
     places = (weights.cumsum(-1) < level.unsqueeze(-1)).sum(-1).clamp_max(weights.shape[-1] - 1)
     index = places[..., None, None].expand(*places.shape, 1, actions.shape[-1])
     return actions.gather(-2, index).squeeze(-2)

@@ -290,6 +290,7 @@ class OutcomeRegression(AdjustedSurrogate):
             self.usual.append(
                 Modules(
                     UsualAction(
+                        len(stage),
                         [place for place, name in enumerate(stage) if name in self.task.box.levels],
                         COVARIATE,
                         1000 * seed + base + 2 + 2 * order,
@@ -478,6 +479,8 @@ class OutcomeRegression(AdjustedSurrogate):
         own, desired = table.columns(names)[rows], self._desired(table, rows)
         same = (own[:, None] == actions).all(-1)
         usual, standardised = self.usual[which][0], self.scaler.standardised(names, actions)
+        if not usual.told_apart:
+            return empty
         columns = (standardised[:, None] == usual.combinations).all(-1)
         counts = torch.stack([same[folds == fold].sum(0) for fold in (0, 1)])
         if bool((counts < FEWEST_OF_LEVEL).any()) or not bool(columns.any(-1).all()):

@@ -14,7 +14,7 @@ def normal(*shape, seed=0):
 
 
 def fitted(levels, given, actions, *units):
-    made = UsualAction(levels, SETTINGS, 3)
+    made = UsualAction(actions.shape[1], levels, SETTINGS, 3)
     made.solve(given, actions, *units)
     return made
 
@@ -72,18 +72,32 @@ def test_levels_and_doses_stand_beside_each_other():
     found, weights = usual(fitted([1], given, actions), torch.tensor([0.5], dtype=torch.float64))
     assert found.shape == (20, 64, 3, 2)
     assert torch.equal(found[..., 1], torch.arange(3.0).double().expand(20, 64, 3))
-    assert torch.equal(found[..., 0], found[..., :1, 0].expand(20, 64, 3)), "one dose at each point"
+    assert found[..., 0].mean((0, 1)).tolist() == pytest.approx([0.5] * 3, abs=0.1)
     assert weights.mean((0, 1)).tolist() == pytest.approx([1 / 3] * 3, abs=0.08)
 
 
-def test_the_most_frequent_combinations_are_told_apart():
-    counts = torch.arange(20) + 1
-    level = torch.repeat_interleave(torch.arange(20).double(), counts).unsqueeze(-1)
-    made = fitted([0], normal(len(level), 1), level)
-    assert made.combinations[:, 0].tolist() == list(range(20 - MOST, 20))
-    _, weights = usual(made, torch.zeros(1, dtype=torch.float64))
-    assert weights.shape[-1] == MOST
-    assert torch.allclose(weights.sum(-1), torch.ones(20, 64, dtype=torch.float64))
+def test_who_is_given_no_drug_has_no_dose_of_it():
+    """Both were once drawn apart, so that some had a dose of a drug that they were not given."""
+    given, drug = normal(600, 1), (torch.arange(600) % 2).double()
+    dose = drug * (2 + 0.5 * given[:, 0] + 0.2 * normal(600, seed=1))
+    found, _ = usual(fitted([1], given, torch.stack((dose, drug), -1)), torch.zeros(1, dtype=torch.float64))
+    without, taken = found[..., 0].unbind(-1)
+    assert float(without.abs().max()) < 0.1
+    assert (float(taken.mean()), float(taken.std())) == pytest.approx((2.0, 0.2), abs=0.1)
+
+
+def test_of_many_levels_none_is_forgotten_and_all_follow_what_precedes():
+    """The most frequent ones were once all that was usual."""
+    given = normal(1500, 1)
+    level = (12 + 4 * given + 2 * normal(1500, 1, seed=1)).round().clamp(0, 24)
+    made = fitted([0], given, level)
+    assert len(made.combinations) > MOST
+    for at in (-1.0, 1.0):
+        found, weights = usual(made, torch.tensor([at], dtype=torch.float64))
+        assert weights.shape[-1] == 1
+        assert set(found.flatten().tolist()) <= set(range(25))
+        assert float(found.mean()) == pytest.approx(12 + 4 * at, abs=0.4)
+        assert float(found.std()) == pytest.approx(2.0, abs=0.3)
 
 
 def test_what_all_rows_have_is_always_done():
@@ -92,12 +106,12 @@ def test_what_all_rows_have_is_always_done():
     assert (float(found.min()), float(found.max()), float(weights.min())) == (1.0, 1.0, 1.0)
 
 
-@pytest.mark.parametrize("levels", [[], [0], [1]])
+@pytest.mark.parametrize("levels", [[], [0], [1], [0, 1]])
 def test_it_is_read_again(levels):
     given = normal(200, 1)
     actions = torch.stack(((given[:, 0] > 0).double(), (torch.arange(200) % 2).double()), -1)
     actions = actions + (0 if levels else 0.1) * normal(200, 2, seed=1)
-    made, again = fitted(levels, given, actions), UsualAction(levels, SETTINGS, 3)
+    made, again = fitted(levels, given, actions), UsualAction(2, levels, SETTINGS, 3)
     again.load_state_dict(made.state_dict())
     assert again.faults() == made.faults() == []
     at = torch.zeros(1, dtype=torch.float64)
