@@ -5,17 +5,9 @@ columns have gaps, or the first outcome, in which case all but the context and t
 fitted to all rows without gaps, to the complete rows, and to m imputed tables, and decides for the same
 cases.
 
-With ``--by own,statsmodels`` the same gaps are imputed by our own imputation and by chained equations, and
-the last column has the seconds of one imputed table. The comparison (seeds 900 to 903, 300 rows, m = 20,
-care) asks whether own is to stay the default. The rule, written before it was run: take the share of
-intervals that hold the truth, and their mean width, for each world and driver, and the mean of these four.
-The intervals of chained equations are as good if their share is at most .05 lower and their width at most a
-tenth larger; they become the default if their share is more than .05 higher and they are no wider. Before it,
-five donors of chained equations were preferred to ten by seed 890, m = 10 (widths of .22 and .16 in place of
-.29 and .22 on Lin-Syn1, .06 on BankExp with both).
+The last column has the seconds of one imputed table.
 
 Run: python benchmarks/missing_cells.py [--method care] [--seeds 795,796,797,798] [--imputations 20]
-    [--by own,statsmodels]
 """
 
 import argparse
@@ -30,7 +22,7 @@ from hydra.utils import instantiate
 from omegaconf import OmegaConf
 from torch import Tensor
 
-from rehearsal_torch.data.imputation import IMPUTERS, ImputedTable, Imputing
+from rehearsal_torch.data.imputation import ImputedTable
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.methods.conf import composed, with_settings
 from rehearsal_torch.objectives.imputed_success import ImputedSuccess
@@ -81,7 +73,7 @@ def parts(method: str, seed: int) -> tuple[Callable[..., RehearsalSurrogate], Ca
 
 
 def measured(
-    name: str, method: str, rows: int, seed: int, share: float, ways: Sequence[Imputing]
+    name: str, method: str, rows: int, seed: int, share: float, imputations: int
 ) -> dict[tuple[str, str], list[tuple[float, ...]]]:
     """(Driver, treatment) to rows used, claim, truth, whether the interval holds it, its width, and the
     seconds of an imputed table.
@@ -116,8 +108,7 @@ def measured(
     ):
         gaps = with_gaps(table, spared, driver, share, seed)
         noted((label, "complete"), Table.observed(table.names, gaps[~gaps.isnan().any(1)]))
-        for way in ways:
-            noted((label, way.by), ImputedTable.of(table.names, gaps, way, seed))
+        noted((label, "imputed"), ImputedTable.of(table.names, gaps, imputations, seed))
     return found
 
 
@@ -129,17 +120,17 @@ def main() -> None:
     given.add_argument("--rows", type=int, default=300)
     given.add_argument("--share", type=float, default=0.15)
     given.add_argument("--imputations", type=int, default=20)
-    given.add_argument("--by", default=IMPUTERS[0])
     arguments = given.parse_args()
-    ways = [Imputing(arguments.imputations, by) for by in arguments.by.split(",")]
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    print("| world | missing depends on | rows used | by | claimed | true | held | width | seconds |")
+    print("| world | missing depends on | rows used | how | claimed | true | held | width | seconds |")
     print("|---|---|---:|---|---:|---:|---:|---:|---:|")
     for name in WORLDS:
         every: dict[tuple[str, str], list[tuple[float, ...]]] = {}
         for seed in map(int, arguments.seeds.split(",")):
-            one = measured(name, arguments.method, arguments.rows, seed, arguments.share, ways)
+            one = measured(
+                name, arguments.method, arguments.rows, seed, arguments.share, arguments.imputations
+            )
             for key, lines in one.items():
                 every.setdefault(key, []).extend(lines)
         for (driver, how), lines in every.items():

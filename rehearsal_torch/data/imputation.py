@@ -30,19 +30,16 @@ the draws, with donors in 46 %; 52 % of them did. Taking the donor's cells thems
 matching) has 50 %, but breaks the dependence between cells that are missing together: on Lin-Syn1 its
 intervals held the truth in 0 and 25 %.
 
-Chained equations by statsmodels, whose parameters are drawn, are an option (`data.chained_equations`). Own is
-kept as the default because it draws the cells of a row jointly and is faster. In the comparison of
-`benchmarks/missing_cells.py` (seeds 900 to 903, m = 20) its intervals held the truth in 98 % of the
-decisions, those of chained equations in 54 %: both in 96 % on BankExp, in 100 and 13 % on Lin-Syn1. One table
-took a 17th to a 23rd of the time. scikit-learn's IterativeImputer draws every cell by itself, around
-regressions whose parameters are not drawn: 75 and 50 % were held on Lin-Syn1.
+In the worlds of `benchmarks/missing_cells.py` (seeds 900 to 903, m = 20) the intervals of these draws held
+the truth in 98 % of the decisions, those of statsmodels' chained equations in 54 %, at about 20 times the
+time. scikit-learn's IterativeImputer draws every cell by itself, around regressions whose parameters are not
+drawn: 75 and 50 % were held on Lin-Syn1.
 
 Source: Schafer (1997), Sec. 5.3 (EM) and 5.4 (data augmentation); Tanner and Wong (1987); Rubin (1987), Ch. 4
 (proper imputation); Morris, White and Royston (2014) (ten donors, local residuals); Moons et al. (2006)
 (outcomes are predictors).
 """
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -50,7 +47,6 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.chained_equations import ChainedEquations
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.seeding import generator, numpy_generator
 
@@ -66,28 +62,8 @@ FEW_VALUES = 20
 # Distinguishes the seeds of imputations from the others of a table.
 PURPOSE = 1987
 MOST = 200
-# What draws the missing cells: what is described here, or chained equations (`data.chained_equations`).
-IMPUTERS = ("own", "statsmodels")
 # Rows whose conditional distributions are evaluated at once.
 AT_ONCE = 4096
-
-
-@dataclass(frozen=True)
-class Imputing:
-    """How missing cells are imputed: m times, from 2 to 200, by our own way or by statsmodels."""
-
-    count: int
-    by: str = IMPUTERS[0]
-
-    def __post_init__(self) -> None:
-        if not 2 <= self.count <= MOST:
-            raise ValueError(f"expected 2 to {MOST} imputations; got {self.count}")
-        if self.by not in IMPUTERS:
-            raise ValueError(f"by: expected {' or '.join(IMPUTERS)}; got {self.by!r}")
-
-    def of(self, values: Tensor) -> "Imputation | ChainedEquations":
-        """What draws the missing cells of a table."""
-        return Imputation(values) if self.by == IMPUTERS[0] else ChainedEquations(values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,37 +74,35 @@ class ImputedTable(Table):
         missing: (n, d), true where the cell was missing.
         count: m.
         seed: Determines all draws.
-        by: What drew the cells: own, or statsmodels.
     """
 
     missing: Tensor
     count: int
     seed: int
-    by: str = IMPUTERS[0]
 
     @classmethod
-    def of(cls, names: Sequence[str], values: Tensor, how: int | Imputing, seed: int = 0) -> "ImputedTable":
+    def of(cls, names: Sequence[str], values: Tensor, count: int, seed: int = 0) -> "ImputedTable":
         """The first of m tables; the others are drawn when they are asked for.
 
         Args:
             values: (n, d), NaN in missing cells; every column has an observed cell.
-            how: m, from 2 to 200, or m and what draws the cells.
+            count: m, from 2 to 200.
 
         Raises:
-            ModuleNotFoundError: if what draws the cells is not installed.
             ValueError: if the count is out of range, or there are too few cells to draw from.
         """
-        how = Imputing(how) if isinstance(how, int) else how
+        if not 2 <= count <= MOST:
+            raise ValueError(f"expected 2 to {MOST} imputations; got {count}")
         missing = values.isnan()
         if empty := [name for name, column in zip(names, missing.T, strict=True) if bool(column.all())]:
             raise ValueError(f"{', '.join(empty)}: every cell is missing, so that none can be imputed")
-        first = how.of(values).drawn(seed, 0)
-        return cls(tuple(names), first, torch.zeros_like(missing), missing, how.count, seed, how.by)
+        first = Imputation(values).drawn(seed, 0)
+        return cls(tuple(names), first, torch.zeros_like(missing), missing, count, seed)
 
     @cached_property
     def completed(self) -> tuple[Table, ...]:
         """The m complete tables."""
-        drawing = Imputing(self.count, self.by).of(self.values.masked_fill(self.missing, torch.nan))
+        drawing = Imputation(self.values.masked_fill(self.missing, torch.nan))
         others = [drawing.drawn(self.seed, place) for place in range(1, self.count)]
         whole = (self.values, *others)
         return tuple(
@@ -136,12 +110,8 @@ class ImputedTable(Table):
         )
 
     def fingerprint(self) -> str:
-        """That of the observed cells, 0 in the marked others; and of what drew these, if not our own way."""
-        found = self._observed().fingerprint()
-        return found if self.by == IMPUTERS[0] else hashlib.sha256(f"{found}\0{self.by}".encode()).hexdigest()
-
-    def _observed(self) -> Table:
-        return Table(self.names, self.values.masked_fill(self.missing, 0.0), self.missing)
+        """That of the observed cells, 0 in the marked others."""
+        return Table(self.names, self.values.masked_fill(self.missing, 0.0), self.missing).fingerprint()
 
 
 class Imputation:

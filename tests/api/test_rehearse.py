@@ -206,9 +206,8 @@ def test_a_region_without_rows_is_warned_of_once_before_the_fit(folder, monkeypa
 
 @pytest.mark.bench
 @pytest.mark.filterwarnings("ignore::rehearsal_torch.user_error.RequestWarning")
-@pytest.mark.parametrize("by", ["own", "statsmodels"])
-def test_imputed_tables_are_decided_by_as_on_the_command_line(written, by, tmp_path):  # noqa: F811
-    file = written(missing={"impute": 2, "by": by}, cases=[{"x": 0.1}, {"x": 1.0}])
+def test_imputed_tables_are_decided_by_as_on_the_command_line(written, tmp_path):  # noqa: F811
+    file = written(missing={"impute": 2}, cases=[{"x": 0.1}, {"x": 1.0}])
     rows = table()
     rows.loc[rows["x"] > 0.8, "y"] = None
     rows.to_csv(tmp_path / "table.csv", index=False)

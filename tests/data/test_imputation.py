@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rehearsal_torch.data.imputation import Imputation, ImputedTable, Imputing
+from rehearsal_torch.data.imputation import Imputation, ImputedTable
 from rehearsal_torch.data.table import Table
 
 NAMES = ("x", "y", "b")
@@ -112,18 +112,12 @@ def test_each_table_depends_on_its_place_and_the_seed_alone():
     assert not torch.equal(Imputation(holes).drawn(8, 3), Imputation(holes).drawn(9, 3))
 
 
-def test_the_fingerprint_says_what_drew_the_cells():
+def test_the_fingerprint_is_that_of_the_observed_cells():
     values, holes = cells(50)
-    own = ImputedTable.of(NAMES, holes, Imputing(2))
-    other = ImputedTable.of(NAMES, holes, Imputing(2, "statsmodels"))
-    assert (own.by, other.by) == ("own", "statsmodels")
-    # That of our own imputation is the one of the observed cells.
+    table = ImputedTable.of(NAMES, holes, 2)
     observed = Table(NAMES, holes.nan_to_num(0.0), holes.isnan())
-    assert own.fingerprint() == ImputedTable.of(NAMES, holes, 2).fingerprint() == observed.fingerprint()
-    assert other.fingerprint() == ImputedTable.of(NAMES, holes, Imputing(3, "statsmodels"), 4).fingerprint()
-    assert other.fingerprint() != own.fingerprint()
-    assert own.fingerprint() != other.fingerprint()
-    assert torch.equal(own.values[~own.missing], values[~own.missing])
+    assert table.fingerprint() == ImputedTable.of(NAMES, holes, 3, 4).fingerprint() == observed.fingerprint()
+    assert torch.equal(table.values[~table.missing], values[~table.missing])
 
 
 def test_the_most_likely_distribution_is_that_of_a_monotone_pattern_in_closed_form():

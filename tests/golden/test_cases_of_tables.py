@@ -96,11 +96,9 @@ def test_classes_to_set(golden):
     golden(of_decisions(rt.rehearse(inputs.patients(), inputs.CHOICE, cases)))
 
 
-@pytest.mark.parametrize("by", ["own", "statsmodels"])
-def test_imputed(golden, by):
-    text = inputs.CURRENT + f"missing: {{impute: 3, by: {by}}}\n"
-    inputs.written(table_csv=inputs.holed(), problem_yaml=text)
-    golden(of_decisions(rt.rehearse("problem.yaml", method="care" if by == "statsmodels" else None)))
+def test_imputed(golden):
+    inputs.written(table_csv=inputs.holed(), problem_yaml=inputs.CURRENT + "missing: {impute: 3}\n")
+    golden(of_decisions(rt.rehearse("problem.yaml")))
 
 
 @pytest.mark.parametrize("method", ["outcome_regression", "care"])

@@ -8,7 +8,7 @@
     graph: ["age -> bmi", "{age bmi} -> progression"]
     desired: progression <= 140
     cases: cases.csv                  # optional
-    missing: complete                 # or refuse, or {impute: 20, by: statsmodels}
+    missing: complete                 # or refuse, or {impute: 20}
     bounds: {bmi: [current - 3, current]}
     costs: {bmi: cost_of_bmi}         # optional, as is the cost of an action under variables
     worth: 1000
@@ -26,7 +26,6 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag,
 from pydantic_core import PydanticCustomError
 
 from rehearsal_torch.data.costs import COST, WORTH, Worth, Written
-from rehearsal_torch.data.imputation import IMPUTERS, Imputing
 from rehearsal_torch.data.imputation import MOST as MOST_IMPUTATIONS
 from rehearsal_torch.data.tables.frame import NO_DATA_BASE
 from rehearsal_torch.files.addresses import beginning
@@ -48,8 +47,6 @@ KINDS = ("continuous", "integer", "binary", "ordinal", "categorical")
 DATA = "a file, or {file: ..., sheet: ..., separator: ..., decimal: ...}"
 MISSING = ("complete", "refuse")
 MISSING_AS = f"complete, refuse, or {{impute: m}} with 2 to {MOST_IMPUTATIONS} imputations"
-# The keys of imputations: m, and what draws the cells.
-IMPUTE = ("impute", "by")
 MOST = 100_000
 _NUMBER: TypeAdapter[float] = TypeAdapter(Number)
 # The forms of `cases`. A fault of a form that was not meant would show what is there.
@@ -161,15 +158,12 @@ def _missing(plain: Any) -> Any:
         raise fault(MISSING_AS, plain, perhaps(plain, MISSING))
     if not isinstance(plain, dict) or "impute" not in plain:
         raise fault(MISSING_AS, plain)
-    if odd := [str(each) for each in plain if each not in IMPUTE]:
-        raise _untold(f"unknown key {odd[0]!r}, {meant(odd[0], IMPUTE)}")
+    if odd := [str(each) for each in plain if each != "impute"]:
+        raise _untold(f"unknown key {odd[0]!r}, {meant(odd[0], ['impute'])}")
     count = plain["impute"]
     if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= MOST_IMPUTATIONS:
         raise fault(MISSING_AS, plain)
-    by = plain.get("by", IMPUTERS[0])
-    if not isinstance(by, str) or by not in IMPUTERS:
-        raise fault(f"{{impute: m, by: {' or '.join(IMPUTERS)}}}", by, perhaps(by, IMPUTERS))
-    return Imputing(count, by)
+    return count
 
 
 def _cases(plain: Any) -> Any:
@@ -296,7 +290,7 @@ class ProblemForm(Schema):
         default=None, description="the method that decides: auto, or a name that decision= takes"
     )
     missing: Annotated[
-        str | Imputing,
+        str | int,
         BeforeValidator(_missing),
         WithJsonSchema(
             {
@@ -306,7 +300,6 @@ class ProblemForm(Schema):
                         "type": "object",
                         "properties": {
                             "impute": {"type": "integer", "minimum": 2, "maximum": MOST_IMPUTATIONS},
-                            "by": {"enum": list(IMPUTERS), "default": IMPUTERS[0]},
                         },
                         "required": ["impute"],
                         "additionalProperties": False,
@@ -314,6 +307,4 @@ class ProblemForm(Schema):
                 ]
             }
         ),
-    ] = Field(
-        default="complete", description=f"rows with missing cells: {MISSING_AS}, by {' or '.join(IMPUTERS)}"
-    )
+    ] = Field(default="complete", description=f"rows with missing cells: {MISSING_AS}")

@@ -2,9 +2,7 @@
 
     complete        rows with a missing cell in a used column are left out, and counted; the default
     refuse          a missing cell is a fault
-    {impute: m}     missing cells are imputed m times, by our own imputation (`data.imputation`) or by
-                    statsmodels' (`data.chained_equations`), {impute: m, by: statsmodels}; here they are only
-                    counted
+    {impute: m}     missing cells are imputed m times (`data.imputation`); here they are only counted
 
 A column is used if its variable is in the graph. Cases to decide for need every variable of the context.
 
@@ -27,9 +25,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr
 
-from rehearsal_torch.data.chained_equations import installed, lacking, loosened
 from rehearsal_torch.data.codings.coding import Coding
-from rehearsal_torch.data.imputation import IMPUTERS, Imputing
 from rehearsal_torch.data.problem_file.findings import Findings, key
 from rehearsal_torch.data.problem_file.form import VariableForm
 from rehearsal_torch.data.reading import ReadTable, number_faults, numbers_of
@@ -126,42 +122,31 @@ def doubts(found: MissingCells, frame: pd.DataFrame, names: Sequence[str]) -> li
     return sentences
 
 
-_DRAWN = {
-    IMPUTERS[0]: "from the joint distribution of all used columns",
-    IMPUTERS[1]: "by statsmodels' chained equations",
-}
-
-
 @dataclass(frozen=True)
 class Gaps:
     """What became of missing cells.
 
     Attributes:
         cells: Those of the used columns, of all rows.
-        rule: complete, refuse, or how missing cells are imputed.
-        doubts: Why complete rows, or chained equations, may mislead, one sentence each.
+        rule: complete, refuse, or how often missing cells are imputed.
+        doubts: Why complete rows may mislead, one sentence each.
     """
 
     cells: MissingCells
-    rule: str | Imputing
+    rule: str | int
     doubts: tuple[str, ...] = ()
-
-    @property
-    def imputing(self) -> Imputing | None:
-        """How missing cells are imputed; None where nothing is."""
-        return self.rule if isinstance(self.rule, Imputing) and self.cells.incomplete else None
 
     @property
     def imputations(self) -> int:
         """m; 0 where nothing is imputed."""
-        return 0 if self.imputing is None else self.imputing.count
+        return self.rule if isinstance(self.rule, int) and self.cells.incomplete else 0
 
     def card(self) -> dict[str, str]:
         """The entries of a data card; empty without missing cells."""
         if not self.cells.incomplete:
             return {}
-        how, cells = self.imputing, self.cells
-        done = "left out" if how is None else f"imputed {how.count} times (by: {_called(how)})"
+        cells = self.cells
+        done = f"imputed {self.imputations} times" if self.imputations else "left out"
         counts = f"{cells.incomplete} of {cells.rows} rows, {done}; by column: {cells.by_column()}"
         return {"missing cells": counts}
 
@@ -169,9 +154,9 @@ class Gaps:
         """What became of missing cells, without a full stop."""
         cells, by_column = self.cells, f"(missing cells by column: {self.cells.by_column()})"
         found = f"{cells.incomplete} of {cells.rows} rows have a missing cell"
-        if self.imputing is None:
+        if not self.imputations:
             return f"{found} and are left out {by_column}"
-        drawn = f"{self.imputations} times, {_DRAWN[self.imputing.by]}"
+        drawn = f"{self.imputations} times, from the joint distribution of all used columns"
         return f"{found}; missing cells are imputed {drawn} {by_column}"
 
 
@@ -179,7 +164,7 @@ def without_gaps(
     rows: ReadTable,
     variables: Mapping[str, VariableForm],
     used: Sequence[str],
-    rule: str | Imputing,
+    rule: str | int,
     found: Findings,
     codings: Mapping[str, Coding] = MappingProxyType({}),
 ) -> tuple[ReadTable, Gaps]:
@@ -198,9 +183,6 @@ def without_gaps(
     if rule == "refuse":
         check(rows.frame, there, MIN_ROWS)
         return rows, Gaps(cells, rule)
-    chained = isinstance(rule, Imputing) and rule.by != IMPUTERS[0]
-    if chained and (words := lacking()):
-        found.fault("missing", words)
     earlier = len(found.faults)
     check(rows.frame, (), MIN_ROWS)
     # Each column by its own cells: what is no number is a fault, whether or not its row is complete.
@@ -213,7 +195,7 @@ def without_gaps(
             remedy = f"expected at least {MIN_ROWS} values: take the variable out"
             found.fault(key("variables", name), f"column {name!r} of {rows.where}: {lost}; {remedy}")
     classes = {name for name, each in codings.items() if each.reference is not None}
-    for name in sorted(classes & set(cells.columns)) if isinstance(rule, Imputing) else ():
+    for name in sorted(classes & set(cells.columns)) if isinstance(rule, int) else ():
         found.fault(
             "missing",
             f"{name} has {cells.columns[name]} missing cells, and is one of {len(codings[name].levels)} "
@@ -223,8 +205,6 @@ def without_gaps(
     leave_out, reasons = rule == "complete" and cells.incomplete > 0, list[str]()
     if leave_out and not found.faults:
         reasons = doubts(cells, rows.frame, [name for name in used if name not in classes])
-    elif chained and not found.faults:
-        reasons = loosened(used, np.stack([numbers_of(rows.frame[name]) for name in used], -1))
     for sentence in reasons:
         found.warn("missing", "rows", sentence, rows=cells.rows, incomplete=cells.incomplete)
     if rule != "refuse" and not found.faults:
@@ -279,8 +259,3 @@ def case_faults(cases: ReadTable, context: Sequence[str], found: Findings) -> No
         rest = cases.frame[~empty] if len(column) else cases.frame
         for each in number_faults(rest, [name], at=cases.at):
             found.fault("cases", f"{cases.where}: {each}")
-
-
-def _called(how: Imputing) -> str:
-    """What draws the cells, with the version of a library, on which draws may depend."""
-    return how.by if how.by == IMPUTERS[0] else f"{how.by} {installed()}"

@@ -51,7 +51,7 @@ from rehearsal_torch.data.costs import CaseCosts
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
 from rehearsal_torch.data.finding import recorded
 from rehearsal_torch.data.graph_check import Refuted, refuted_claims
-from rehearsal_torch.data.imputation import ImputedTable, Imputing
+from rehearsal_torch.data.imputation import ImputedTable
 from rehearsal_torch.data.problem_file.findings import Findings
 from rehearsal_torch.data.reading import (
     ReadTable,
@@ -193,8 +193,8 @@ class RehearsalTable(OwnData, RehearsalProblem):
             or none if `contexts` has the cases.
         kept: Which rows are held out: "random", or the "last" of the file.
         seed: Seed of the random choice, and of imputations.
-        imputations: m, how often missing cells are imputed (`data.imputation`), or m and by what;
-            only rows without missing cells are held out then. None or 0 refuses missing cells.
+        imputations: m, how often missing cells are imputed (`data.imputation`); only rows without missing
+            cells are held out then. None or 0 refuses missing cells.
         present: Whether what `contexts` holds in the columns of actions are their present values, which they
             keep if nothing is done; an empty cell is an unknown one.
 
@@ -214,7 +214,7 @@ class RehearsalTable(OwnData, RehearsalProblem):
         validation: float | None = None,
         kept: str = "random",
         seed: int = 0,
-        imputations: int | Imputing | None = None,
+        imputations: int | None = None,
         present: bool = True,
     ) -> None:
         if kept not in RULES:

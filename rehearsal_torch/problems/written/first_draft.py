@@ -216,7 +216,7 @@ def _gaps(columns: Sequence[_Column]) -> list[str]:
     return [
         "",
         f"# Missing cells, by column: {', '.join(some)}. Rows with one are left out (complete), refused, or",
-        "# completed by several imputations ({impute: 20}, or {impute: 20, by: statsmodels}).",
+        "# completed by several imputations ({impute: 20}).",
         "missing: complete",
     ]
 

@@ -54,8 +54,8 @@ class OwnProblem(OfFile, RehearsalTable):
         self._own = problem.cases is None and cases is None
         if cases is None:
             cases, identity = problem.cases, problem.identity
-        imputing = problem.gaps.imputing
-        super().__init__(problem.rows, problem.task, cases, identity, validation, kept, seed, imputing)
+        imputations = problem.gaps.imputations
+        super().__init__(problem.rows, problem.task, cases, identity, validation, kept, seed, imputations)
         if self._own and problem.from_present:
             # Such bounds say that the value of a held-out row is a present one.
             every = present_in(problem.rows.frame, problem.rows.where, problem.from_present)

@@ -6,7 +6,6 @@ import sys
 
 import pytest
 
-from rehearsal_torch.data import chained_equations as chained
 from rehearsal_torch.program import main as program
 from rehearsal_torch.program import run
 from tests.data.problem_file.conftest import RIGHT, table, written  # noqa: F401
@@ -153,7 +152,7 @@ def test_imputed_rows_are_decided_by_and_reported(file, tmp_path, capsys):
     typed = [name, "+experiment=own_problem", "decision=care", "out=run", "workers=1"]
     assert program(["decide", *typed]) == 0
     assert (
-        f"missing cells: {count} of 120 rows, imputed 3 times (by: own); by column: y: {count}"
+        f"missing cells: {count} of 120 rows, imputed 3 times; by column: y: {count}"
         in capsys.readouterr().out
     )
     lines = (tmp_path / "run" / "decisions.jsonl").read_text()
@@ -163,15 +162,6 @@ def test_imputed_rows_are_decided_by_and_reported(file, tmp_path, capsys):
     # What is resumed has the same models, from the checkpoint.
     assert program(["decide", *typed]) == 0
     assert (tmp_path / "run" / "decisions.jsonl").read_text() == lines
-
-
-def test_a_package_that_is_not_installed_is_asked_for(file, monkeypatch, capsys):
-    monkeypatch.setattr(chained, "installed", lambda: "")
-    assert run("check", [file(missing={"impute": 20, "by": "statsmodels"})]) == 2
-    assert (
-        ", missing: by: statsmodels needs statsmodels 0.15 or later; it is not installed: pip install "
-        in (capsys.readouterr().err)
-    )
 
 
 def test_a_check_loads_no_botorch_and_no_statistics(file, sequence, trials, tmp_path):  # noqa: F811

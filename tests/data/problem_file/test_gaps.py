@@ -1,14 +1,10 @@
 """Missing cells by the part `missing` of a problem file: left out and counted, refused, or imputed."""
 
-from importlib.metadata import version
-
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import mannwhitneyu
 
-from rehearsal_torch.data import chained_equations as chained
-from rehearsal_torch.data.imputation import Imputing
 from rehearsal_torch.data.problem_file.compiled import ProblemError, written_problem
 from rehearsal_torch.data.problem_file.gaps import Gaps, dependence, doubts, holm, missing_cells
 from tests.data.problem_file.conftest import RIGHT, table
@@ -63,40 +59,20 @@ def test_imputed_rows_stay_and_are_counted(gaps):
     assert len(problem.rows.frame) == 120
     assert problem.gaps.imputations == 7
     (note,) = problem.rows.notes
-    assert note.startswith("3 of 120 rows have a missing cell; missing cells are imputed 7 times")
-    card = "3 of 120 rows, imputed 7 times (by: own); by column: x: 2, z: 2"
+    assert note == (
+        "3 of 120 rows have a missing cell; missing cells are imputed 7 times, from the joint distribution "
+        "of all used columns (missing cells by column: x: 2, z: 2)"
+    )
+    assert problem.gaps.doubts == ()
+    card = "3 of 120 rows, imputed 7 times; by column: x: 2, z: 2"
     assert problem.gaps.card() == {"missing cells": card}
     whole = written_problem(gaps({}, missing={"impute": 7}))
     assert (whole.gaps.imputations, whole.rows.notes) == (0, ())
 
 
-def test_chained_equations_are_named_where_they_are_asked_for(gaps, monkeypatch):
-    asked = {"impute": 7, "by": "statsmodels"}
-    problem = written_problem(gaps({"x": [3, 4], "z": [4, 9]}, missing=asked))
-    assert problem.gaps.imputing == Imputing(7, "statsmodels")
-    assert problem.rows.notes == (
-        "3 of 120 rows have a missing cell; missing cells are imputed 7 times, by statsmodels' chained "
-        "equations (missing cells by column: x: 2, z: 2)",
-    )
-    assert problem.gaps.card()["missing cells"] == (
-        f"3 of 120 rows, imputed 7 times (by: statsmodels {version('statsmodels')}); by column: x: 2, z: 2"
-    )
-    # z is a function of a and d; x is nearly one of a and y.
-    (close,) = problem.gaps.doubts
-    assert close.startswith("by: statsmodels loosens close dependences")
-    assert "standard deviation (x: 0.096, z: 0.000), so that claims may be off" in close
-    assert f"missing: {close}" in problem.findings.warnings[0]
-    own = written_problem(gaps({"x": [3]}, missing={"impute": 7, "by": "own"}))
-    assert own.gaps.doubts == ()
-    assert own.gaps.imputing == Imputing(7) == Imputing(7, "own")
-    assert own.rows.notes[0].endswith(
-        "imputed 7 times, from the joint distribution of all used columns (missing cells by column: x: 1)"
-    )
-    monkeypatch.setattr(chained, "installed", lambda: "")
-    (told,) = faults_of(gaps({"x": [3]}, missing=asked))
-    words = "missing: by: statsmodels needs statsmodels 0.15 or later; it is not installed: pip install"
-    assert words in told
-    assert written_problem(gaps({"x": [3]}, missing={"impute": 7})).gaps.imputations == 7
+def test_a_way_of_imputing_is_an_unknown_key(gaps):
+    (told,) = faults_of(gaps({"x": [3]}, missing={"impute": 7, "by": "statsmodels"}))
+    assert "missing: unknown key 'by', there are impute" in told
 
 
 def test_cases_need_their_context_alone(gaps):

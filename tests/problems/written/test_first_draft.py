@@ -119,7 +119,7 @@ def test_columns_with_gaps_are_drafted_with_the_rule_for_them(tmp_path):
     assert plain["missing"] == "complete"
     assert plain["variables"]["x"] == {"role": "context", "kind": "continuous"}
     assert "# Missing cells, by column: x: 3. Rows with one are left out" in text
-    assert "# completed by several imputations ({impute: 20}, or {impute: 20, by: statsmodels})." in text
+    assert "# completed by several imputations ({impute: 20})." in text
     assert "values, 3 missing" not in drafted(rows())
     assert "values, 3 missing" in text
     frame.to_csv(tmp_path / "t.csv", index=False)

@@ -112,21 +112,8 @@ def test_imputed_rows_are_learnt_from_and_complete_ones_held_out(written):  # no
         assert float(case.given["x"]) == pytest.approx(row["x"])
         assert case.feasible["a"] == pytest.approx((row["a"] - 0.1, row["a"] + 5))
     assert problem.every.fingerprint() != table.fingerprint()
+    assert problem.seen_by(table.fingerprint()) is False
     assert len(problem.every) == 120
-
-
-def test_what_imputes_is_that_of_the_file(written):  # noqa: F811
-    own = OwnProblem(holes(written(missing={"impute": 2})))
-    other = OwnProblem(holes(written(missing={"impute": 2, "by": "statsmodels"})))
-    assert (own.observations().by, other.observations().by) == ("own", "statsmodels")
-    assert other.facts().imputations == 2
-    assert own.card()["fingerprint"] != other.card()["fingerprint"]
-    assert "(by: own)" in own.card()["missing cells"]
-    assert "(by: statsmodels 0." in other.card()["missing cells"]
-    assert other.seen_by(other.observations().fingerprint()) is False
-    assert other.seen_by(own.observations().fingerprint()) is None
-    missing = other.observations().missing
-    assert torch.equal(own.observations().values[~missing], other.observations().values[~missing])
 
 
 def test_no_incomplete_row_of_a_held_out_unit_is_learnt_from(written):  # noqa: F811

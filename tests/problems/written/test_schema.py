@@ -17,8 +17,8 @@ FULL = {
     "bounds": {"a": ["current - 1", 1]},
     "candidates": [["a"]],
 }
-CHAINED = {**RIGHT, "missing": {"impute": 20, "by": "statsmodels"}}
-WELL = {"cases": [RIGHT, FULL, CHAINED], "sequence": [SEQUENCE], "trials": [TRIALS]}
+IMPUTED = {**RIGHT, "missing": {"impute": 20}}
+WELL = {"cases": [RIGHT, FULL, IMPUTED], "sequence": [SEQUENCE], "trials": [TRIALS]}
 
 
 def test_every_question_has_a_form_with_a_description_of_each_part():
@@ -61,8 +61,8 @@ def test_a_file_without_a_question_asks_for_cases():
         (RIGHT, "variables", {"x": {"role": "kontext"}}),
         (RIGHT, "variables", {"x": {"role": "action", "rnage": [0, 1]}}),
         (RIGHT, "colour", "red"),
-        (RIGHT, "missing", {"impute": 20, "by": "statsmodel"}),
-        (RIGHT, "missing", {"by": "statsmodels"}),
+        (RIGHT, "missing", {"impute": 20, "by": "statsmodels"}),
+        (RIGHT, "missing", {}),
         (RIGHT, "data", 3),
         (RIGHT, "question", "case"),
         (SEQUENCE, "variables", {"wear": {"role": "varying"}}),
