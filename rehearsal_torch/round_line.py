@@ -2,9 +2,6 @@
 
 A line holds no clock times, so that it is equal, byte for byte, however often a run was interrupted and
 however many processes shared it; NaN and the infinities, which JSON lacks, are written as null.
-
-Earlier lines have a status among recommended, no_action and refused, warnings as sentences of which some
-begin with their kind, and a reason as a sentence: `current_line` is where they are read.
 """
 
 import json
@@ -13,8 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rehearsal_torch.data.finding import Finding, FindingKind, findings_of
-from rehearsal_torch.files.plain import NUMBER, is_a, shown
+from rehearsal_torch.data.finding import Finding, findings_of
 
 if TYPE_CHECKING:
     from rehearsal_torch.data.decision import Decision, DecisionContext
@@ -73,66 +69,8 @@ class Round:
         return json.dumps(nulls_for_nan(whole), ensure_ascii=False, allow_nan=False)
 
 
-# How sentences of earlier lines begin, and the kinds that they had.
-_EARLIER: tuple[tuple[str, FindingKind], ...] = (
-    *((f"{kind}: ", kind) for kind in ("range", "support", "graph", "gain", "present", "claim", "noise")),
-    ("adjustment: ", "adjustment"),
-    ("predicted no better", "no_gain"),
-    ("by the model's own estimate no better", "no_gain"),
-    ("the chance constraint", "constraint"),
-    ("the search claims a return", "replay"),
-    ("the graph has no directed path", "no_path"),
-    ("no support: ", "no_support"),
-    ("nothing found reaches", "unqualified"),
-    ("no candidate alteration", "unqualified"),
-)
-_CAUSES: Mapping[str, FindingKind] = {
-    "model": "model_error",
-    "members": "losing_members",
-    "scores": "falling_score",
-}
-
-
-def current_line(line: Mapping[str, Any]) -> dict[str, Any]:
-    """A line as it is written now, from one of any time.
-
-    Raises:
-        ValueError: if the status of an earlier line does not go with its alteration.
-    """
-    if line.get("status") not in ("recommended", "no_action", "refused"):
-        return dict(line)
-    if (line.get("alteration") is not None) != (line["status"] == "recommended"):
-        raise ValueError(
-            f"status: {line['status']} does not go with the alteration {shown(line.get('alteration'))}"
-        )
-    whole = {key: value for key, value in line.items() if key != "warnings"}
-    findings = [_earlier(text, "note") for text in line.get("warnings") or ()]
-    whole["findings"] = [each.to_dict() for each in findings]
-    text, usual = str(line.get("reason") or ""), _USUAL[line["status"]]
-    kind = _CAUSES.get(str((line.get("trace") or {}).get("cause")))
-    reason = _earlier(text, usual) if kind is None else Finding(kind, text)
-    whole["reason"] = reason.to_dict() if text or usual == "invalid" else None
-    told = line.get("net_gain" if line.get("worth") is not None else "gain") if line.get("gain") else None
-    apart = isinstance(told, Mapping) and is_a(told.get("lower"), NUMBER) and told["lower"] > 0
-    whole["status"] = "leave" if line.get("alteration") is None else "do" if apart else "may"
-    return whole
-
-
-_USUAL: Mapping[str, FindingKind] = {"recommended": "note", "no_action": "no_gain", "refused": "invalid"}
-
-
-def _earlier(text: str, usual: FindingKind) -> Finding:
-    """A sentence of an earlier line as a finding, of the kind of its beginning, else of the usual kind."""
-    for beginning, kind in _EARLIER:
-        if text.startswith(beginning):
-            # What stood for the kind alone is no part of the sentence.
-            return Finding(kind, text.removeprefix(f"{kind}: "))
-    return Finding(usual, text)
-
-
 def decision_of(line: Mapping[str, Any]) -> "Decision":
     """The decision recorded in a line; null is read as NaN where a number was written."""
-    line = current_line(line)
     import torch
 
     from rehearsal_torch.data.decision import Decision, Estimate

@@ -53,7 +53,7 @@ from rehearsal_torch.files.plain import (
     shown,
 )
 from rehearsal_torch.files.writing import appending, make_folder, remove_unfinished, write_text
-from rehearsal_torch.round_line import Round, current_line, nulls_for_nan
+from rehearsal_torch.round_line import Round, nulls_for_nan
 
 SECONDS = "decision/seconds"
 LINE = 2**26
@@ -90,9 +90,8 @@ _FORMS: dict[str, dict[str, str]] = {
         "recommendation": "a mapping of numbers or null",
         "doses": "a mapping",
         "hidden_cause": "a mapping",
-        "warnings": TEXTS,
         "findings": "a list of mappings",
-        "reason": "a string, a mapping or null",
+        "reason": "a mapping or null",
         "trace": "a mapping",
         "draws": "a mapping",
         "trajectory": "a mapping",
@@ -232,7 +231,7 @@ class RunFolder:
         for number, text in enumerate(self._complete(name), 1):
             where = f"{self.path / name}, line {number}"
             try:
-                line = current_line(checked(json_of(text, where), where, _FORMS[name], ("index", "status")))
+                line = checked(json_of(text, where), where, _FORMS[name], ("index", "status"))
                 if fault := _fault(line):
                     raise ValueError(fault)
             except ValueError as error:

@@ -237,10 +237,10 @@ def plain_run(tmp_path):
         {
             "index": index,
             "identity": str(index),
-            "status": "may" if index else "refused",
+            "status": "may" if index else "leave",
             "alteration": {"price": 1.0} if index else None,
             "value": float(index),
-            "reason": None,
+            "reason": None if index else {"kind": "invalid", "text": ""},
             "score": {"success": index / 4},
         }
         for index in range(5)

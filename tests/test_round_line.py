@@ -11,7 +11,7 @@ from rehearsal_torch.data.decision import Estimate
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.sensitivity import Sensitivity
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.round_line import Round, answered, current_line, decision_of
+from rehearsal_torch.round_line import Round, answered, decision_of
 from rehearsal_torch.spaces.box import Alteration
 
 
@@ -104,47 +104,3 @@ def causal_answer():
         decision,
         Table.observed(("a", "Y"), torch.ones(1, 2, dtype=torch.float64)),
     )
-
-
-EARLIER = {
-    "status": "recommended",
-    "alteration": {"a": 1.0},
-    "value": 1.0,
-    "gain": {"point": 0.2, "of": "difference", "lower": 0.1, "upper": 0.3, "level": 0.95},
-    "warnings": ["range: x is 9", "predicted no better than doing nothing (0.3)", "few rows"],
-    "reason": "",
-    "trace": {},
-}
-
-
-def test_earlier_lines_are_read_as_they_are_written_now():
-    line = current_line(EARLIER)
-    assert (line["status"], line["reason"], "warnings" in line) == ("do", None, False)
-    assert [each["kind"] for each in line["findings"]] == ["range", "no_gain", "note"]
-    assert [each["text"] for each in line["findings"]][::2] == ["x is 9", "few rows"]
-    assert current_line(line) == line
-    assert decision_of(EARLIER).warnings[0] == "x is 9"
-    assert current_line(EARLIER | {"gain": EARLIER["gain"] | {"lower": -0.1}})["status"] == "may"
-    sold = {"worth": 10.0, "net_gain": {"point": 1.0, "lower": -0.5, "upper": 2.0}}
-    assert current_line(EARLIER | sold)["status"] == "may"
-
-
-@pytest.mark.parametrize(
-    ("status", "reason", "trace", "kind", "text"),
-    [
-        ("no_action", "nothing helps", {}, "no_gain", "nothing helps"),
-        ("refused", "too odd", {}, "invalid", "too odd"),
-        ("refused", "no support: 0 rows", {}, "no_support", "no support: 0 rows"),
-        ("refused", "the members disagree", {"cause": "members"}, "losing_members", "the members disagree"),
-    ],
-)
-def test_earlier_reasons_have_a_kind(status, reason, trace, kind, text):
-    one = EARLIER | {"status": status, "alteration": None, "reason": reason, "trace": trace}
-    line = current_line(one)
-    assert (line["status"], line["reason"]) == ("leave", {"kind": kind, "text": text})
-    assert decision_of(one).undecided == (status == "refused")
-
-
-def test_an_earlier_status_that_contradicts_the_alteration_is_refused():
-    with pytest.raises(ValueError, match="no_action does not go with the alteration"):
-        current_line(EARLIER | {"status": "no_action"})

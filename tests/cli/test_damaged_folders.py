@@ -66,7 +66,7 @@ def test_a_corrupt_row_of_the_metrics_is_named(run, resume):
 
 
 @pytest.mark.parametrize(
-    "tail", [b'{"index": 1, "ident', b"\0" * 500, b"\xff", b'{"index": 5, "status": "no_action"}']
+    "tail", [b'{"index": 1, "ident', b"\0" * 500, b"\xff", b'{"index": 5, "status": "leave"}']
 )
 def test_a_torn_last_line_is_decided_again(run, resume, tail):
     lines = (run / "decisions.jsonl").read_bytes().splitlines(keepends=True)

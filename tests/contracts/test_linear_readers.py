@@ -95,7 +95,7 @@ def workbook(mark: str) -> Make:
 
 
 def decisions(size: int) -> str:
-    line = '{{"index": {}, "identity": "{}", "status": "no_action"}}\n'
+    line = '{{"index": {}, "identity": "{}", "status": "leave"}}\n'
     return "".join(line.format(place, place) for place in range(size))
 
 

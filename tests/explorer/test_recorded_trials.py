@@ -91,7 +91,8 @@ def test_a_run_without_trials_says_what_comes_first(run):
 
 
 def test_a_refusal_is_no_proposal(run):
-    refused = LINES[3] | {"index": 4, "status": "refused", "alteration": None, "reason": "no path"}
+    reason = {"kind": "no_path", "text": "no path"}
+    refused = LINES[3] | {"index": 4, "status": "leave", "alteration": None, "reason": reason}
     with (run / "decisions.jsonl").open("a") as stream:
         stream.write(json.dumps(refused) + "\n")
     row = session_for(run).trials()["rows"][0]

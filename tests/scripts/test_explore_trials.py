@@ -205,7 +205,8 @@ def test_a_run_is_shown_and_says_how_to_make_a_file(browser, tmp_path):
     asked = ["+experiment=own_system", "path=experiments.csv", "dataset.task=task.yaml", "out=run"]
     assert called(tmp_path, "decide", *asked).code == 0
     with (tmp_path / "run" / "decisions.jsonl").open("a") as stream:
-        line = {"index": 1, "kind": "optimise", "status": "refused", "alteration": None, "value": None}
+        line = {"index": 1, "kind": "optimise", "status": "leave", "alteration": None, "value": None}
+        line["reason"] = {"kind": "invalid", "text": "no finite answer"}
         stream.write(json.dumps(line) + "\n")
     with serving(tmp_path / "run") as address:
         for width in WIDTHS.values():

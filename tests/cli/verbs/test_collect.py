@@ -26,7 +26,7 @@ def shard(sweep, job, number, indices, shards=2, state="ok", **config):
     )
     folder.write(
         "decisions.jsonl",
-        "".join(f'{{"index": {index}, "status": "no_action", "value":  {index}.50}}\n' for index in indices),
+        "".join(f'{{"index": {index}, "status": "leave", "value":  {index}.50}}\n' for index in indices),
     )
     folder.write_metrics([(index, SECONDS, 0.1) for index in indices])
     folder.close(state, "", [], 1.5)
@@ -38,7 +38,7 @@ def test_lines_are_merged_as_they_are_in_the_order_of_their_indices(tmp_path):
     (merged,) = merge(tmp_path)
     assert merged.path == tmp_path
     assert (tmp_path / "decisions.jsonl").read_text() == "".join(
-        f'{{"index": {index}, "status": "no_action", "value":  {index}.50}}\n' for index in range(5)
+        f'{{"index": {index}, "status": "leave", "value":  {index}.50}}\n' for index in range(5)
     )
     assert [step for step, _, _ in merged.metrics()] == list(range(5))
     assert merged.read_json("run.json") == {
