@@ -41,7 +41,7 @@ def rows_of(options: Mapping[str, Any], job: Job) -> tuple[list[Row], Mapping[st
         "fit_seconds": fit_seconds,
         "decisions": len(decisions),
         "idle": len(decisions) - len(acted),
-        "warned": sum(bool(each.get("warnings")) for each in acted),
+        "warned": sum(bool(each.get("findings")) for each in acted),
     }
     return rows, facts
 

@@ -167,8 +167,8 @@ class CaseDraws:
 
 
 def _one_of(actions: Tensor, weights: Tensor, step: float = FIRST) -> Tensor:
-    """One of the alternatives (..., N, m, l, k) at each point by even quantiles of the weights, (..., N, m, k):
-    irrational steps apart from point to point, and from block to block.
+    """One of the alternatives (..., N, m, l, k) at each point, by quantiles of the weights irrational
+    steps apart from point to point, and from block to block: (..., N, m, k).
     """
     block, point = (
         torch.arange(count, dtype=weights.dtype, device=weights.device) for count in weights.shape[-3:-1]
