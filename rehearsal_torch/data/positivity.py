@@ -6,14 +6,16 @@ h(z) the usual action, b(w) and s(w)^2 the mean and variance of a - h(z) over th
 
     w = C^(-1/2) (z - m),    e = (a - h(z) - b(w)) / s(w),    d_5 = distance of (w, e) to the 5th nearest row,
 
-a point is far if d_5 or |e| exceeds the 97.5th percentile of the rows' own, and S(a) is the share of far
-points; rows speak for a where S(a) <= `MOST_BEYOND`. g and h are linear or quadratic, by BIC. The measure is
-that by which decisions are judged (`surrogates.outcome.near_rows`), with simpler regressions, in NumPy alone.
+a point is far if d_5 or |e| exceeds the 97.5th percentile of the rows' own with the same levels, and S(a) is
+the share of far points; rows speak for a where S(a) <= `MOST_BEYOND`. g and h are linear or quadratic, by
+BIC. The measure is that by which decisions are judged (`surrogates.outcome.near_rows`), with simpler
+regressions, in NumPy alone.
 
 Source: Petersen et al. (2012) (diagnosing violations of positivity); Schwarz (1978) (BIC); see `near_rows`
 for the distance.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ Numbers = NDArray[np.float64]
 
 # As in `near_rows`.
 NEIGHBOURS, AROUND, SHARE, LEAST, FLOOR, FEW_VALUES, ROUNDING = 5, 50, 0.975, 0.25, 1e-8, 20, 1e-9
+LEVELS, KEPT, RAREST = 12, 100, 10
 # S up to which rows speak for an action.
 MOST_BEYOND = 0.2
 # Rows, cases, points (x, u_j) of all cases together, points of one case.
@@ -30,12 +33,26 @@ ROWS, CASES, POINTS, POINTS_EACH = 2000, 100, 1000, 40
 
 
 def beyond(
-    context: Numbers, before: Numbers, actions: Numbers, cases: Numbers, settings: Numbers, sets: int = 1
+    context: Numbers,
+    before: Numbers,
+    actions: Numbers,
+    cases: Numbers,
+    settings: Numbers,
+    sets: int = 1,
+    levels: Sequence[int] = (),
 ) -> Numbers:
     """S of G settings (G, k) in B cases (B, p), (B, G), by rows x (n, p), u (n, q), a (n, k); of many rows,
-    by evenly spaced ones, fewer where the work is shared among several `sets`.
+    by some, fewer where the work is shared among several `sets`; `levels` are the places of the actions with
+    levels.
     """
-    kept = np.linspace(0, len(context) - 1, min(len(context), int(ROWS / sets**0.5))).round().astype(int)
+    kinds, kind_of = np.unique(actions[:, list(levels)], axis=0, return_inverse=True)
+    if not levels or len(kinds) > LEVELS:
+        levels, kinds, kind_of = (), np.zeros((1, 0)), np.zeros(len(actions), int)
+    most = int(ROWS / sets**0.5)
+    kept = _evenly(np.arange(len(context)), most)
+    if len(context) > most and len(kinds) > 1:
+        some = [_evenly(np.flatnonzero(kind_of == kind), KEPT) for kind in range(len(kinds))]
+        kept = np.unique(np.concatenate((kept, *some)))
     rows = [part[kept] for part in (context, before, actions)]
     if len(kept) <= NEIGHBOURS:
         return np.ones((len(cases), len(settings)))
@@ -57,13 +74,30 @@ def beyond(
         if len(values) <= FEW_VALUES:
             places[:, column] = values[np.searchsorted((values[1:] + values[:-1]) / 2, places[:, column])]
     habit = _regression(z, a)
-    far = _far(z, a - habit(z), places, doses[None] - habit(places)[:, None])
+    same = (settings[:, None, list(levels)] == kinds).all(-1)
+    wanted = np.where(same.any(-1), same.argmax(-1), len(kinds))
+    around = z, a - habit(z), kind_of[kept]
+    far = _far(*around, places, doses[None] - habit(places)[:, None], wanted)
     share: Numbers = far.reshape(len(cases), points, len(settings)).mean(1)
     return share
 
 
-def _far(z: Numbers, left: Numbers, places: Numbers, asked: Numbers) -> NDArray[np.bool_]:
-    """Whether no row is near the places (m, p) with a - h(z) (m, G, k), (m, G)."""
+def _evenly(places: NDArray[np.int_], most: int) -> NDArray[np.int_]:
+    """At most so many of the places, evenly spaced."""
+    return places[np.linspace(0, len(places) - 1, min(len(places), most)).round().astype(int)]
+
+
+def _far(
+    z: Numbers,
+    left: Numbers,
+    kinds: NDArray[np.int_],
+    places: Numbers,
+    asked: Numbers,
+    wanted: NDArray[np.int_],
+) -> NDArray[np.bool_]:
+    """Whether no row, of some kind each, is near the places (m, p) with a - h(z) (m, G, k) of kinds (G,),
+    (m, G).
+    """
     mean, centred = z.mean(0), z - z.mean(0)
     variances, directions = np.linalg.eigh(centred.T @ centred / len(z))
     floor = FLOOR * max(variances.max(initial=0.0), 1e-300)
@@ -71,26 +105,34 @@ def _far(z: Numbers, left: Numbers, places: Numbers, asked: Numbers) -> NDArray[
     rows, points = centred @ whiten, (places - mean) @ whiten
     own, squares = _squares(rows, rows), _squares(points, rows)
     np.fill_diagonal(own, np.inf)
-    (centre, scale), (centres, scales) = (_around(each, left) for each in (own, squares))
+    counts = np.bincount(kinds, minlength=max(kinds.max(), wanted.max()) + 1)
+    nearest = AROUND
+    if (counts > 0).sum() > 1:
+        rarest = counts[counts > NEIGHBOURS].min()
+        nearest = min(max(AROUND, int(np.ceil(RAREST * len(z) / rarest))), max(AROUND, len(z) // 2))
+    (centre, scale), (centres, scales) = (_around(each, left, nearest) for each in (own, squares))
     freedom = (left - centre) / scale
     fifth = own + _squares(freedom, freedom)
     fifth = np.sqrt(np.partition(fifth, NEIGHBOURS - 1, -1)[:, NEIGHBOURS - 1].clip(0))
-    radii = [np.quantile(each, SHARE) for each in (fifth, np.sqrt(np.square(freedom).mean(-1)))]
-    reach, span = (max(float(each), LEAST) * (1 + 1e-9) for each in radii)
+    distances = np.stack((fifth, np.sqrt(np.square(freedom).mean(-1))))
+    radii = np.full((2, len(counts)), -1.0)
+    for kind in np.flatnonzero(counts > NEIGHBOURS):
+        radii[:, kind] = np.quantile(distances[:, kinds == kind], SHARE, axis=-1).clip(LEAST) * (1 + 1e-9)
+    reach, span = radii[:, wanted]
     free = (asked - centres[:, None]) / scales[:, None]
     far: NDArray[np.bool_] = np.sqrt(np.square(free).mean(-1)) > span
     # Of all pairs, those that are near in z.
-    point, row = np.nonzero(squares <= reach**2)
-    rest, beside = reach**2 - squares[point, row], freedom[row]
-    for dose in range(asked.shape[1]):
-        near = np.square(free[point, dose] - beside).sum(-1) <= rest
+    point, row = np.nonzero(squares <= reach.max() ** 2)
+    apart, beside = squares[point, row], freedom[row]
+    for dose in np.flatnonzero(reach > 0):
+        near = apart + np.square(free[point, dose] - beside).sum(-1) <= reach[dose] ** 2
         far[:, dose] |= np.bincount(point[near], minlength=len(points)) < NEIGHBOURS
     return far
 
 
-def _around(squares: Numbers, left: Numbers) -> tuple[Numbers, Numbers]:
-    """The mean and the deviation of a - h(z) (n, k) over the nearest rows, by squared distances (m, n)."""
-    count = min(AROUND, len(left) - 1)
+def _around(squares: Numbers, left: Numbers, count: int) -> tuple[Numbers, Numbers]:
+    """Mean and deviation of a - h(z) (n, k) over so many nearest rows, by squared distances (m, n)."""
+    count = min(count, len(left) - 1)
     last = np.partition(squares, count - 1, -1)[:, count - 1 : count]
     nearest = (squares <= last + ROUNDING).astype(float)
     centre = left.mean(0)

@@ -99,12 +99,14 @@ def test_agrees_with_the_rows_by_which_decisions_are_judged(seed) -> None:
         picked = torch.randint(len(x), (len(places),), generator=torch.Generator().manual_seed(0))
         u_there = drawn(places) + (u - drawn(x))[picked]
         places = torch.cat((places, u_there), -1)
-    near = NearRows(range(x.shape[1], places.shape[1]))
-    near.solve(torch.cat((x, u), -1), a - usual(torch.cat((x, u), -1)))
+    levels = [place for place, name in enumerate(altered) if name in task.box.levels]
+    near = NearRows(range(x.shape[1], places.shape[1]), levels=levels)
+    near.solve(torch.cat((x, u), -1), a - usual(torch.cat((x, u), -1)), a)
     places = near.observed(places)
     left = doses[:, None] - usual(places)
-    far = near.far(near.around(places), left).double().unflatten(-1, (len(cases), 40)).mean(-1).mT.numpy()
-    share = beyond(context, covariates, actions, cases, settings)
+    far = near.far(near.around(places), left, doses[:, None].expand_as(left)).double()
+    far = far.unflatten(-1, (len(cases), 40)).mean(-1).mT.numpy()
+    share = beyond(context, covariates, actions, cases, settings, levels=levels)
     assert np.abs(share - far).mean() < 0.15
     assert ((share <= MOST_BEYOND) == (far <= MOST_BEYOND)).mean() > 0.8
 
@@ -122,3 +124,14 @@ def test_is_cheap_and_loads_no_torch() -> None:
 def test_few_rows_speak_for_nothing() -> None:
     few = np.zeros((4, 1))
     assert beyond(few, few, few, few, few).min() == 1
+
+
+@pytest.mark.parametrize("share", [0.02, 0.06])
+def test_a_level_that_few_rows_have_at_random_is_not_beyond_them(share) -> None:
+    """It once was, however many rows there were, as less than one in forty had it."""
+    stream = np.random.default_rng(0)
+    x, cases = stream.normal(size=(3000, 1)), np.array([[-1.0], [0.0], [1.0]])
+    a = (stream.random((3000, 1)) < share) * 1.0
+    found = beyond(x, np.empty((3000, 0)), a, cases, np.array([[0.0], [1.0], [2.0]]), levels=[0])
+    assert found[:, :2].max() <= MOST_BEYOND
+    assert found[:, 2].min() == 1

@@ -172,7 +172,8 @@ def _unsupported(problem: "RehearsalTable", found: Findings) -> None:
             table.columns(names).double().numpy() for names in (task.context, before, altered)
         )
         cases = problem.given[kept].double().numpy()
-        share = beyond(context, covariates, actions, cases, settings, len(sets))
+        levels = [place for place, name in enumerate(altered) if name in task.box.levels]
+        share = beyond(context, covariates, actions, cases, settings, len(sets), levels)
         speaks = share <= MOST_BEYOND
         complete, never = speaks.mean(1) >= NEARLY, ~speaks.any(1)
         if speaks.mean() >= NEARLY and never.mean() <= 1 - NEARLY:

@@ -148,13 +148,13 @@ class CaseDraws:
             return wide.new_ones(wide.shape[:-1])
         if self.models.between is None or self.models.front_door:
             surroundings, usual = self._surroundings
-            left = wide.flatten(1, -2) - usual
-            far = near.far(surroundings, left).reshape(wide.shape[:-1])
+            flat = wide.flatten(1, -2)
+            far = near.far(surroundings, flat - usual, flat).reshape(wide.shape[:-1])
             return (far | self._far_beside(actions) if self.models.beside else far).to(wide)
         points = self._inputs(actions)[0][..., : draws.near, :]
         surroundings, usual = self._placed(points)
-        left = wide.flatten(0, -2) - usual
-        return near.far(surroundings, left).reshape(wide.shape[:-1]).to(wide)
+        flat = wide.flatten(0, -2)
+        return near.far(surroundings, flat - usual, flat).reshape(wide.shape[:-1]).to(wide)
 
     def _far_beside(self, actions: Tensor) -> Tensor:
         """Whether no row is near what the outcome sees by the front door, (c, B, N, m') bool."""
@@ -162,8 +162,8 @@ class CaseDraws:
         near, habit = self.models.beside
         points, seen = (part[..., : self.draws.near, :] for part in self._inputs(actions))
         observed = near.observed(points).flatten(0, -2)
-        left = seen.flatten(0, -2) - habit(observed)
-        return near.far(near.around(observed), left).reshape(seen.shape[:-1])
+        flat = seen.flatten(0, -2)
+        return near.far(near.around(observed), flat - habit(observed), flat).reshape(seen.shape[:-1])
 
 
 def _one_of(actions: Tensor, weights: Tensor, step: float = FIRST) -> Tensor:

@@ -300,10 +300,12 @@ class OutcomeRegression(AdjustedSurrogate):
             )
             self.habits.append(self._covariate(base + 8))
             beside = len(adjusted.before) + (0 if adjusted.front_door else len(adjusted.between))
-            self.near.append(NearRows(range(context, context + beside), NEAR_ROWS))
+            names = self.task.candidates[which]
+            levels = [place for place, name in enumerate(names) if name in self.task.box.levels]
+            self.near.append(NearRows(range(context, context + beside), NEAR_ROWS, levels))
             if adjusted.front_door:
                 every = range(context, context + beside + len(adjusted.between))
-                self.near_seen.append(NearRows(every, NEAR_ROWS))
+                self.near_seen.append(NearRows(every, NEAR_ROWS, levels))
                 self.habits_seen.append(self._covariate(base + 9))
 
     def parts(self, table: Table) -> Fits:
@@ -333,11 +335,11 @@ class OutcomeRegression(AdjustedSurrogate):
                 yield stage, (given, self._shown(table, names), *units)
             covariates, actions = self.beside(table, which), self.set_to(table, which)
             yield self.habits[which], (covariates, actions)
-            yield self.near[which], (covariates, actions - self.habits[which](covariates))
+            yield self.near[which], (covariates, actions - self.habits[which](covariates), actions)
             if (seen := self._seen(which)) is not None:
                 covariates = self.covariates_of(table, which)
                 yield seen[1], (covariates, actions)
-                yield seen[0], (covariates, actions - seen[1](covariates))
+                yield seen[0], (covariates, actions - seen[1](covariates), actions)
         yield self.score, self._scored(table, targets)
         # Where some actions were set by decisions, rows are no sample of what is usual.
         for which in range(0 if bool(table.altered.any()) else len(self.averages)):

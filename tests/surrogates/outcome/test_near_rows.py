@@ -1,5 +1,7 @@
 """Which points have rows near, in tables whose actions leave more or less open."""
 
+import math
+
 import pytest
 import torch
 
@@ -13,12 +15,12 @@ def drawn(count: int = 1000, seed: int = 0) -> torch.Tensor:
 
 def fitted(rows: torch.Tensor, left: torch.Tensor, drawn: range = range(0)) -> NearRows:
     made = NearRows(drawn)
-    made.solve(rows, left)
+    made.solve(rows, left, left)
     return made
 
 
 def far(near: NearRows, rows: torch.Tensor, left: torch.Tensor) -> torch.Tensor:
-    return near.far(near.around(near.observed(rows)), left)
+    return near.far(near.around(near.observed(rows)), left, left)
 
 
 def share(near: NearRows, rows: torch.Tensor, left: torch.Tensor) -> float:
@@ -91,7 +93,7 @@ def test_the_order_of_the_rows_does_not_matter(width: int) -> None:
     one, other = fitted(values, left), fitted(values[order], left[order])
     points = torch.zeros(40, width, dtype=torch.float64)
     doses = torch.linspace(-3, 3, 40, dtype=torch.float64).unsqueeze(-1)
-    assert one.radii.tolist() == pytest.approx(other.radii.tolist(), rel=1e-6)
+    assert torch.allclose(one.radii, other.radii, rtol=1e-6)
     assert far(one, points, doses).equal(far(other, points, doses))
     assert far(one, points[:2], torch.tensor([[9.0], [1.0]], dtype=torch.float64)).tolist() == [True, False]
 
@@ -99,7 +101,7 @@ def test_the_order_of_the_rows_does_not_matter(width: int) -> None:
 def test_rows_that_are_repeated_say_what_they_say_once() -> None:
     rows, noise, fresh, other = drawn(300), drawn(300, seed=1)[:, :1], drawn(seed=2), 2 * drawn(seed=3)[:, :1]
     once, often = fitted(rows, noise), fitted(rows.repeat(6, 1), noise.repeat(6, 1))
-    assert once.radii.tolist() == pytest.approx(often.radii.tolist(), rel=1e-9)
+    assert torch.allclose(once.radii, often.radii, rtol=1e-9)
     assert far(once, fresh, other).equal(far(often, fresh, other))
 
 
@@ -109,7 +111,9 @@ def test_without_covariates_the_actions_alone_count() -> None:
     assert far(near, points, torch.tensor([[0.5], [4.0]], dtype=torch.float64)).tolist() == [False, True]
 
 
-@pytest.mark.parametrize(("name", "value"), [("radii", [-1.0, 1.0]), ("radii", [1.0]), ("open", [[1.0]])])
+@pytest.mark.parametrize(
+    ("name", "value"), [("radii", [[math.nan, 1.0]]), ("radii", [1.0]), ("open", [[1.0]])]
+)
 def test_a_damaged_state_is_named(name: str, value: list) -> None:
     near = fitted(drawn(), drawn(seed=1)[:, :1])
     assert near.faults() == []
@@ -127,8 +131,31 @@ def test_blocks_of_points_change_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_several_actions_at_the_same_points_are_those_of_each() -> None:
     near, points, left = fitted(drawn(300), drawn(300, seed=1)[:, :1]), drawn(50, seed=2), drawn(50, seed=3)
     around, several = near.around(points), torch.stack((left[:, :1], left[:, 1:], 9 + left[:, :1]))
-    found = near.far(around, several)
+    found = near.far(around, several, several)
     assert found.shape == (3, 50)
     for one, own in zip(found, several, strict=True):
-        assert one.equal(near.far(around, own))
+        assert one.equal(near.far(around, own, own))
     assert found[2].all()
+
+
+@pytest.mark.parametrize(("count", "share"), [(1000, 0.5), (1000, 0.03), (20_000, 0.02)])
+def test_a_level_that_few_rows_have_at_random_has_rows_near(count, share) -> None:
+    """It was once far everywhere, as less than one row in forty had it."""
+    rows, stream = drawn(count), torch.Generator().manual_seed(1)
+    level = (torch.rand(count, 1, generator=stream) < share).double()
+    near = NearRows([], 1000, [0])
+    near.solve(rows, level - level.mean(), level)
+    for value in (0.0, 1.0):
+        at = torch.full((200, 1), value, dtype=torch.float64)
+        assert float(near.far(near.around(drawn(200, 5)), at - level.mean(), at).double().mean()) < 0.2
+
+
+def test_a_level_is_far_where_only_others_are_given_and_unknown_ones_everywhere() -> None:
+    rows = drawn()
+    level = (rows[:, :1] > 0).double()
+    near = NearRows([], 1000, [0])
+    near.solve(rows, level - level.mean(), level)
+    points = torch.tensor([[1.5, 0.0], [-1.5, 0.0]], dtype=torch.float64)
+    for value, expected in ((1.0, [False, True]), (0.0, [True, False]), (2.0, [True, True])):
+        at = torch.full((2, 1), value, dtype=torch.float64)
+        assert near.far(near.around(points), at - level.mean(), at).tolist() == expected
