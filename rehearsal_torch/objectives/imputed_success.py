@@ -20,7 +20,6 @@ Source: Rubin (1987), Eq. 3.1.2 to 3.1.10 (the rules, and nu); ours for interval
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from dataclasses import replace
 from statistics import fmean, variance
 from typing import Any, Self
@@ -128,12 +127,6 @@ class ImputedSuccess(AlterationObjective):
         """With all of them in the same bounds."""
         made = super().within(lower, upper, fixed)
         made.members = tuple(each.within(lower, upper, fixed) for each in self.members)
-        return made
-
-    def tabulated(self) -> Self:
-        """With all of them tabulated."""
-        made = copy(self)
-        made.members = tuple(each.tabulated() for each in self.members)
         return made
 
     def at_level(self, level: float) -> Self | None:

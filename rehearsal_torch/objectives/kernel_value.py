@@ -33,7 +33,6 @@ from rehearsal_torch.objectives.objective import (
     normal_quantile,
     worse_than_nothing,
 )
-from rehearsal_torch.surrogates.chebyshev import TabulatedValue
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, NestedRidge
 
 
@@ -70,7 +69,6 @@ class KernelValue(AlterationObjective):
         self.caution, self.level = caution, level
         self.min_support, self.low_support = min_support, low_support
         self.prepared = self.estimator.prepare(_contexts(surrogate, cases))
-        self.table: TabulatedValue | None = None
 
     @classmethod
     def for_sets(
@@ -121,18 +119,10 @@ class KernelValue(AlterationObjective):
     def comparison_value(self, actions: Tensor) -> Tensor:
         """J minus `caution` posterior standard deviations, (..., B, k) -> (..., B)."""
         standardised = self.standardised(actions)
-        if self.table is not None:
-            value, std = self.table.value_and_std(standardised)
-        elif self.caution:
-            value, std = self.estimator.value_and_std(self.prepared, standardised)
-        else:
+        if not self.caution:
             return self.estimator.value(self.prepared, standardised)
+        value, std = self.estimator.value_and_std(self.prepared, standardised)
         return value - self.caution * std
-
-    def tabulated(self) -> Self:
-        """See `AlterationObjective.tabulated`; it is the comparison value that is tabulated."""
-        bounds = self.standardised(self.lower), self.standardised(self.upper)
-        return self.changed(table=self.estimator.tabulated(self.prepared, *bounds))
 
     def contrast(self, first: Tensor, second: Tensor) -> list[Estimate | None] | None:
         """See `AlterationObjective.contrast`: from the posterior of the difference, where there is one."""

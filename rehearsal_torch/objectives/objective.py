@@ -286,12 +286,6 @@ class AlterationObjective(Objective, ABC):
         vars(made).update(attributes)
         return made
 
-    def tabulated(self) -> Self:
-        """The same objective, for comparing many actions within its bounds: with a table of its own from
-        which these values follow to rounding, where there is such a form; otherwise the objective itself.
-        """
-        return self
-
     def label(self) -> str:
         """The altered variables, with the values of those that are held, as text."""
         found, codings = list[str](), self.cases[0].codings

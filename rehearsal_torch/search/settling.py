@@ -166,14 +166,14 @@ def settled(
     objective accepts, or the best if it accepts none. Returns them, and their net values (B,) in the unit of
     the costs.
     """
-    table, origin = one.tabulated(), charge.costs.origin.to(one.lower)
+    origin = charge.costs.origin.to(one.lower)
     starts = one.starts(STARTS).to(one.lower)
     given = one.project(found.to(one.lower))
     keep = one.project(torch.where(origin.isnan(), given, origin))
-    promising = starts[evaluated(table.sought, starts).argmax(0), range(starts.shape[1])]
+    promising = starts[evaluated(one.sought, starts).argmax(0), range(starts.shape[1])]
     begin = torch.stack([keep, given, (keep + given) / 2, promising])
-    ends, values = climb(table.sought, begin, one.lower, one.upper, origin, out)
-    best = _accepted(one, table.sought, torch.cat([ends, torch.stack([given, keep])]), values, keep)
+    ends, values = climb(one.sought, begin, one.lower, one.upper, origin, out)
+    best = _accepted(one, one.sought, torch.cat([ends, torch.stack([given, keep])]), values, keep)
     worth = charge.worth.to(best)
     return best, worth * (one.compared_probability(best) - charge(best))
 

@@ -96,9 +96,6 @@ def test_values_are_means_and_follow_bounds_and_levels(surrogate):
     torch.testing.assert_close(gradients, expected, rtol=1e-6, atol=1e-9)
     narrow = one.within(one.lower, one.lower, {})
     assert all(torch.equal(each.upper, one.lower) for each in (narrow, *narrow.members))
-    table = one.tabulated()
-    assert [type(each) for each in table.members] == [GaussianSuccess] * len(one.members)
-    assert torch.equal(table(actions), one(actions))
     wide, slim = (one.at_level(level).appraise(actions[0])[0].estimate for level in (0.99, 0.5))
     assert slim.upper - slim.lower < wide.upper - wide.lower
 

@@ -43,13 +43,6 @@ def test_caution_takes_off_that_many_standard_deviations(model):
     actions = points(objective)
     value, std = objective.estimator.value_and_std(objective.prepared, objective.standardised(actions))
     assert torch.equal(objective.comparison_value(actions), value - 3.0 * std)
-    inside = objective.project(actions)
-    table = objective.tabulated()
-    assert table.table is not None
-    torch.testing.assert_close(
-        table.comparison_value(inside), objective.comparison_value(inside), rtol=0, atol=1e-8
-    )
-    assert objective.table is None, "only the copy has a table"
 
 
 def test_its_probabilities_can_be_weighed_against_costs():

@@ -271,7 +271,6 @@ def test_by_default_nothing_is_estimated_beside_the_value():
     for asked in (BOTH.level_value, BOTH.probability, BOTH.compared_probability):
         assert torch.equal(asked(actions), BOTH(actions))
     assert BOTH.enumerable
-    assert BOTH.tabulated() is BOTH
     assert (BOTH.at_level(0.5), BOTH.contrast(actions, actions)) == (None, None)
     with pytest.raises(ValueError, match=r"Cubic with ProjectedAscent\) looks for something else"):
         check_worth(Cubic, ProjectedAscent())

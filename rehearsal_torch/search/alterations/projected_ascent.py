@@ -220,11 +220,10 @@ class SampledRefinement(BatchSearch[Candidates[AlterationObjective]]):
         actions, values, accepted = [], [], []
         used = torch.zeros(len(objective.cases), dtype=torch.long)
         for candidate in in_time(objective.sets, budget):
-            table = candidate.tabulated()
-            action, value, may, count = self._best_accepted(table, budget)
+            action, value, may, count = self._best_accepted(candidate, budget)
             evaluations = torch.full_like(used, count)
             if not bool(may.all()) and not candidate.ranks_acceptable:
-                other, among, allowed, more = self._halved()._best_accepted(table, budget, accepting=True)
+                other, among, allowed, more = self._halved()._best_accepted(candidate, budget, accepting=True)
                 # Only where nothing was accepted: cases beside others are decided as if alone.
                 better, evaluations = allowed & ~may, evaluations + more * ~may.cpu()
                 action = torch.where(better.unsqueeze(-1), other, action)
@@ -243,11 +242,11 @@ class SampledRefinement(BatchSearch[Candidates[AlterationObjective]]):
         return replace(self, **{name: -(-getattr(self, name) // 2) for name in names})
 
     def _best_accepted(
-        self, table: AlterationObjective, budget: Budget, accepting: bool = False
+        self, objective: AlterationObjective, budget: Budget, accepting: bool = False
     ) -> tuple[Tensor, Tensor, Tensor, int]:
         """The best acceptable of the last candidates, or the best: actions, values, whether, count."""
-        actions, evaluations = self.refined(table, budget, accepting)
-        compared, acceptable = ranked(table.sought_at_last(actions)), table.acceptable(actions)
+        actions, evaluations = self.refined(objective, budget, accepting)
+        compared, acceptable = ranked(objective.sought_at_last(actions)), objective.acceptable(actions)
         value, best = compared.where(acceptable | ~acceptable.any(0), -torch.inf).max(0)
         which = torch.arange(len(best), device=best.device)
         return actions[best, which], value, acceptable.any(0), evaluations

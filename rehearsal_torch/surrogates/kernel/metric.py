@@ -249,11 +249,6 @@ class MetricRidge(Solved):
         """The maximum-evidence prior variance of a linear combination (..., q) of the outputs, (...)."""
         return (mixture @ self._whitened().mT).square().sum(-1) / len(self.centred)
 
-    def amplitudes(self, mixtures: Tensor) -> Tensor:
-        """The same as covariances between m linear combinations, (..., m, q) -> (..., m, m)."""
-        whitened = (mixtures.flatten(0, -2) @ self._whitened().mT).unflatten(0, mixtures.shape[:-1])
-        return whitened @ whitened.mT / len(self.centred)
-
     def _whitened(self) -> Tensor:
         """T (r, q) with T'T = (Y - mean)' A^-1 (Y - mean), r <= min(n, q); once for the same weights."""
         weights = self.weights

@@ -39,7 +39,6 @@ from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.spaces.polytope import Polytope
-from rehearsal_torch.surrogates.chebyshev import TabulatedValue
 from rehearsal_torch.surrogates.kernel.metric import MetricRidge
 from rehearsal_torch.surrogates.rehearsal_surrogate import AdjustedSurrogate
 from rehearsal_torch.surrogates.surrogate import Fits, Modules, SeparateMembers
@@ -135,11 +134,6 @@ class AlterationValue(Solved, ABC):
         self, prepared: Prepared, first: Tensor, second: Tensor, target: int = 0
     ) -> tuple[Tensor, Tensor] | None:
         """J at one action minus J at another, (B, k) -> (B,), and its posterior deviation; or None."""
-
-    def tabulated(self, prepared: Prepared, lower: Tensor, upper: Tensor) -> TabulatedValue | None:
-        """J of the smoothed desirability and its deviation in intervals (B, k) of a single action, for many
-        evaluations; None if the estimator has no cheaper form, or there are several actions.
-        """
 
     @abstractmethod
     def support(self, prepared: Prepared, actions: Tensor) -> Tensor:

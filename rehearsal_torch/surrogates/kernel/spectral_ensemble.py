@@ -54,7 +54,6 @@ from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.data.table import evenly
 from rehearsal_torch.seeding import generator, sobol
-from rehearsal_torch.surrogates.chebyshev import ChebyshevNodes, TabulatedValue, nodes_for
 from rehearsal_torch.surrogates.kernel.metric import MetricRidge, gram, relevant_directions, scaled_metric
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, Prepared
 from rehearsal_torch.surrogates.kernel.product_kernel import Regression, regressed, times, waves_of
@@ -288,20 +287,6 @@ class SpectralRidge(Solved):
         variance = self.noise[target] * solved.square().sum(0).reshape(features.shape[:-1])
         return value, (variance + self.unknown(prepared, actions, target)).sqrt()
 
-    def value_and_covariance(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
-        """J at actions (n, B, k), (n, B), and its covariance, (B, n, n), if covariates ignore them."""
-        features = self.expected(prepared, actions)
-        value = self.mean[0] + features @ self.coefficients[:, 0]
-        by_case = features.transpose(0, 1)
-        solved = torch.linalg.solve_triangular(self.factor, by_case.flatten(0, 1).mT, upper=False)
-        whitened = solved.mT.unflatten(0, by_case.shape[:2])
-        covariance = self.noise[0] * (whitened @ whitened.mT)
-        if self.on_covariates.shape[1]:
-            mixture = self.mixture(prepared, actions, 0)
-            amplitudes = self.embedding.amplitudes(mixture.transpose(0, 1))
-            covariance = covariance + prepared.pieces[1][:, None, None] * amplitudes
-        return value, covariance
-
     def difference_and_variance(
         self, prepared: Prepared, first: Tensor, second: Tensor, target: int
     ) -> tuple[Tensor, Tensor]:
@@ -357,9 +342,6 @@ def misplaced(places: Tensor, count: int, rows: int) -> str:
         f"places: expected {count} whole numbers from 0 to {rows - 1}; got the size {tuple(places.shape)}, "
         "or other numbers"
     )
-
-
-MOST_NODES = 96
 
 
 class SpectralEnsemble(AlterationValue):
@@ -470,19 +452,6 @@ class SpectralEnsemble(AlterationValue):
         count = len(values)
         between = (1 + 1 / count) * values.var(0) if count > 1 else torch.zeros_like(values[0])
         return (variances.mean(0) + between).sqrt()
-
-    def tabulated(self, prepared: Prepared, lower: Tensor, upper: Tensor) -> TabulatedValue | None:
-        """None where covariates between alterations depend on the action, or it needs too many nodes."""
-        if self.first or lower.shape[-1] != 1:
-            return None
-        half, tables = float((upper - lower).max()) / 2, []
-        for member, part in self._parts(prepared):
-            count = nodes_for(float(member.on_actions.abs().max()) * half, MOST_NODES)
-            if count is None:
-                return None
-            nodes = ChebyshevNodes(lower.squeeze(-1), upper.squeeze(-1), count)
-            tables.append((nodes, *member.value_and_covariance(part, nodes.places.unsqueeze(-1))))
-        return TabulatedValue(tables)
 
     def support(self, prepared: Prepared, actions: Tensor) -> Tensor:
         """See `AlterationValue.support`; the mean over members."""

@@ -111,16 +111,6 @@ def test_amplitudes_follow_weights_that_are_replaced_or_changed():
     assert torch.allclose(found.amplitude(mixture), before)
 
 
-def test_amplitudes_between_combinations_are_those_of_their_sums():
-    inputs, outputs = data(50)
-    found = made(inputs, outputs)
-    mixtures = torch.randn(4, 3, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    between = found.amplitudes(mixtures)
-    assert torch.allclose(between.diagonal(dim1=-2, dim2=-1), found.amplitude(mixtures))
-    both = found.amplitude(mixtures[:, 0] + mixtures[:, 1]) - found.amplitude(mixtures[:, :2]).sum(-1)
-    assert torch.allclose(2 * between[:, 0, 1], both)
-
-
 def test_a_copy_holds_nothing_that_is_computed_from_the_rest():
     inputs, outputs = data(50)
     found = made(inputs, outputs)

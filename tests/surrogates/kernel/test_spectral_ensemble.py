@@ -98,36 +98,6 @@ def test_differences_are_those_of_the_members_and_their_variance_that_of_a_mixtu
     )
 
 
-LOWER = torch.tensor([[-1.0], [0.2], [-3.0], [0.5], [-2.0]], dtype=torch.float64)
-UPPER = torch.tensor([[2.0], [0.3], [3.0], [0.5], [1.0]], dtype=torch.float64)
-
-
-@pytest.mark.parametrize(("covariates", "members"), [(1, 3), (0, 3), (2, 1)])
-def test_a_table_says_what_the_estimator_says(covariates, members):
-    whole = made(members, rows(200, covariates=covariates))
-    prepared = whole.prepare(points()[0])
-    table = whole.tabulated(prepared, LOWER, UPPER)
-    unit = torch.rand(4, 7, 5, 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    actions = LOWER + unit * (UPPER - LOWER)
-    for found, wanted in zip(
-        table.value_and_std(actions), whole.value_and_std(prepared, actions), strict=True
-    ):
-        assert found.shape == (4, 7, 5)
-        assert torch.allclose(found, wanted, rtol=0, atol=1e-10)
-
-
-@pytest.mark.slow
-def test_what_has_no_cheaper_form_has_no_table():
-    several = made(2, rows(200, actions=2))
-    bounds = LOWER.expand(-1, 2), UPPER.expand(-1, 2)
-    assert several.tabulated(several.prepare(points()[0]), *bounds) is None, "two actions"
-    one = made(2)
-    assert one.tabulated(one.prepare(points()[0]), LOWER, 1e4 * UPPER) is None, "too many waves"
-    sequential = made(2, between(), (0,))
-    contexts, _ = points(1, 2)
-    assert sequential.tabulated(sequential.prepare(contexts), LOWER, UPPER) is None, "v follows the action"
-
-
 QUICK = {"features": 150, "direction_rows": 100, "width_rows": 120, "iterations": 8}
 
 
@@ -257,10 +227,24 @@ def both(name, target):
     )
 
 
+def joint(estimator, prepared, actions):
+    """J at actions (n, B, k), (n, B), and its posterior covariance, (B, n, n), by dense algebra."""
+    features = estimator.expected(prepared, actions).transpose(0, 1)
+    inverse = torch.cholesky_inverse(estimator.factor)
+    covariance = estimator.noise[0] * features @ inverse @ features.mT
+    if estimator.on_covariates.shape[1]:
+        mixture = estimator.mixture(prepared, actions, 0).transpose(0, 1)
+        between = (
+            estimator.embedding.centred.mT @ estimator.embedding.weights / len(estimator.embedding.centred)
+        )
+        covariance = covariance + prepared.pieces[1][:, None, None] * (mixture @ between @ mixture.mT)
+    return estimator.value(prepared, actions), covariance
+
+
 @pytest.mark.parametrize("case", [name for name, (_, _, first) in CASES.items() if not first])
 def test_a_difference_is_that_under_the_joint_posterior(case):
     estimator, prepared, first, second, (value, variance) = both(case, 0)
-    values, covariance = estimator.value_and_covariance(prepared, torch.stack((first, second)))
+    values, covariance = joint(estimator, prepared, torch.stack((first, second)))
     assert torch.allclose(value, values[0] - values[1])
     wanted = covariance[:, 0, 0] + covariance[:, 1, 1] - 2 * covariance[:, 0, 1]
     assert torch.allclose(variance, wanted, atol=1e-12)
