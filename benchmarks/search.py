@@ -4,12 +4,12 @@ core.
 On the same held-out patients of the simulated cohort, under the model of a checkpoint:
 
     same question     T = 12, |A| = 25, k = 3: branch and bound, A* (fast form), greedy changes, and batched
-                      enumeration in float32 (the fastest exact reference that the project has); values are
-                      compared, and the ratio to enumeration is taken episode by episode
+                      enumeration (the fastest exact reference that the project has); values are compared, and
+                      the ratio to enumeration is taken episode by episode
     many              the same question for many episodes, one after the other
     reach             longer horizons and more changes, branch and bound alone, under a time limit
     scores            the same question, and the reach, for a reward that is not linear: the SOFA score of the
-                      organs, under one model of the ensemble and under all; enumeration in float64
+                      organs, under one model of the ensemble and under all
 
 Medians have 95% percentile-bootstrap intervals over episodes. Every method runs once before it is measured.
 
@@ -139,7 +139,7 @@ def same_question(model: EpisodeSurrogate, count: int) -> list[Row]:
         "branch_and_bound": BranchAndBound(),
         "astar": AStar(),
         "greedy_changes": GreedyChanges(),
-        "exhaustive_float32": Exhaustive(precision="float32"),
+        "exhaustive": Exhaustive(),
     }
     print(f"\nT = 12, |A| = 25, k = 3, {len(objectives)} episodes")
     return compared(methods, objectives)
@@ -158,7 +158,7 @@ def compared(
     )
     for method, found in rows.items():
         ratios = [whole / own for whole, own in zip(reference, seconds(found), strict=True)]
-        # Enumeration evaluates its finalists in float64 again, so equal means equal up to rounding.
+        # Equal means equal up to rounding.
         equal = sum(abs(own - best) <= 1e-6 for own, best in zip(gains(found), truth, strict=True))
         evaluations = np.median([float(str(row["network_evaluations"])) for row in found])
         print(

@@ -375,14 +375,6 @@ class LocationScaleTrajectory(CurvedTrajectory):
         location, scale = ((outer[half] * root[half], shift[half]) for half in (0, 1))
         return cls(states, observed, weights, table, location, scale, floor)
 
-    def to(self, dtype: torch.dtype) -> "LocationScaleTrajectory":
-        """The same trajectory in another precision."""
-        location, scale = (
-            (weight.to(dtype), shift.to(dtype)) for weight, shift in (self.location, self.scale)
-        )
-        states, inner, offsets = (part.to(dtype) for part in (self.states, self.inner, self.offsets))
-        return LocationScaleTrajectory(states, self.observed, inner, offsets, location, scale, self.floor)
-
     def with_noise(self, noise: Tensor) -> "LocationScaleTrajectory":
         """The same maps with other noise, (T - 1, D)."""
         trajectory = copy(self)

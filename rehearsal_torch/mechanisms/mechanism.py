@@ -77,10 +77,6 @@ class Trajectory(ABC):
     def branch(self, states: Tensor, time: int, actions: Tensor | None = None) -> Tensor:
         """F_t under all actions, or under the given ones, (n, D), t, (A',) long -> (n, A', D)."""
 
-    def to(self, dtype: torch.dtype) -> "Trajectory":  # noqa: ARG002
-        """The same trajectory in another precision, or itself if it has only one."""
-        return self
-
     @abstractmethod
     def lipschitz(self) -> Tensor | None:
         """K_t with |F_t(x, a) - F_t(y, a)| <= K_t |x - y| everywhere, (T - 1,) float64; None if unknown."""
@@ -180,10 +176,6 @@ class StackedTrajectory(Trajectory):
         super().__init__(torch.cat([member.states for member in members], -1), first.observed, first.actions)
         self.members = tuple(members)
         self.width = first.states.shape[-1]
-
-    def to(self, dtype: torch.dtype) -> "Trajectory":
-        """The members in another precision."""
-        return stacked([member.to(dtype) for member in self.members])
 
     def step(self, states: Tensor, time: int, actions: Tensor) -> Tensor:
         """(n, M D), t, (n,) or () long -> (n, M D)."""

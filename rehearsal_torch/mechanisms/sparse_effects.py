@@ -269,12 +269,6 @@ class SparseTrajectory(CurvedTrajectory):
         # (1, x) times this is the effect of each action: one narrow product for all actions.
         self._across = torch.cat([shifts.unsqueeze(-1), matrices], -1).flatten(1, 2).mT.contiguous()
 
-    def to(self, dtype: torch.dtype) -> "SparseTrajectory":
-        """The same trajectory in another precision."""
-        return SparseTrajectory(
-            self.blind.to(dtype), self.observed, self.matrices.to(dtype), self.shifts.to(dtype)
-        )
-
     def step(self, states: Tensor, time: int, actions: Tensor) -> Tensor:
         """(n, D), t, (n,) or () long -> (n, D)."""
         moved = self.blind.step(states, time, torch.zeros_like(actions))

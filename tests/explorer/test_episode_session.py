@@ -198,9 +198,7 @@ def test_outside_the_data_no_replayed_number_leaves_the_session(session, monkeyp
 
 
 def test_an_unfinished_search_says_so(session):
-    found = replace(
-        opened_episodes(session.material), run=replace(session.run, search=Exhaustive(chunk=1, finalists=1))
-    )
+    found = replace(opened_episodes(session.material), run=replace(session.run, search=Exhaustive(chunk=1)))
     hurried = EpisodeSession(found).look_back(0, 3, [], 0.01)
     assert hurried["proven"] is False
     assert hurried["state"].startswith("The best found, not proven: ")

@@ -549,18 +549,6 @@ def test_the_constants_hold_between_any_two_states(seed: int, spread: float):
         assert (apart <= constants[time] * (here - there).norm(dim=-1, keepdim=True) * (1 + 1e-10)).all()
 
 
-def test_single_precision_stays_close():
-    made, states, fixed, observed = instance(5)
-    trajectory = made.unroll(states, fixed, observed)
-    assert isinstance(trajectory, LocationScaleTrajectory)
-    single = trajectory.to(torch.float32)
-    assert single.step(single.states[:1], 0, observed[0]).dtype == torch.float32
-    assert torch.allclose(
-        single.branch(single.states[:2], 1).double(), trajectory.branch(states[:2], 1), atol=1e-4
-    )
-    assert single.states.dtype == torch.float32
-
-
 @pytest.mark.parametrize("constants", [(None, None), (1.0, None)])
 def test_unconstrained_networks_have_courses_too(constants: tuple[float | None, float | None]):
     with torch.random.fork_rng():

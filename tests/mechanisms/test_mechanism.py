@@ -280,7 +280,6 @@ def test_each_block_moves_by_its_own_member(seed: int):
         again = both.step(both.states[time : time + 1], time, observed[time])
         torch.testing.assert_close(again[0], both.states[time + 1])
     assert torch.equal(both.lipschitz(), torch.maximum(each[0].lipschitz(), each[1].lipschitz()))
-    assert both.to(torch.float32).states.dtype == torch.float32
 
 
 def test_derivatives_are_block_diagonal_with_the_largest_bounds():
@@ -311,7 +310,6 @@ def test_members_without_bounds_or_of_another_episode():
     both = stacked([plain, plain])
     assert type(both) is StackedTrajectory
     assert both.lipschitz() is None
-    assert both.to(torch.float32).states.shape == (3, 2)
     with pytest.raises(ValueError, match="the same observed actions"):
         stacked([plain, EquationTrajectory(states, 1 - observed, 2, plain.equation)])
     with pytest.raises(ValueError, match="at least one trajectory"):

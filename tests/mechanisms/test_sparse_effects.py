@@ -123,16 +123,6 @@ def test_derivatives_are_exact_and_their_bounds_hold_on_the_ball(seed: int, radi
                 assert norm <= constants[time] * (1 + 1e-9)
 
 
-def test_other_precision_and_noise_keep_the_maps():
-    made, states, fixed, observed = instance(7)
-    trajectory = made.unroll(states, fixed, observed)
-    single = trajectory.to(torch.float32)
-    assert single.branch(single.states[:2], 1).dtype == torch.float32
-    torch.testing.assert_close(
-        single.branch(single.states[:2], 1).double(), trajectory.branch(states[:2], 1), atol=1e-4, rtol=1e-4
-    )
-
-
 def test_the_likelihood_is_that_of_the_values_without_the_effects():
     made, states, fixed, observed = instance(8)
     parents = torch.cat([states[:-1], fixed[torch.arange(HORIZON - 1), observed[:-1]]], -1)
@@ -153,8 +143,6 @@ def test_the_best_sequence_is_proven_and_is_that_of_enumeration(seed: int):
     best, certified = Exhaustive()(wanted), BranchAndBound()(wanted)
     assert certified.trace["proven"]
     assert certified.value == pytest.approx(best.value, abs=1e-9)
-    quick = Exhaustive(precision="float32")(wanted)
-    assert quick.value == pytest.approx(best.value, abs=1e-6)
 
 
 def drawn(rows: int, seed: int, beta: float = 0.4, quadratic: float = 1.0):

@@ -150,29 +150,16 @@ def branching_factor(nodes: int, horizon: int) -> float:
 
 ROWS = 1024  # rows per network evaluation: few enough that the hidden layer stays in the processor's cache
 
-# A reward farther from zero than this multiple of its range is measured from a baseline in float32.
-OFFSET = 100.0
-
 
 class CounterfactualProcess:
-    """Steps and rewards in the search tree of one episode; every network evaluation is counted.
+    """Steps and rewards in the search tree of one episode; every network evaluation is counted."""
 
-    Where the trajectory supports a dtype of float32, `baseline`, else 0, is subtracted from the reward of
-    each step: the mean reward of the observed states, if rewards are so large that differences would be lost
-    to rounding.
-    """
-
-    def __init__(
-        self, objective: CounterfactualReturn, effort: Effort, dtype: torch.dtype = torch.float64
-    ) -> None:
-        self.objective, self.effort = objective, effort
-        trajectory = objective.trajectory
-        self.trajectory = trajectory if trajectory.states.dtype == dtype else trajectory.to(dtype)
+    def __init__(self, objective: CounterfactualReturn, effort: Effort) -> None:
+        self.objective, self.effort, self.trajectory = objective, effort, objective.trajectory
         self.horizon, self.changes, self.acts = objective.horizon, objective.changes, objective.reward.acts
         self.others = [objective.candidate_actions(time) for time in range(len(objective.observed))]
         free = [time for time, other in enumerate(self.others) if len(other)]
         self.last = free[-1] if free and self.changes else -1
-        self.baseline = 0.0
         self._affine = self._linear()
 
     @property
@@ -251,11 +238,8 @@ class CounterfactualProcess:
         if gradient is None or not torch.isfinite(gradient).all():
             return None
         states = self.trajectory.states
-        zero = self.objective.rewards(torch.zeros_like(self.objective.trajectory.states[:1]), 0)
-        typical = float(self.objective.rewards(self.objective.trajectory.states).mean())
-        if states.dtype == torch.float32 and abs(typical) > OFFSET * self.objective.constant:
-            self.baseline = typical
-        return gradient.to(states).unsqueeze(-1), (zero[0] - self.baseline).to(states)
+        zero = self.objective.rewards(torch.zeros_like(states[:1]), 0)
+        return gradient.to(states).unsqueeze(-1), zero[0].to(states)
 
 
 @torch.no_grad()

@@ -11,21 +11,20 @@ one rollout.
 Source: brute force is the reference of Tsirtsis and Gomez-Rodriguez (2023), Sec. 4; the blocks are ours.
 """
 
-import math
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import ranked
-from rehearsal_torch.data.sizes import require
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.search.search import Budget, Search
 from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort, sequence_decision
 
-PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
+# Candidates that the objective evaluates again: its rounding tells equal ones apart, not that of the blocks.
+FINALISTS = 64
 
 
 @final
@@ -35,25 +34,17 @@ class Exhaustive(Search[CounterfactualReturn]):
 
     Args:
         chunk: Maximum number of nodes expanded at once; memory grows with chunk * A * T.
-        precision: "float64", or "float32" for about twice the speed: the best candidates are then evaluated
-            again in float64, and the optimum is proven up to ten times the rounding error observed on them. A
-            trajectory without a float32 form is searched in its own precision.
         node_limit: Maximum size of a tree that is searched at all.
         budget_s: Time limit in seconds, after which the best sequence so far is returned without proof; None
             for no limit. A step is the expansion of a block.
-        finalists: Number of candidates that are evaluated again.
     """
 
     chunk: int = 2048
-    precision: str = "float64"
     node_limit: int = 100_000_000
     budget_s: float | None = None
-    finalists: int = 64
 
     def __post_init__(self) -> None:
-        known = ", ".join(PRECISIONS)
-        require(self.precision in PRECISIONS, f"a precision of {known}", precision=self.precision)
-        self.check_sizes("chunk", "node_limit", "finalists", expected="numbers of at least 1")
+        self.check_sizes("chunk", "node_limit", expected="numbers of at least 1")
 
     @torch.no_grad()
     def __call__(self, objective: CounterfactualReturn) -> Decision:
@@ -68,20 +59,19 @@ class Exhaustive(Search[CounterfactualReturn]):
                 "lower the number of changes, or use branch_and_bound or astar"
             )
         effort = Effort()
-        process = CounterfactualProcess(objective, effort, PRECISIONS[self.precision])
-        best = _Finalists(self.finalists, objective.observed)
+        process = CounterfactualProcess(objective, effort)
+        best = _Finalists(objective.observed)
         finished = self._enumerate(process, best, budget)
-        value, sequence, gap, rounding = best.evaluated(objective, process.baseline * process.horizon)
+        value, sequence = best.evaluated(objective)
         equal = objective.rounding(1e-12, 1 + abs(value))
         if not value > objective.outcome() + equal:  # an improvement within rounding is none
             sequence = objective.observed
         effort.generated = nodes if finished else effort.network_evaluations + 1
         effort.expanded = nodes - layers[-1] if finished else effort.expanded
         reason = "" if finished else f"{budget.reason()}; the sequences not evaluated may be better"
-        facts: dict[str, Any] = {"nodes": nodes, "rounding": rounding}
-        gap, name = gap if finished else None, "exhaustive"
+        gap, name = 0.0 if finished else None, "exhaustive"
         return sequence_decision(
-            objective, sequence, effort, budget, search=name, gap=gap, equal=equal, reason=reason, **facts
+            objective, sequence, effort, budget, search=name, gap=gap, equal=equal, reason=reason, nodes=nodes
         )
 
     def _enumerate(self, process: CounterfactualProcess, best: "_Finalists", budget: Budget) -> bool:
@@ -134,10 +124,10 @@ class Exhaustive(Search[CounterfactualReturn]):
 
 
 class _Finalists:
-    """The best sequences so far, by their value in the precision of the search."""
+    """The best sequences so far, by their value in the search."""
 
-    def __init__(self, count: int, observed: Tensor) -> None:
-        self.count, self.observed = count, observed
+    def __init__(self, observed: Tensor) -> None:
+        self.observed = observed
         self.values: Tensor = torch.empty(0)
         self.sequences: Tensor = observed[:0]
 
@@ -146,9 +136,9 @@ class _Finalists:
     ) -> None:
         """Adds candidates."""
         flat = ranked(values.flatten())
-        if len(self.values) == self.count and flat.max() <= self.values[-1]:
+        if len(self.values) == FINALISTS and flat.max() <= self.values[-1]:
             return
-        top = flat.topk(min(self.count, len(flat)))
+        top = flat.topk(min(FINALISTS, len(flat)))
         rows = sequences[top.indices // values.shape[1]].long()
         if time is not None and actions is not None:
             rows = _set(rows, time, actions.flatten()[top.indices])
@@ -156,27 +146,14 @@ class _Finalists:
             self.values, self.sequences = top.values, rows
             return
         merged = torch.cat([self.values, top.values])
-        order = merged.topk(min(self.count, len(merged))).indices
+        order = merged.topk(min(FINALISTS, len(merged))).indices
         self.values, self.sequences = merged[order], torch.cat([self.sequences, rows])[order]
 
-    def evaluated(
-        self, objective: CounterfactualReturn, baseline: float
-    ) -> tuple[float, Tensor, float | None, float]:
-        """Value, sequence, gap (maybe None) and rounding error after evaluating all finalists exactly."""
-        exact, approximate = ranked(objective(self.sequences)), self.values.to(torch.float64) + baseline
-        rounding = float(
-            (exact - approximate).where(exact.isfinite() & approximate.isfinite(), 0.0).abs().max()
-        )
+    def evaluated(self, objective: CounterfactualReturn) -> tuple[float, Tensor]:
+        """The best of them by the objective itself, with its value."""
+        exact = ranked(objective(self.sequences))
         winner = int(exact.argmax())
-        # Any other sequence has at most the last finalist's rounded value; ten times the observed rounding
-        # error covers the difference.
-        left_out = float(approximate[-1]) + 10 * rounding if len(self.values) == self.count else -torch.inf
-        precise = self.values.dtype == torch.float64
-        # A score that jumps may differ by whole points for a state that rounding moves across a limit.
-        smooth = math.isfinite(objective.constant)
-        value = float(exact[winner])
-        gap = 0.0 if precise else max(0.0, left_out - value) if smooth else None
-        return value, self.sequences[winner], gap, rounding
+        return float(exact[winner]), self.sequences[winner]
 
 
 def tree_size(objective: CounterfactualReturn) -> list[int]:

@@ -8,7 +8,6 @@ import torch
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import LinearReward
-from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive, tree_size
 from tests.toys.episodes import KnownTruth, equation_episode, transition_episode
 from tests.toys.scored_episodes import scored_episode
@@ -23,15 +22,14 @@ def every_sequence(objective: CounterfactualReturn) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("precision", ["float64", "float32"])
-def test_the_best_of_all_sequences(seed: int, precision: str) -> None:
+def test_the_best_of_all_sequences(seed: int) -> None:
     fixed = (1,) if seed % 3 == 0 else ()
     for objective in (
         transition_episode(seed, 5, seed % 4, levels=2 + seed % 3, fixed=fixed),
         equation_episode(seed, 4, seed % 4, actions=1 + seed % 4, fixed=fixed, acts=seed % 2 == 0),
     ):
         values = objective(every_sequence(objective))
-        decision = Exhaustive(chunk=1 + seed, precision=precision)(objective)
+        decision = Exhaustive(chunk=1 + seed)(objective)
         assert decision.value == pytest.approx(float(values.max()), abs=1e-9)
         assert decision.trace["proven"]
 
@@ -66,33 +64,10 @@ def test_blocks_do_not_change_the_answer(chunk: int) -> None:
     assert decision.trace["network_evaluations"] == reference.trace["network_evaluations"]
 
 
-@pytest.mark.parametrize(
-    "arguments", [{"precision": "half"}, {"chunk": 0}, {"node_limit": 0}, {"finalists": 0}]
-)
+@pytest.mark.parametrize("arguments", [{"chunk": 0}, {"node_limit": 0}])
 def test_senseless_arguments_are_refused(arguments: dict) -> None:
     with pytest.raises(ValueError, match="expected"):
         Exhaustive(**arguments)
-
-
-class Raised(LinearReward):
-    """A reward with a large offset, of which single precision keeps no differences."""
-
-    def __call__(self, states, names, doses=None):
-        return super().__call__(states, names, doses) + 1e6
-
-
-def test_a_large_offset_of_the_reward_is_kept_out_of_single_precision() -> None:
-    plain = transition_episode(0, 5, 2)
-    raised = CounterfactualReturn(plain.surrogate, plain.case, Raised({"x0": -1.0}), 2)
-    process = CounterfactualProcess(raised, Effort(), torch.float32)
-    assert process.baseline == pytest.approx(1e6, rel=1e-3)
-    states = torch.randn(9, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    told = process.rewards(states.float(), 0).double() + process.baseline
-    torch.testing.assert_close(told, raised.rewards(states, 0), rtol=0, atol=1e-2)
-    found = Exhaustive(precision="float32")(raised)
-    best = raised(every_sequence(raised)).max()
-    assert found.value == pytest.approx(float(best), abs=1e-6)
-    assert found.trace["proven"]
 
 
 @pytest.mark.parametrize("dosed", [False, True])
@@ -104,23 +79,9 @@ def test_the_best_of_all_sequences_for_the_worst_of_some_members(dosed: bool) ->
         assert decision.trace["proven"]
 
 
-def test_a_single_finalist_in_single_precision_leaves_ten_times_its_rounding() -> None:
-    for seed in range(3):
-        objective = transition_episode(seed, 5, 2)
-        found = Exhaustive(precision="float32", finalists=1)(objective).trace
-        assert found["rounding"] > 0
-        # It may have been rounded up or down, which the gap to its own value shows.
-        assert round(found["gap"] / found["rounding"], 6) in (9.0, 11.0)
-        precise = Exhaustive(finalists=1)(objective).trace
-        assert (precise["gap"], precise["proven"]) == (0.0, True)
-        # All of the sequences are finalists: none is left out.
-        assert Exhaustive(precision="float32", finalists=1000)(objective).trace["gap"] == 0.0
-
-
-def test_scores_that_jump_are_not_proven_in_single_precision() -> None:
-    objective = scored_episode(1, 4, 2)
-    assert Exhaustive(precision="float32")(objective).trace["gap"] is None
-    assert Exhaustive()(objective).trace["gap"] == 0.0
+def test_scores_that_jump_are_proven() -> None:
+    found = Exhaustive()(scored_episode(1, 4, 2)).trace
+    assert (found["gap"], found["proven"]) == (0.0, True)
 
 
 def test_a_tree_as_large_as_the_limit_is_searched() -> None:
@@ -140,7 +101,7 @@ def test_no_time_expands_nothing_and_says_so() -> None:
     assert decision.trace["nodes"] == sum(tree_size(objective))
 
 
-def test_undefined_sequences_lose_and_do_not_count_as_rounding() -> None:
+def test_undefined_sequences_lose() -> None:
     def lost(x: torch.Tensor, a: torch.Tensor) -> torch.Tensor:
         return torch.where((a == 2).unsqueeze(-1), torch.nan, x + a.unsqueeze(-1))
 
@@ -148,4 +109,4 @@ def test_undefined_sequences_lose_and_do_not_count_as_rounding() -> None:
     episode = model.episode("lost", torch.zeros(4, 1, dtype=torch.float64), torch.zeros(4).long())
     objective = CounterfactualReturn(model, EpisodeCase(episode), LinearReward({"x0": 1.0}), 2)
     decision = Exhaustive()(objective)
-    assert (decision.value, decision.actions(), decision.trace["rounding"]) == (5.0, {0: 1, 1: 1}, 0.0)
+    assert (decision.value, decision.actions()) == (5.0, {0: 1, 1: 1})
