@@ -55,7 +55,7 @@ REHEARSED = {
     "linear_structural": ("gaussian_success", "projection_newton"),
     "nested_ridge": ("kernel_value", "projected_ascent"),
     "structural_posterior": ("success_probability", "informative"),
-    "linear_scenarios": ("scenario_count", "interval_sweep"),
+    "linear_scenarios": ("scenario_count", "mixed_integer"),
 }
 KINDS = [*REHEARSED, "exogenous", "transition", "linear_structural", "nested_ridge", "transition"]
 TASK = {**CONFOUNDED, "candidates": [["a"]]}

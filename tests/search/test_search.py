@@ -16,7 +16,7 @@ from rehearsal_torch.objectives.counterfactual_return import CounterfactualRetur
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
 from rehearsal_torch.objectives.scenario_success import CountObjective
-from rehearsal_torch.search.alterations.interval_sweep import IntervalSweep
+from rehearsal_torch.search.alterations.mixed_integer import MixedInteger
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
 from rehearsal_torch.search.search import (
@@ -247,7 +247,7 @@ def test_seconds_are_shared_among_the_cases(monkeypatch):
     ("search", "objective"),
     [
         (ProjectionNewton, GaussianSuccess),
-        (IntervalSweep, CountObjective),
+        (MixedInteger, CountObjective),
         (NoAction, AlterationObjective),
         (BranchAndBound, CounterfactualReturn),
         (Search, None),

@@ -32,7 +32,6 @@ QUICK = {
     "projected_ascent": {"starts": 4, "steps": 15},
     "adam_in_box": {"steps": 10, "starts": 1, "screened": 8, "screening_draws": 50},
     "mixed_integer": {"scenarios": 15, "nodes": 20, "starts": 2, "rounds": 2, "screening_draws": 50},
-    "interval_sweep": {"starts": 2, "rounds": 2, "screening_draws": 50},
     "centre_distance": {"draws": 100, "evaluation_draws": 200},
     "scenario_count": {"search_scenarios": 150, "validation_scenarios": 100, "test_scenarios": 50},
     "supported_gain": {"searched": 2, "points": 6, "near": 2, "judged": 12, "judged_near": 4},
@@ -99,7 +98,6 @@ DECISIONS = sorted(
 )
 # Pairs of objective and search, each with a surrogate that it can judge.
 PAIRS = {(objective, search): surrogate for surrogate, objective, search in map(choices, DECISIONS)} | {
-    ("scenario_count", "interval_sweep"): "linear_scenarios",
     ("gaussian_success", "projection_newton_published"): "linear_structural",
 }
 JUDGES = {

@@ -26,10 +26,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.objectives.objective import Candidates
 from rehearsal_torch.objectives.scenario_success import CountObjective, Scenarios
-from rehearsal_torch.search.search import UNLIMITED, BatchSearch, Budget, chosen, in_time
+from rehearsal_torch.search.search import UNLIMITED, Budget
 from rehearsal_torch.seeding import generator
 
 
@@ -101,39 +99,6 @@ def spread(pieces: Tensor, count: int) -> Tensor:
 
 
 POINTS = 33
-
-
-@dataclass(eq=False)
-class IntervalSweep(BatchSearch[Candidates[CountObjective]]):
-    """The alteration that satisfies most scenarios.
-
-    Args:
-        starts: Number of starts for sets of several variables.
-        rounds: Maximum number of sweeps over all lines.
-        screening_draws: Number of scenarios that are swept from all starts; the best is then swept over all.
-        budget_s: See `Search`; a step is a sweep along one line of a candidate set.
-    """
-
-    starts: int = 8
-    rounds: int = 10
-    screening_draws: int = 500
-    batch_size: int = 32
-    budget_s: float | None = None
-
-    def __post_init__(self) -> None:
-        self.check_sizes("starts", "rounds", "screening_draws", "batch_size")
-
-    @torch.no_grad()
-    def batch_search(self, objective: Candidates[CountObjective]) -> list[Decision]:
-        """Returns the best set and action for each case."""
-        budget = Budget(self.budget_s)
-        sets = objective.sets
-        actions = [
-            swept(candidate, self.starts, self.rounds, self.screening_draws, budget)
-            for candidate in in_time(sets, budget)
-        ]
-        values = torch.stack([candidate.share(best) for candidate, best in zip(sets, actions, strict=False)])
-        return chosen(objective, actions, values, "interval_sweep", budget, declines=self.declines)
 
 
 def swept(

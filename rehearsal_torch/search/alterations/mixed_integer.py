@@ -7,8 +7,8 @@ the box of g_ir' z - h_ir, makes the relaxation tight. Rows that hold in the who
 are scenarios that hold nowhere in it.
 
 HiGHS solves a program of some hundred scenarios in about a second. Its solution is therefore only a start:
-this solution, and the one that `interval_sweep` finds by itself, are swept over all scenarios, and the best
-under all of them is kept. One variable needs no program, as the sweep is exact.
+this solution, and the one that sweeps find by themselves, are swept over all scenarios, and the best under
+all of them is kept. One variable needs no program, as the sweep is exact.
 
 The branch-and-bound tree is limited by nodes, so that a result does not depend on the load of the machine
 unless a time budget ends it. A truncated tree keeps its best alteration; ``program_gap`` is the relative gap

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from rehearsal_torch.objectives.scenario_success import ScenarioCount, Scenarios
 from rehearsal_torch.search.alterations.interval_sweep import (
     Cover,
-    IntervalSweep,
     best_of,
     intervals,
     line_sweeps,
@@ -20,8 +19,8 @@ from rehearsal_torch.search.alterations.interval_sweep import (
 )
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.fit import fit
-from tests.toys.counted import Counted, bands, cases, choose_by_validation
-from tests.toys.linear_truth import chain, managing
+from tests.toys.counted import Counted, bands, cases
+from tests.toys.linear_truth import managing
 
 
 def tiny(seed, count, faces, width, cases=3):
@@ -68,28 +67,17 @@ def test_without_any_interval_the_middle_of_the_box_is_given():
 
 
 @pytest.mark.slow
-def test_decisions_reach_the_optimum_of_linear_worlds():
+def test_sweeps_reach_the_optimum_of_linear_worlds():
     world = managing()
     made, cases = fit(LinearStructural(world.task, 3000), world.table(1000)), world.cases(6)
-    decisions = IntervalSweep().batch_search(
-        ScenarioCount.for_cases(
-            made, cases, search_scenarios=2000, validation_scenarios=800, test_scenarios=200
-        )
-    )
+    (one,) = ScenarioCount.for_cases(
+        made, cases, search_scenarios=2000, validation_scenarios=800, test_scenarios=200
+    ).sets
     reached = [
-        world.success(s, dict(zip(d.alteration.names, d.alteration.values.tolist(), strict=True)))
-        for s, d in zip(cases, decisions, strict=True)
+        world.success(s, dict(zip(one.names, action, strict=True)))
+        for s, action in zip(cases, swept(one, 8, 10, 500).tolist(), strict=True)
     ]
     assert sum(reached) / 6 > 0.96  # the optimum is .973
-    single = chain()
-    objective = ScenarioCount.for_cases(
-        fit(LinearStructural(single.task, 600), single.table(1000)),
-        single.cases(5),
-        search_scenarios=400,
-        validation_scenarios=150,
-        test_scenarios=50,
-    )
-    assert {len(each.alteration.names) for each in IntervalSweep().batch_search(objective)} <= {1, 2}
 
 
 def plain(gains, slack, lower, upper):
@@ -248,20 +236,6 @@ def test_boxes_far_from_zero_have_the_answers_of_those_at_zero(names):
     assert torch.allclose(actions[0], actions[1], rtol=0, atol=1e-6)
     if names == "a":
         assert actions.flatten().tolist() == [3.5, 3.5]
-
-
-def test_sets_are_compared_by_the_validation():
-    choose_by_validation(IntervalSweep, "interval_sweep")
-
-
-NUMBERS = ("starts", "rounds", "screening_draws", "batch_size")
-
-
-def test_settings_are_positive():
-    IntervalSweep(**dict.fromkeys(NUMBERS, 1))
-    for name in NUMBERS:
-        with pytest.raises(ValueError, match=f"expected positive numbers; got .*{name}=0"):
-            IntervalSweep(**{name: 0})
 
 
 ENDS = st.lists(st.tuples(st.integers(-6, 6), st.integers(-6, 6)), max_size=14)

@@ -104,6 +104,8 @@ def test_one_variable_needs_no_program():
     one, facts = MixedInteger().best(objective.sets[0])
     assert one.shape == (2, 1)
     assert facts == [{}, {}]
+    decisions = MixedInteger(scenarios=15, nodes=20).batch_search(objective)
+    assert {len(each.alteration.names) for each in decisions} <= {1, 2}
 
 
 NUMBERS = ("scenarios", "nodes", "starts", "rounds", "screening_draws", "batch_size")
