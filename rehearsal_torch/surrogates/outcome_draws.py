@@ -24,7 +24,7 @@ Source: Gelman et al. (2013), Sec. 7.1 (the posterior predictive distribution); 
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 import torch
@@ -62,6 +62,18 @@ class FaceCoordinates:
         own = along.abs().argmax(-1, keepdim=True)
         normals = torch.zeros_like(along).scatter(-1, own, along.gather(-1, own).sign())
         return cls(basis, normals, region.offsets / lengths)
+
+    def between(self, lattice: Tensor) -> "FaceCoordinates":
+        """With the bounds of coordinates on lattices, their steps and origins (q, 2), half a step beyond the
+        last value that is desired; a step of 0 is none.
+        """
+        step, origin = (self.normals.abs() @ each for each in lattice.to(self.normals).T)
+        moved = origin * self.normals.sum(-1)
+        last = ((self.offsets - moved) / torch.where(step > 0, step, 1.0) + 1e-6).floor()
+        single = (self.normals != 0).sum(-1) == 1
+        return replace(
+            self, offsets=torch.where(single & (step > 0), moved + (last + 0.5) * step, self.offsets)
+        )
 
     @property
     def count(self) -> int:

@@ -202,3 +202,19 @@ def test_the_region_is_the_same(region, points):
     made = FaceCoordinates.of(region)
     clear = (region.slack(outcomes).abs() > 1e-9).all(-1)
     assert torch.equal(made.desired(made.of_outcomes(outcomes))[clear], region.contains(outcomes)[clear])
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-9, 0.25])
+def test_bounds_on_a_lattice_lie_between_its_values(unit):
+    """Half of the chance of a whole number on the edge of the region was once lost."""
+    for bounds, expected in (
+        ((None, 2.0), (2.5,)),
+        ((None, 2.4), (2.5,)),
+        ((1.6, None), (-1.5,)),
+        ((2.0, 2.0), (2.5, -1.5)),
+    ):
+        region = Polytope.of({"y": [None if end is None else unit * end for end in bounds]})
+        faces = FaceCoordinates.of(region)
+        moved = faces.between(numbers([unit, -3 * unit * float(faces.basis)]))
+        assert (moved.offsets / unit).tolist() == pytest.approx(list(expected))
+        assert faces.between(torch.zeros(1, 2, dtype=torch.float64)).offsets.equal(faces.offsets)

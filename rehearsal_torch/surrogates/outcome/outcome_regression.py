@@ -26,6 +26,10 @@ outcome with the fewest values:
                rows (or undesired ones) the slack is kept, which every row shows
     many       the slack is regressed
 
+Outcomes that are counted or rounded lie on a lattice, y_0 + k s: a face that bounds one of them by d bounds
+what is modelled, which is continuous, half a step beyond the last value that is desired
+(`FaceCoordinates.between`).
+
 How well success is predicted at all is measured likewise, beside the share of desired rows (`OutcomeScore`).
 
 Source: Robins (1986) (g-formula by outcome regression); Snowden, Rose and Mortimer (2011) (its implementation
@@ -83,6 +87,8 @@ COVARIATE = (50, 150, 20)
 
 Values = Literal["binary", "few", "many"]
 BINARY, FEW, REPEATS = 2, 50, 5
+# By which part of a step values may miss a lattice, for rounding.
+ON_LATTICE = 1e-6
 FEWEST_ROWS, SCORED_ROWS = 30, 10_000
 # Rows of an action of levels in each fold, and actions, that are averaged.
 FEWEST_OF_LEVEL, MOST_ACTIONS = 5, 12
@@ -94,6 +100,17 @@ def latent_face() -> FaceCoordinates:
     """The region {t : t >= 0} of one coordinate."""
     unit = torch.ones(1, 1, dtype=torch.float64)
     return FaceCoordinates(unit, -unit, torch.zeros(1, dtype=torch.float64))
+
+
+def lattice_of(values: Tensor) -> Tensor:
+    """The step and the origin of the lattice on which values (n,) lie; a step of 0 where they lie on none."""
+    distinct = values.unique()
+    steps = distinct.diff()
+    if len(steps) < 2:
+        return values.new_zeros(2)
+    step = steps.min()
+    whole = bool((steps / step - (steps / step).round()).abs().max() < ON_LATTICE)
+    return torch.stack((step, distinct[0])) if whole else values.new_zeros(2)
 
 
 def values_of(outcomes: Tensor) -> Values:
@@ -112,7 +129,8 @@ class OutcomeKind(Solved):
     def __init__(self, model: Callable[[bool], FeatureRegression], slack: FaceCoordinates, seed: int) -> None:
         super().__init__()
         self.model, self.slack, self.latent, self.seed = model, slack, latent_face(), seed
-        self.register_fitted(classified=(1,))
+        # s and y_0 of each coordinate's lattice; s = 0 without one.
+        self.register_fitted(classified=(1,), lattice=(slack.count, 2))
 
     def faults(self) -> list[str]:
         """Sizes, and a choice that is none."""
@@ -129,7 +147,7 @@ class OutcomeKind(Solved):
     @property
     def faces(self) -> FaceCoordinates:
         """The coordinates that are modelled: of the slack, or the latent sum."""
-        return self.latent if self.of_success else self.slack
+        return self.latent if self.of_success else self.slack.between(self.lattice)
 
     def targets(self, outcomes: Tensor) -> Tensor:
         """What is modelled: the slack's coordinates, or whether rows are desired, (n, |Y|) -> (n, q)."""
@@ -157,6 +175,7 @@ class OutcomeKind(Solved):
                 "rows do not show what makes the difference; add rows of both kinds, or change the region"
             )
         self.classified = outcomes.new_tensor([float(values == "binary")])
+        self.lattice = torch.stack([lattice_of(each) for each in self.slack.of_outcomes(outcomes).mT])
         if values != "few" or rarer < FEWEST_ROWS:
             return
         scored = drawn(number, SCORED_ROWS, generator(self.seed + 2)).to(outcomes.device)
@@ -415,6 +434,9 @@ class OutcomeRegression(AdjustedSurrogate):
         case = CaseDraws(self.draws(which, 4, 32, 1, 2), self.contexts(given.unsqueeze(0)))
         standardised = self.scaler.standardised(tuple(altered), action.unsqueeze(0)) if altered else None
         values = case.outcomes(standardised, generator(1000 * self.seed + 98))
+        step, origin = self.outcome_kind.lattice.unbind(-1)
+        near = origin + step * ((values - origin) / torch.where(step > 0, step, 1.0)).round()
+        values = torch.where(step > 0, near, values)
         return OutcomeDraws(values.to(given.device), self.outcome_kind.faces.basis)
 
     def contexts(self, given: Tensor) -> Tensor:

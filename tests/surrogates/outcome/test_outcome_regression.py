@@ -315,9 +315,28 @@ def test_few_values_of_which_none_is_desired_have_a_slack():
     assert not made.of_success
 
 
+def test_rare_counts_are_as_rare_as_in_the_rows_wherever_the_bound_is_written_between_them():
+    """Half of the rows on the bound were once not counted."""
+    stream = torch.Generator().manual_seed(0)
+    x, a = torch.randn(2, 800, dtype=torch.float64, generator=stream)
+    y = torch.poisson(torch.full((800,), 3.5, dtype=torch.float64), generator=stream)
+    table = Table.observed(("x", "a", "y"), torch.stack((x, a, y), -1))
+    said = []
+    for most in (0.0, 0.5):
+        task = RehearsalTask.of(
+            {"graph": ["{x a} -> y"], "context": ["x"], "box": {"a": [-1, 1]}, "region": {"y": [None, most]}}
+        )
+        made = fit(OutcomeRegression(task, **SMALL), table)
+        assert not made.outcome_kind.of_success
+        case = CaseDraws(made.draws(0, 3, 64, 4, 0), torch.zeros(1, 1, dtype=torch.float64))
+        said.append(float(case.none.mean()))
+    assert said[0] == said[1]
+    assert said[0] == pytest.approx(float((y == 0).double().mean()), abs=0.012)
+
+
 def test_a_choice_that_is_none_is_a_fault():
     made = OutcomeKind(partial(model), FaceCoordinates.of(Polytope.of({"y": (0, 1)})), 0)
-    made.classified = torch.tensor([0.5]).double()
+    made.classified, made.lattice = torch.tensor([0.5]).double(), torch.zeros(1, 2).double()
     assert made.faults() == ["classified: expected 0 or 1; got 0.5"]
 
 
