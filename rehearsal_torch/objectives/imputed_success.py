@@ -157,14 +157,17 @@ class ImputedSuccess(AlterationObjective):
 
     @torch.no_grad()
     def appraise(self, actions: Tensor) -> list[Appraisal]:
-        """See `AlterationObjective.appraise`. Trace: that of the first model, and under ``imputation`` m, the
-        standard deviation between the m estimates and the fraction of missing information.
+        """See `AlterationObjective.appraise`. Trace: that of the first model with the mean of ``beyond``, and
+        under ``imputation`` m, the standard deviation between the m estimates and the fraction of missing
+        information.
         """
         every = zip(*(each.appraise(actions) for each in self.members), strict=True)
         return [self._pooled(several) for several in every]
 
     def _pooled(self, several: Sequence[Appraisal]) -> Appraisal:
         first, count = several[0], len(several)
+        draws = _side_by_side([each.gain_draws for each in several])
+        beyond = {} if draws is None else {"beyond": round(draws.beyond, 4)}
         pooled = pool([each.estimate for each in several])
         baselines = [each.baseline.point for each in several if each.baseline is not None]
         baseline = chance(round(fmean(baselines), 6)) if len(baselines) == count else None
@@ -197,10 +200,10 @@ class ImputedSuccess(AlterationObjective):
             tuple(often),
             refused,
             declined,
-            {**first.trace, "imputation": facts},
+            {**first.trace, **beyond, "imputation": facts},
             unsupported=unsupported,
             gain=_pooled_gain([each.gain for each in several]),
-            gain_draws=_side_by_side([each.gain_draws for each in several]),
+            gain_draws=draws,
         )
 
 

@@ -28,7 +28,6 @@ from tests.toys.published_astar import published
 
 SEARCHES: dict[str, Callable[[], Search[CounterfactualReturn]]] = {
     "exhaustive": Exhaustive,
-    "exhaustive in float32": lambda: Exhaustive(precision="float32"),
     "greedy_changes": GreedyChanges,
     "top_k": TopK,
     "random_changes": RandomChanges,
@@ -36,7 +35,7 @@ SEARCHES: dict[str, Callable[[], Search[CounterfactualReturn]]] = {
     "astar as published": published,
     "branch_and_bound": BranchAndBound,
 }
-EXACT = {"branch_and_bound", "exhaustive", "exhaustive in float32", "astar", "astar as published"}
+EXACT = {"branch_and_bound", "exhaustive", "astar", "astar as published"}
 
 EPISODES: dict[str, Callable[[], CounterfactualReturn]] = {
     "learnt": lambda: transition_episode(3),

@@ -232,14 +232,14 @@ def test_a_decision_is_told_in_the_sentences_of_a_report():
         sensitivity=Sensitivity(1.5, "interval", 1.9, "age"),
     )  # fmt: skip
     found = decision_answer(made, {}, wanted="y is at most 1")
-    assert found["headline"] == "Set bmi to 27."
+    assert found["headline"] == "May help: set bmi to 27."
     assert found["said"][0] == (
         "The estimated chance that y is at most 1 rises from 40 % with no action to 60 % (95% interval 50 % "
         "to 70 %)."
     )
     assert found["said"][1].startswith("A hidden common cause would have to make this action 1.50 times")
     assert (found["setting"], found["warnings"], found["outside"]) == ({"bmi": 27.0}, [GAIN.text], False)
-    assert decision_answer(made, {}, units={"bmi": "kg/m2"})["headline"] == "Set bmi to 27 kg/m2."
+    assert decision_answer(made, {}, units={"bmi": "kg/m2"})["headline"] == "May help: set bmi to 27 kg/m2."
 
 
 def test_a_decision_outside_the_data_has_no_number_either():

@@ -161,10 +161,11 @@ class OutcomeKind(Solved):
         return self.slack.desired(self.slack.of_outcomes(outcomes)).to(torch.float64)
 
     def solve(self, *examples: Tensor) -> None:
-        """Chooses from the inputs of the first candidate set (n, p), standardised, and outcomes (n, |Y|).
-        ValueError if an outcome has two values only, and all rows are desired or none is.
+        """Chooses from the inputs of the first candidate set (n, p), standardised, outcomes (n, |Y|), and the
+        numbers of units (n,) if there are some, which are left out whole. ValueError if an outcome has two
+        values only, and all rows are desired or none is.
         """
-        inputs, outcomes = (example.detach().to(torch.float64) for example in examples)
+        inputs, outcomes = (example.detach().to(torch.float64) for example in examples[:2])
         values, number = values_of(outcomes), len(outcomes)
         count = int(self._desired(outcomes).sum())
         rarer = min(count, number - count)
@@ -181,7 +182,10 @@ class OutcomeKind(Solved):
         scored = drawn(number, SCORED_ROWS, generator(self.seed + 2)).to(outcomes.device)
         inputs, outcomes = inputs[scored], outcomes[scored]
         desired = self._desired(outcomes)
-        folds = torch.randperm(len(desired), generator=generator(self.seed)).to(desired.device) % 2
+        units = examples[2][scored] if len(examples) > 2 else torch.arange(len(desired))
+        groups = units.unique(return_inverse=True)[1].to(desired.device)
+        halves = torch.randperm(int(groups.max()) + 1, generator=generator(self.seed)) % 2
+        folds = halves.to(desired.device)[groups]
         scores = []
         for classified in (0.0, 1.0):
             self.classified = desired.new_tensor([classified])
@@ -337,7 +341,7 @@ class OutcomeRegression(AdjustedSurrogate):
         units = self._units(table)
         yield self.overlap, self.overlap.examples(table)
         yield self.scaler, (table.columns(self.task.graph.names),)
-        yield self.outcome_kind, (self.inputs(table, 0), outcomes)
+        yield self.outcome_kind, (self.inputs(table, 0), outcomes, *units)
         self._model(self.outcome_kind.of_success)
         context, targets = self._shown(table, self.task.context), self.outcome_kind.targets(outcomes)
         for part in self.covariates:

@@ -16,6 +16,7 @@ from rehearsal_torch.problems.rehearsal.nonlinear_worlds import YesNo
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.search.alterations.projected_ascent import SampledRefinement
 from rehearsal_torch.spaces.polytope import Polytope
+from rehearsal_torch.surrogates.outcome import outcome_regression
 from rehearsal_torch.surrogates.outcome.case_draws import CaseDraws
 from rehearsal_torch.surrogates.outcome.outcome_regression import (
     OutcomeKind,
@@ -313,6 +314,20 @@ def test_few_values_of_which_none_is_desired_have_a_slack():
     made = kind((9.0, None))
     made.solve(drawn(100, 1), (torch.arange(100) % 4).double().unsqueeze(-1))
     assert not made.of_success
+
+
+def test_units_are_left_out_whole_where_slack_and_success_are_compared(monkeypatch):
+    """Rows of a unit once stood in both halves, and what knew the unit seemed to predict."""
+    seen = []
+    monkeypatch.setattr(
+        outcome_regression, "left_out", lambda *given: seen.append(given[4]) or torch.zeros(200).double()
+    )
+    units = torch.arange(200) // 10
+    kind((1.5, None)).solve(drawn(200, 1), (torch.arange(200) % 4).double().unsqueeze(-1), units)
+    assert len(seen) == 2
+    for folds in seen:
+        assert all(len(folds[units == unit].unique()) == 1 for unit in range(20))
+        assert 0 < int(folds.sum()) < 200
 
 
 def test_rare_counts_are_as_rare_as_in_the_rows_wherever_the_bound_is_written_between_them():
