@@ -12,6 +12,14 @@ and with the region {lower <= t <= upper} of a coordinate t of the outcomes
     p_kj(a) = F_k((upper - f_k(x, u_bj, v_bj, a)) / s) - F_k((lower - f_k(...)) / s),
     P_k(a)  = mean_j p_kj(a),        P_k(none) = mean_j p_kj(o_bj),        gain_k(a) = P_k(a) - P_k(none).
 
+A covariate of two values (a sex, a smoker) has a chance p(x) of the higher one, its regression, and a
+residual e a rank r in (0, 1): below the chance that its own row had if it has the higher value, above it
+else; in binomial scales that chance is 1 / (1 + e^2), or 1 less that. So
+
+    u = the higher value where r < p(x),
+
+and what is drawn together stays together; an outcome is not asked for between the values.
+
 So an action, no action, the present values, and all differences and means over cases are sums over the same
 draws: what they have in common cancels, and at every u the value without an action is the mixture over the
 actions that are usual there. F_k is a Bayesian bootstrap, tabulated and interpolated; where the outcomes have
@@ -33,6 +41,7 @@ Source: Robins (1986) (the g-formula, the natural course); Rubin (1981) (the Bay
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -144,7 +153,14 @@ class SharedDraws:
                 models.before.residuals, functions.before.weights, points, stream
             )
         self.between = residuals(models.between, functions.between)
+        # The two values of covariates that have no more, by their places in z; ranks of the residuals.
+        rows = (models.near if models.beside is None else models.beside[0]).rows
+        values = {place: column.unique() for place, column in enumerate(rows.mT)}
+        self.two = {place: (each[0], each[1]) for place, each in values.items() if len(each) == 2}
         self.usual = [part.draws(self.blocks, points, stream) for part in models.usual]
+        self.ranks = {
+            name: _ranks(drawn, stream) for name, drawn in (("u", self.before), ("v", self.between))
+        }
         self.counted = (
             []
             if models.latent or models.faces.count == 1
@@ -175,8 +191,23 @@ class SharedDraws:
             return given
         once = contexts[:, None, None].expand(-1, self.blocks, 1, -1)
         means = before.drawn(self.functions.before.functions, once)
-        covariates = (means + before.scales(once) * self.before)[..., list(self.models.columns)]
-        return torch.cat((given, covariates), -1)
+        moved = self._valued(
+            means + before.scales(once) * self.before, means, "u", self.models.columns, given
+        )
+        return torch.cat((given, moved[..., list(self.models.columns)]), -1)
+
+    def _valued(
+        self, moved: Tensor, means: Tensor, of: Literal["u", "v"], columns: Sequence[int], beside: Tensor
+    ) -> Tensor:
+        """Draws (..., q) that stand in the given columns beside others in z, those of two values at one of
+        them.
+        """
+        for place, column in enumerate(columns, beside.shape[-1]):
+            if place in self.two:
+                low, high = self.two[place]
+                chance = (means[..., column] - low) / (high - low)
+                moved[..., column] = torch.where(self.ranks[of][..., column] < chance, high, low)
+        return moved
 
     def with_between(self, known: Tensor, actions: Tensor) -> Tensor:
         """(x, u, v) of points under actions (..., N, m, k); the points themselves without v."""
@@ -186,7 +217,9 @@ class SharedDraws:
         shape = actions.shape[:-1]
         inputs = torch.cat((known.expand(*shape, -1), actions[..., list(self.models.first)]), -1)
         means = between.drawn(self.functions.between.functions, inputs)
-        return torch.cat((known.expand(*shape, -1), means + between.scales(inputs) * self.between), -1)
+        moved = means + between.scales(inputs) * self.between
+        moved = self._valued(moved, means, "v", range(moved.shape[-1]), known)
+        return torch.cat((known.expand(*shape, -1), moved), -1)
 
     def success(self, inputs: Tensor) -> Tensor:
         """p_kj at (x, u, v, a), (..., N, m, p) -> (..., N, m, G)."""
@@ -278,6 +311,16 @@ class SharedDraws:
         residuals = self.counted[index].unsqueeze(1)
         whole = values.unsqueeze(-2) + scales.unsqueeze(-2) * residuals
         return self.models.faces.desired(whole).to(values.dtype).mean(-1)
+
+
+def _ranks(residuals: Tensor | None, stream: torch.Generator) -> Tensor:
+    """r of residuals e (N, m, q), as of outputs of two values; see above."""
+    if residuals is None:
+        return torch.empty(0)
+    chance = 1 / (1 + residuals.square())
+    chance = torch.where(residuals > 0, chance, 1 - chance)
+    within = torch.rand(residuals.shape, dtype=torch.float64, generator=stream).to(residuals)
+    return torch.where(residuals > 0, within * chance, chance + within * (1 - chance))
 
 
 @torch.no_grad()

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.table import Table
 from rehearsal_torch.surrogates.outcome.case_draws import CaseDraws
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
 from rehearsal_torch.surrogates.outcome.shared_draws import _Distributions, mean_success
@@ -122,3 +123,29 @@ def test_success_by_the_mean_function_is_that_of_the_rows(model):
     assert ((found >= 0) & (found <= 1)).all()
     assert float(found.mean()) == pytest.approx(float(desired.mean()), abs=0.03)
     assert float((found - desired).square().mean()) < 0.05
+
+
+def test_a_covariate_of_two_values_is_drawn_as_one_of_them_as_often_as_in_such_cases():
+    """It was once a number between them, where no row is, and doing nothing looked worse than it is."""
+    x, noise, chance = drawn(1000), drawn(2, 1000, seed=1), torch.rand(1000, generator=torch.manual_seed(0))
+    u = (chance < torch.sigmoid(x)).double()
+    a = 2 * u - 1 + 0.7 * noise[0]
+    y = -((a - 2 * u + 1) ** 2) + 0.2 * noise[1]
+    task = RehearsalTask.of(
+        {
+            "graph": ["x -> u -> {a y}", "a -> y"],
+            "context": ["x"],
+            "box": {"a": [-2, 2]},
+            "region": {"y": [-1, None]},
+        }
+    )
+    table = Table.observed(("x", "u", "a", "y"), torch.stack((x, u, a, y), -1))
+    model = fit(OutcomeRegression(task, **SMALL), table)
+    draws = model.draws(0, 3, 64, 4, 0)
+    contexts = model.contexts(torch.tensor([[-1.0], [1.0]], dtype=torch.float64))
+    values = draws.known(contexts)[..., 1]
+    assert len(values.unique()) == 2
+    higher = (draws.mean((values > 0).double().unsqueeze(-1)).mean((-2, -1))).tolist()
+    assert higher == pytest.approx(torch.sigmoid(torch.tensor([-1.0, 1.0])).tolist(), abs=0.06)
+    # P(.49 e^2 <= 1 + .2 f), by two million draws.
+    assert CaseDraws(draws, contexts).none.mean((1, 2, 3)).tolist() == pytest.approx([0.841] * 2, abs=0.05)
