@@ -50,7 +50,6 @@ METHODS = (
     "qlognei",
     "qlogei",
     "qucb",
-    "qkg",
 )
 PROBLEMS: dict[str, Callable[[int], CausalWorld]] = {
     "dropwave": lambda seed: Dropwave(seed=seed),

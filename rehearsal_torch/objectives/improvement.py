@@ -1,4 +1,4 @@
-"""Expected improvement, knowledge gradient and BoTorch's acquisition functions on a causal network.
+"""Expected improvement and BoTorch's acquisition functions on a causal network.
 
 With plausible networks e (fixed epistemic draws) and
 
@@ -14,20 +14,6 @@ by noise. With the causal graph this is EIFN; with every node a function of all 
 ignores the structure, and the reward is a node.
 
 The acquisition function takes f* and a scale; the objective finds both from the visited actions.
-
-The knowledge gradient is the largest posterior mean of the reward after an action has been tried, on average
-over F fantasies of its outcome,
-
-    alpha(a) = 1/F sum_f max over a' of E[r | a', D + (a, x_f)],
-
-x_f all nodes' values, noise included, drawn through the graph; every node is conditioned on its own. Here a'
-is the action itself or one of a few fixed ones: the visited and space-filling actions with the largest
-posterior mean. With each fantasy's best a' held, the value and its gradient are those of
-`qKnowledgeGradient`, to which they are passed as its fantasy points: the derivative of a maximum is that at
-the maximiser.
-
-The value depends on a alone. BoTorch's one-shot form optimises the F actions a' jointly with a: F + 1 times
-as many coordinates.
 
 `BotorchAcquisition` builds a class of BoTorch on the `NetworkModel` of the fitted network, whose samples are
 plausible networks f_e(a) = E_u[r(x(a, u, e))], and takes its values as they are:
@@ -50,20 +36,17 @@ Under one plausible network a mechanism deviates by the same number of standard 
 judged, therefore counts as better known than it is.
 
 Source: Astudillo and Frazier (2019), Eq. 2 (EICF), and (2021), Eq. 5 (EIFN); Ament et al. (2023), Sec. 4,
-Eq. 6 and 10 (log expected improvement, also noisy; fat tail); Frazier et al. (2009), Eq. 2.3 (knowledge
-gradient over finitely many alternatives); Milgrom and Segal (2002), Th. 1 (its derivative); Wilson et al.
-(2018), App. A (qUCB); Balandat et al. (2020), Sec. 3, 4 and App. C (the classes).
+Eq. 6 and 10 (log expected improvement, also noisy; fat tail); Wilson et al. (2018), App. A (qUCB); Balandat
+et al. (2020), Sec. 3, 4 and App. C (the classes).
 """
 
 from typing import Any, ClassVar, final
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
-from botorch.acquisition.knowledge_gradient import qKnowledgeGradient
 from botorch.acquisition.logei import qLogExpectedImprovement, qLogNoisyExpectedImprovement
 from botorch.acquisition.monte_carlo import qUpperConfidenceBound
 from botorch.acquisition.objective import GenericMCObjective
-from botorch.sampling.normal import SobolQMCNormalSampler
 from botorch.utils.safe_math import log_fatplus, logmeanexp
 from torch import Tensor
 
@@ -79,11 +62,9 @@ from rehearsal_torch.objectives.expected_reward import (
     plausible_rewards,
     standard_draws,
 )
-from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.surrogates.network.causal_model import CausalModel
 from rehearsal_torch.surrogates.network.network_model import NetworkModel
 from rehearsal_torch.surrogates.network.network_posterior import MemberSampler
-from rehearsal_torch.surrogates.surrogate import Surrogate
 
 # The temperature of the positive part, in standard deviations of the reward among the visited actions.
 TEMPERATURE = 1e-6
@@ -190,128 +171,6 @@ class Improvement(CausalObjective):
     def _drawn(self, count: int) -> DrawnNetwork:
         """The network with the first `count` epistemic draws."""
         return DrawnNetwork(self.searched, self.common, self.epistemic[:count])
-
-
-# Space-filling actions of which those with the largest posterior mean are alternatives.
-SPREAD = 256
-# Number of candidates that are evaluated together.
-PART = 32
-# Outcomes in the screening of candidates.
-SCREENING_FANTASIES = 4
-
-
-class FiniteKnowledgeGradient(qKnowledgeGradient):
-    """qKG, (..., 1, k) -> (...), with the fantasies' points among `alternatives` (c, k) and the candidate."""
-
-    def __init__(
-        self,
-        model: NetworkModel,
-        alternatives: Tensor,
-        sampler: SobolQMCNormalSampler,
-        X_pending: Tensor | None = None,
-    ) -> None:
-        super().__init__(model, sampler.sample_shape[0], sampler=sampler, X_pending=X_pending)
-        self.alternatives = alternatives
-
-    def forward(self, X: Tensor) -> Tensor:
-        """The value of candidates (..., 1, k), without fantasy points, (...); a part of them at a time."""
-        flat = X.reshape(-1, 1, X.shape[-1])
-        return torch.cat([self._part(part) for part in flat.split(PART)]).reshape(X.shape[:-2])
-
-    def _part(self, X: Tensor) -> Tensor:
-        """(b, 1, k) -> (b,)."""
-        points = torch.cat([self.alternatives.expand(len(X), -1, -1), X], -2)
-        with torch.no_grad():
-            tried = X if self.X_pending is None else torch.cat([X, self.X_pending.expand(len(X), -1, -1)], -2)
-            assert isinstance(self.model, NetworkModel)
-            assert self.sampler is not None
-            means = self.model.fantasize(tried, self.sampler).posterior(points).mean[..., 0]
-        if not (torch.is_grad_enabled() and X.requires_grad):
-            values: Tensor = means.amax(-1).mean(0)
-            return values
-        best = ranked(means).argmax(-1).mT
-        chosen = points.gather(-2, best.unsqueeze(-1).expand(-1, -1, X.shape[-1]))
-        value: Tensor = super().forward(torch.cat([X, chosen], -2))
-        return value
-
-
-@final
-class KnowledgeGradient(CausalObjective):
-    """The largest posterior mean after an experiment, on average over its outcomes, in the reward's unit.
-
-    Args:
-        surrogate: A fitted causal model whose mechanisms can be conditioned: `decoder=closed_form`.
-        fantasies: F, number of outcomes.
-        alternatives: Number of actions, besides the candidate, among which the best is looked for; half of
-            them visited ones.
-        members: Number of plausible networks of the model after an experiment; even.
-        member_draws: Number of noise draws over which each is averaged.
-        draws: Number of noise draws with which recommendations are found.
-
-    Raises:
-        ValueError: if no action has been visited, or none has a finite reward.
-    """
-
-    takes_pending: ClassVar[bool] = True
-
-    def __init__(
-        self,
-        surrogate: CausalModel,
-        case: RehearsalCase,
-        fantasies: int = 8,
-        alternatives: int = 8,
-        members: int = 8,
-        member_draws: int = 16,
-        draws: int = 64,
-        evaluation_draws: int = 256,
-        seed: int = 0,
-        pending: Tensor | None = None,
-    ) -> None:
-        super().__init__(surrogate, case, draws, evaluation_draws, seed, pending)
-        sizes = {"fantasies": fantasies, "alternatives": alternatives, "actions": len(self.visited)}
-        require(min(sizes.values()) > 0, "positive numbers and at least one visited action", **sizes)
-        with torch.no_grad():
-            means = self.expected(self.visited, self._screened_points)
-        centre, scale = incumbent(means, case.identity)
-        self._frame = RewardFrame(float(centre), float(scale))
-        plausible: dict[str, Any] = {"members": members, "draws": member_draws, "fantasy_members": members}
-        model = NetworkModel(surrogate, **plausible, seed=self.seed + 2, as_fitted=True)
-        best, seed = self._alternatives(alternatives), round_seed(self.seed, "fantasies")
-        samplers = [
-            SobolQMCNormalSampler(torch.Size([count]), seed=seed)
-            for count in (fantasies, min(fantasies, SCREENING_FANTASIES))
-        ]
-        self._fine, self._screening = (
-            FiniteKnowledgeGradient(model, best, sampler, self.pending) for sampler in samplers
-        )
-
-    @classmethod
-    def check(cls, surrogate: Surrogate, **settings: Any) -> None:  # noqa: ARG003
-        """Refuses surrogates whose mechanisms cannot be conditioned on an outcome: a ValueError."""
-        decoder = getattr(surrogate, "decoder", "closed_form")
-        if decoder != "closed_form":
-            raise ValueError(
-                "the knowledge gradient conditions on outcomes: expected surrogate.decoder=closed_form; got "
-                f"{decoder}"
-            )
-
-    @torch.no_grad()
-    def _alternatives(self, count: int) -> Tensor:
-        """The visited and the space-filling actions with the largest posterior mean, (<= count, k)."""
-        region = self.region()
-        spread = region.units(region.spread(SPREAD, self.seed + 3))
-        order = ranked(self.expected(spread, self._screened_points)).argsort(descending=True, stable=True)
-        visited = self.starts(count // 2)
-        return torch.cat([visited, spread[order[: count - len(visited)]]])
-
-    def built(self, screening: bool) -> FiniteKnowledgeGradient:
-        """BoTorch's acquisition function, of (..., 1, k) in the actions' units."""
-        return self._screening if screening else self._fine
-
-    @property
-    def frame(self) -> RewardFrame:
-        """In standard deviations of the posterior means at the visited actions."""
-        return self._frame
 
 
 class KnownBaseline(qLogNoisyExpectedImprovement):

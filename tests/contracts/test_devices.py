@@ -221,7 +221,6 @@ ROUNDS: dict[str, tuple[str, dict[str, Any], Search[Any]]] = {
     "confidence bound": ("confidence_bound", {}, QUICK),
     "confidence bound, perturbations": ("confidence_bound", {"propagate": "separate"}, QUICK),
     "improvement": ("improvement", {}, QUICK),
-    "knowledge gradient": ("knowledge_gradient", {"fantasies": 2}, QUICK),
     "qLogNEI": ("botorch", {"members": 4}, QUICK),
     "qLogEI": ("botorch", {"members": 4, "function": "qlogei"}, QUICK),
     "optimism": ("optimism", {}, NETWORKS),
