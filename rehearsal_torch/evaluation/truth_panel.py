@@ -189,9 +189,7 @@ def _differences(
         return {}
     chosen = trajectory.observed.clone()
     chosen[list(changed)] = torch.tensor(list(changed.values()))
-    before, after = (
-        members[problem.action_lag :] for members in problem.trajectories_of_doses(episode, decision)
-    )
+    before, after = problem.trajectories_of_doses(episode, decision)
     predictions = {
         "learnt": (replay(trajectory, chosen.unsqueeze(0))[0], after),
         "observed trajectory": (trajectory.states, before),
@@ -272,7 +270,7 @@ def _gains(
     yield replace(row, quantity="return", estimator="true", value=truth["true_value"])
     # The true optimum keeps the last action, which changes the score of its own step alone.
     last = case.episode.horizon - 1 in decision.actions()
-    if optimum is None or changes > optimum or problem.action_lag or last:
+    if optimum is None or changes > optimum or last:
         return
     best = Exhaustive()(true_return(problem.cohort, _first(surrogate).levels, case.episode, changes)).value
     yield replace(row, quantity="return", estimator="true optimum", value=best)
@@ -310,7 +308,7 @@ def gain_parts(problem: SepsisSimulated, episode: Episode, decision: Decision) -
         true_trajectory(problem.cohort, int(episode.identity), torch.stack((given, changed)))
     )
     before, moved, both = (
-        float(sofa(states, doses[:, 0])[problem.action_lag :].sum())
+        float(sofa(states, doses[:, 0]).sum())
         for states, doses in ((observed, given), (altered, given), (altered, changed))
     )
     return before - moved, moved - both

@@ -307,9 +307,6 @@ class SepsisSimulated(World, SplitEpisodes):
         horizon: If given, cases are the first `horizon` steps of those patients who have as many.
         split: The split that the cases come from: "train", "validation" or "test".
         limit: Largest number of cases; None for all.
-        action_lag: Uses the dose of `action_lag` steps earlier as a step's action, for tables whose doses
-            act, or are recorded, late. It does not remedy SOFA's scoring the dose of its own step: in the
-            simulated cohort it makes more patients worse off (docs/sharp_bits.md).
         changes: k of `optimum`.
         longest: Longest horizon that is simulated.
 
@@ -326,15 +323,13 @@ class SepsisSimulated(World, SplitEpisodes):
         horizon: int | None = None,
         split: str = "test",
         limit: int | None = None,
-        action_lag: int = 0,
         changes: int = 2,
         longest: int = LONGEST,
     ) -> None:
         check_split(split)
-        self.seed, self.action_lag, self.changes = seed, action_lag, changes
+        self.seed, self.changes = seed, changes
         self.cohort: Cohort = simulate(patients, seed, min_length, confounding, longest)
-        shortest = max(2, min_length - action_lag)
-        self.stays = read_stays(self.cohort.frame(), "simulated", shortest, None, action_lag)
+        self.stays = read_stays(self.cohort.frame(), "simulated", max(2, min_length))
         super().__init__(self.stays.episodes, self.stays.patients, seed, split, horizon)
         self.chosen = self.chosen[:limit]
         if not self.chosen:
@@ -362,7 +357,7 @@ class SepsisSimulated(World, SplitEpisodes):
         states = emit(true_trajectory(self.cohort, int(episode.identity), doses))
         scores = {}
         for name, vasopressor in (("true", doses[..., 0]), ("true_organs", torch.zeros_like(doses[..., 0]))):
-            before, after = sofa(states, vasopressor)[:, self.action_lag :].sum(-1).tolist()
+            before, after = sofa(states, vasopressor).sum(-1).tolist()
             scores[f"{name}_observed"] = -before
             scores[f"{name}_value"] = -after
             scores[f"{name}_improvement"] = (before - after) / before if before else 0.0
@@ -380,11 +375,7 @@ class SepsisSimulated(World, SplitEpisodes):
         return what_followed(episode, states, given, changed.expand(-1, len(DOSES)))
 
     def optimum(self, case: DecisionContext) -> float:
-        """The best true value with at most `changes` changed actions, by enumeration; ValueError if doses are
-        lagged, where actions and steps no longer correspond.
-        """
-        if self.action_lag:
-            raise ValueError("the true optimum is known for action_lag=0 only")
+        """The best true value with at most `changes` changed actions, by enumeration."""
         episode = episode_of(case)
         patient = int(episode.identity)
         doses = dose_options(episode, self.levels)
@@ -406,16 +397,15 @@ class SepsisSimulated(World, SplitEpisodes):
         patient, altered = int(episode.identity), self.trajectories_of_doses(episode, decision)[1]
         latent = true_trajectory(self.cohort, patient, altered.unsqueeze(0))[0]
         scores = true_scores(self.cohort, patient, altered.unsqueeze(0))[0]
-        return torch.cat([emit(latent), scores.unsqueeze(-1)], -1)[self.action_lag :]
+        return torch.cat([emit(latent), scores.unsqueeze(-1)], -1)
 
     def trajectories_of_doses(self, episode: Episode, decision: Decision) -> tuple[Tensor, Tensor]:
-        """The doses as given and as recommended, (T + lag, 2) each; unchanged steps keep the dose that was
-        given.
+        """The doses as given and as recommended, (T, 2) each; unchanged steps keep the dose that was given.
 
         A changed step takes the doses of the decision if it has any, else the dose level of its action number
         in this data set; the level that was given leaves the dose unchanged.
         """
-        observed = self.cohort.doses[int(episode.identity), : episode.horizon + self.action_lag]
+        observed = self.cohort.doses[int(episode.identity), : episode.horizon]
         altered = observed.clone()
         for step, action in decision.actions().items():
             if not 0 <= step < episode.horizon:

@@ -142,9 +142,6 @@ class Mimic(SplitEpisodes):
         max_length: Longest episode; later steps are dropped.
         horizon: If given, cases are the first `horizon` steps of those episodes that are long enough.
         split: The split that the cases come from: "train", "validation" or "test".
-        action_lag: Uses the dose of `action_lag` steps earlier as a step's action, for tables whose doses
-            act, or are recorded, late. It does not remedy SOFA's scoring the dose of its own step: in the
-            simulated cohort it makes more patients worse off (docs/sharp_bits.md).
         age_unit: "days" as AI-Clinician has it, or "years".
         impossible: What happens to cells outside their ranges: "refuse", "drop" or "clip" (`stays`).
 
@@ -161,21 +158,18 @@ class Mimic(SplitEpisodes):
         max_length: int = 20,
         horizon: int | None = None,
         split: str = "test",
-        action_lag: int = 0,
         age_unit: str = "days",
         impossible: Impossible = "refuse",
     ) -> None:
         check_split(split)
-        self.path, self.action_lag = _file(path), action_lag
+        self.path = _file(path)
         frame = recognised(table_file(self.path))
         # Missing values are refused; imputed ones are marked in columns such as GCS_obs, 1 where measured.
         self.missing = {
             name: int((frame[f"{name}_obs"] == 0).sum()) for name in COLUMNS if f"{name}_obs" in frame.columns
         }
         self.outcomes = observed_outcomes(frame)
-        self.stays = read_stays(
-            frame, str(self.path), min_length, max_length, action_lag, age_unit, impossible
-        )
+        self.stays = read_stays(frame, str(self.path), min_length, max_length, age_unit, impossible)
         if not self.stays.episodes:
             left = f"no episode of at least {min_length} steps is left ({dict(self.stays.drops)})"
             raise ValueError(f"{self.path}: {left}: lower `min_length`")
@@ -201,8 +195,6 @@ class Mimic(SplitEpisodes):
         reasons = self.outcomes.left_out.items()
         left_out = [Finding("values", f"outcome {name}: {why}") for name, why in reasons]
         card |= self.outcomes.facts() | recorded([*findings_of(card), *left_out])
-        if self.action_lag:
-            return card
         return card | {"agreement of SOFA with its formula": f"{self.sofa_agreement():.1%} of the steps"}
 
     def sofa_agreement(self) -> float:

@@ -154,7 +154,6 @@ def read_stays(
     source: str,
     min_length: int = 10,
     max_length: int | None = None,
-    action_lag: int = 0,
     age_unit: str = "days",
     impossible: Impossible = "refuse",
 ) -> Stays:
@@ -171,9 +170,9 @@ def read_stays(
         ValueError: if an argument is out of range.
     """
     ordered = 2 <= min_length <= (min_length if max_length is None else max_length)
-    if not ordered or action_lag < 0 or age_unit not in ("days", "years"):
-        expected = "expected 2 <= min_length <= max_length, action_lag >= 0 and age_unit days or years"
-        raise ValueError(f"{expected}; got {min_length}, {max_length}, {action_lag}, {age_unit!r}")
+    if not ordered or age_unit not in ("days", "years"):
+        expected = "expected 2 <= min_length <= max_length and age_unit days or years"
+        raise ValueError(f"{expected}; got {min_length}, {max_length}, {age_unit!r}")
     table, changes = settled(recognised(frame), impossible)
     wanted = ("icustayid", "bloc", *COLUMNS)
     faults = _absent(table, wanted) or _faults(table, wanted, age_unit)
@@ -190,20 +189,14 @@ def read_stays(
     other, gap = np.diff(stay) != 0, np.diff(bloc) != 1
     begins = np.r_[0, np.nonzero(other | gap)[0] + 1, len(stay)]
     drops = Counter({**changes, "stays cut at a gap in bloc": len(np.unique(stay[1:][~other & gap]))})
-    late, behind = "rows lost to action_lag", "rows behind the longest horizon"
+    behind = "rows behind the longest horizon"
     short, of_these = f"episodes shorter than {min_length} steps", "rows of these"
     # Reasons stand in this order, whatever happens first.
-    drops.update(dict.fromkeys((late, behind, short, of_these), 0))
+    drops.update(dict.fromkeys((behind, short, of_these), 0))
     episodes, patients, piece = [], [], Counter[int]()
     rows = torch.from_numpy(values)
-    dosed = [COLUMNS.index(name) for name in DOSES]
     for begin, end in pairwise(begins):
         part = rows[begin:end]
-        if action_lag and len(part):
-            lagged = part[action_lag:].clone()
-            lagged[:, dosed] = part[: len(lagged), dosed]
-            drops[late] += len(part) - len(lagged)
-            part = lagged
         if max_length is not None and len(part) > max_length:
             drops[behind] += len(part) - max_length
             part = part[:max_length]

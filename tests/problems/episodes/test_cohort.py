@@ -105,21 +105,6 @@ def test_a_response_marks_what_was_altered(problem: SepsisSimulated) -> None:
     torch.testing.assert_close(table.values[:3, 0], observed.values[:3, 0])
 
 
-def test_lagged_doses_are_judged_at_the_step_at_which_they_were_given() -> None:
-    lagged = SepsisSimulated(patients=150, seed=0, action_lag=1)
-    decision = doing({})
-    score = lagged.score(lagged.case(0), decision)
-    assert (
-        score["true_value"]
-        == score["true_observed"]
-        == pytest.approx(-float(lagged.case(0).episode.columns(["SOFA"]).sum()))
-    )
-    states = lagged.true_states(lagged.case(0).episode, decision)
-    torch.testing.assert_close(states, lagged.case(0).episode.values[:, :9], rtol=1e-10, atol=1e-10)
-    with pytest.raises(ValueError, match="action_lag=0 only"):
-        lagged.optimum(lagged.case(0))
-
-
 @pytest.fixture(scope="module")
 def cohort() -> Cohort:
     return simulate(3000, seed=0)

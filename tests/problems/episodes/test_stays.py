@@ -70,18 +70,6 @@ def test_long_episodes_are_cut_and_counted(frame: pd.DataFrame) -> None:
     assert stays.drops["rows behind the longest horizon"] == int((lengths - 12).clip(lower=0).sum())
 
 
-def test_lagged_doses_come_from_the_step_before(frame: pd.DataFrame) -> None:
-    plain, lagged = (
-        read_stays(frame, source="table"),
-        read_stays(frame, source="table", min_length=9, action_lag=1),
-    )
-    doses, rest = ["max_dose_vaso", "input_4hourly"], ["SOFA", "MeanBP", "mechvent"]
-    for before, after in zip(plain.episodes, lagged.episodes, strict=True):
-        assert torch.equal(after.columns(doses), before.columns(doses)[:-1])
-        assert torch.equal(after.columns(rest), before.columns(rest)[1:])
-    assert lagged.drops["rows lost to action_lag"] == 6
-
-
 def test_years_are_converted_where_said(frame: pd.DataFrame) -> None:
     years = frame.assign(age=frame.age / 365.25)
     with pytest.raises(TableError, match=r"looks like years: set dataset\.age_unit=years"):
@@ -158,7 +146,7 @@ def test_missing_columns_are_told_with_the_nearest_name(frame: pd.DataFrame) -> 
 def test_an_empty_table_and_bad_arguments_are_refused(frame: pd.DataFrame) -> None:
     with pytest.raises(TableError, match="the table is empty"):
         read_stays(frame.iloc[:0], source="table")
-    for wrong in ({"min_length": 1}, {"action_lag": -1}, {"max_length": 5}, {"age_unit": "months"}):
+    for wrong in ({"min_length": 1}, {"max_length": 5}, {"age_unit": "months"}):
         with pytest.raises(ValueError, match="expected 2 <= min_length"):
             read_stays(frame, source="table", **wrong)  # type: ignore[arg-type]
 
