@@ -76,6 +76,7 @@ class SupportedGain(AlterationObjective):
     takes = (OutcomeRegression,)
     of_success = True
     pools = True
+    ranks_acceptable = True
     level: float
 
     def __init__(

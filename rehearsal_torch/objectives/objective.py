@@ -199,6 +199,7 @@ class AlterationObjective(Objective, ABC):
         of_success: Whether its values are probabilities of a desired outcome, or follow from them, so that
             they can be weighed against costs (`probability`).
         pools: Whether its estimates can be pooled over imputed tables (`objectives.imputed_success`).
+        ranks_acceptable: Whether what is acceptable comes first in what is sought.
         level: Coverage probability of its intervals, in (0, 1); None if it has none.
 
     Raises:
@@ -209,6 +210,7 @@ class AlterationObjective(Objective, ABC):
     enumerable: bool = True
     of_success: ClassVar[bool] = False
     pools: ClassVar[bool] = False
+    ranks_acceptable: bool = False
     level: float | None = None
 
     def __init__(

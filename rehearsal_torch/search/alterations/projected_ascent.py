@@ -23,8 +23,9 @@ of R rounds, the m best candidates so far are perturbed,
 
 in the actions' units, with P the projection onto the box and the scale of the objective's frame (one
 standard deviation of the action over the observations, say): a neighbourhood is never wider than what the
-observations resolve. All cases and candidates form one tensor. The last best candidates are compared by the
-objective's comparison value; the best one that it accepts is the answer, or the best, if it accepts none.
+observations resolve. All cases and candidates form one tensor. The last best candidates are compared by
+the objective's comparison value; the best one that the objective accepts is the answer. Where it accepts none
+of them, a smaller search is made among what it accepts: a candidate that it accepts comes before any other.
 
 A share of draws is a step function: its gradient is zero. With the same draws for all actions it is
 nevertheless smooth enough on the scale of the neighbourhoods, and a hundred evaluations in one batch cost
@@ -34,7 +35,8 @@ Source: Rastrigin (1963) and Solis and Wets (1981) (random search); Boender and 
 (multistart); the schedule is ours.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -179,6 +181,10 @@ class _Frame:
         return torch.where(points <= self.lower, objective.lower, inner)
 
 
+# By how much a candidate that is not accepted is worth less: more than values differ by.
+REFUSED = 1e6
+
+
 @dataclass(eq=False)
 class SampledRefinement(BatchSearch[Candidates[AlterationObjective]]):
     """Candidates, then rounds of perturbations of the best.
@@ -212,27 +218,56 @@ class SampledRefinement(BatchSearch[Candidates[AlterationObjective]]):
         """See `BatchSearch.batch_search`. Trace: ``evaluations`` of the objective in a case and set."""
         budget = Budget(self.budget_s)
         actions, values, accepted = [], [], []
-        used = 0
+        used = torch.zeros(len(objective.cases), dtype=torch.long)
         for candidate in in_time(objective.sets, budget):
-            points, count = self.refined(candidate, budget)
-            compared, acceptable = ranked(candidate.sought_at_last(points)), candidate.acceptable(points)
-            value, best = compared.where(acceptable | ~acceptable.any(0), -torch.inf).max(0)
-            actions.append(points[best, torch.arange(len(best), device=best.device)])
+            action, value, may, count = self._best_accepted(candidate, budget)
+            evaluations = torch.full_like(used, count)
+            if not bool(may.all()) and not candidate.ranks_acceptable:
+                other, among, allowed, more = self._halved()._best_accepted(candidate, budget, accepting=True)
+                # Only where nothing was accepted: cases beside others are decided as if alone.
+                better, evaluations = allowed & ~may, evaluations + more * ~may.cpu()
+                action = torch.where(better.unsqueeze(-1), other, action)
+                value, may = torch.where(better, among, value), may | better
+            actions.append(action)
             values.append(value)
-            accepted.append(acceptable.any(0))
-            used = max(used, count)
-        facts = [{"evaluations": used} for _ in objective.cases]
+            accepted.append(may)
+            used = torch.maximum(used, evaluations)
+        facts = [{"evaluations": count} for count in used.tolist()]
         stacked, may = torch.stack(values), torch.stack(accepted)
         return chosen(objective, actions, stacked, "sampled_refinement", budget, facts, self.declines, may)
 
-    def refined(self, objective: AlterationObjective, budget: Budget = UNLIMITED) -> tuple[Tensor, int]:
-        """The best candidates of each case, (m, B, k) in the actions' units, and how many were evaluated."""
+    def _halved(self) -> Self:
+        """With half as many of everything but rounds: what is acceptable costs more than a value."""
+        names = ("starts", "samples", "kept", "perturbations")
+        return replace(self, **{name: -(-getattr(self, name) // 2) for name in names})
+
+    def _best_accepted(
+        self, objective: AlterationObjective, budget: Budget, accepting: bool = False
+    ) -> tuple[Tensor, Tensor, Tensor, int]:
+        """The best acceptable of the last candidates, or the best: actions, values, whether, count."""
+        actions, evaluations = self.refined(objective, budget, accepting)
+        compared, acceptable = ranked(objective.sought_at_last(actions)), objective.acceptable(actions)
+        value, best = compared.where(acceptable | ~acceptable.any(0), -torch.inf).max(0)
+        which = torch.arange(len(best), device=best.device)
+        return actions[best, which], value, acceptable.any(0), evaluations
+
+    def refined(
+        self, objective: AlterationObjective, budget: Budget = UNLIMITED, accepting: bool = False
+    ) -> tuple[Tensor, int]:
+        """The best candidates of each case, (m, B, k) in the actions' units, and the number of evaluations.
+        With `accepting`, candidates that the objective accepts come before all others.
+        """
+
+        def value(points: Tensor) -> Tensor:
+            values = ranked(objective.sought(points))
+            return values - REFUSED * (~objective.acceptable(points)).to(values) if accepting else values
+
         stream = generator(self.seed)
         unit = sobol(len(objective.names), self.seed).draw(self.samples, dtype=torch.float64)
         width = objective.upper - objective.lower
         spread = objective.project(objective.lower + unit.to(width).unsqueeze(1) * width)
         points = torch.cat((objective.starts(self.starts).to(spread), spread))
-        values, count = ranked(objective.sought(points)), len(points)
+        values, count = value(points), len(points)
         scale = torch.minimum(width / 2, objective.frame()[1].to(width).expand_as(width))
         points, values = _best(points, values, self.kept)
         for step in range(self.rounds):
@@ -243,7 +278,7 @@ class SampledRefinement(BatchSearch[Candidates[AlterationObjective]]):
             moves = torch.randn(shape, dtype=torch.float64, generator=stream).to(width)
             around = points.repeat(self.perturbations, 1, 1)
             moved = objective.project(around + 0.5**step * scale * moves)
-            values = torch.cat((values, ranked(objective.sought(moved))))
+            values = torch.cat((values, value(moved)))
             points, values = _best(torch.cat((points, moved)), values, self.kept)
             count += len(moved)
         return points, count

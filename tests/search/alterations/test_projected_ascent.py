@@ -279,6 +279,22 @@ def test_every_case_has_its_own_optimum():
     assert torch.equal(alone.alteration.values, found[0].alteration.values)
 
 
+def test_where_nothing_good_is_acceptable_the_best_acceptable_is_searched_for():
+    some = cases_sampled_refinement(0.3, -0.7, 1.9)
+    found = SampledRefinement().batch_search(Candidates(some, [Steps(some, ("a", "b"), allowed=-0.5)]))
+    for case, decision in zip(some, found, strict=True):
+        action = decision.alteration.values
+        assert float(action[0]) < -0.5
+        nearest = max(float(case.given["x"]) + 0.5, 0.0)
+        assert float((action - case.given["x"]).norm()) == pytest.approx(nearest, abs=0.2)
+    free = SampledRefinement().batch_search(Candidates(some, [Steps(some, ("a", "b"))]))
+    assert torch.equal(found[1].alteration.values, free[1].alteration.values), "accepted at once"
+    (alone,) = SampledRefinement().batch_search(
+        Candidates(some[:1], [Steps(some[:1], ("a", "b"), allowed=-0.5)])
+    )
+    assert torch.equal(alone.alteration.values, found[0].alteration.values)
+
+
 def test_a_set_with_an_acceptable_action_comes_before_better_ones_without():
     some = cases_sampled_refinement(0.3)
     sets = [Steps(some, ("a",), height=1.0, allowed=-9.0), Steps(some, ("b",), allowed=9.0)]
