@@ -158,9 +158,6 @@ class SharedDraws:
         values = {place: column.unique() for place, column in enumerate(rows.mT)}
         self.two = {place: (each[0], each[1]) for place, each in values.items() if len(each) == 2}
         self.usual = [part.draws(self.blocks, points, stream) for part in models.usual]
-        self.ranks = {
-            name: _ranks(drawn, stream) for name, drawn in (("u", self.before), ("v", self.between))
-        }
         self.counted = (
             []
             if models.latent or models.faces.count == 1
@@ -169,6 +166,9 @@ class SharedDraws:
                 for member, own in zip(models.outcomes, self.weights, strict=True)
             ]
         )
+        self.ranks = {
+            name: _ranks(drawn, stream) for name, drawn in (("u", self.before), ("v", self.between))
+        }
 
     def mean(self, numbers: Tensor) -> Tensor:
         """The mean over the first points of each block, (..., N, m', G) -> (..., N, G)."""
