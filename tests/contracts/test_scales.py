@@ -310,7 +310,6 @@ SEQUENCES = {
     "astar, published": published,
     "branch_and_bound": BranchAndBound,
     "exhaustive": Exhaustive,
-    "exhaustive, float32": partial(Exhaustive, precision="float32"),
     "greedy_changes": GreedyChanges,
     "random_changes": RandomChanges,
     "top_k": TopK,
