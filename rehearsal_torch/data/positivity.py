@@ -53,6 +53,8 @@ def beyond(
     if len(context) > most and len(kinds) > 1:
         some = [_evenly(np.flatnonzero(kind_of == kind), KEPT) for kind in range(len(kinds))]
         kept = np.unique(np.concatenate((kept, *some)))
+    if len(kinds) > 1 and np.bincount(kind_of[kept]).max() <= NEIGHBOURS:
+        levels, kinds, kind_of = (), np.zeros((1, 0)), np.zeros(len(actions), int)
     rows = [part[kept] for part in (context, before, actions)]
     if len(kept) <= NEIGHBOURS:
         return np.ones((len(cases), len(settings)))

@@ -135,3 +135,10 @@ def test_a_level_that_few_rows_have_at_random_is_not_beyond_them(share) -> None:
     found = beyond(x, np.empty((3000, 0)), a, cases, np.array([[0.0], [1.0], [2.0]]), levels=[0])
     assert found[:, :2].max() <= MOST_BEYOND
     assert found[:, 2].min() == 1
+
+
+def test_where_no_level_has_more_than_five_rows_they_are_compared_together() -> None:
+    """An empty minimum once ended the check."""
+    x, a = np.random.default_rng(0).normal(size=(60, 1)), (np.arange(60.0) % 12)[:, None]
+    found = beyond(x, np.empty((60, 0)), a, np.zeros((1, 1)), np.array([[6.0]]), levels=[0])
+    assert found.max() <= MOST_BEYOND

@@ -96,8 +96,12 @@ class NearRows(Solved):
         if DISTINCT <= len(distinct) < len(rows):
             rows, left, levels = distinct.split((rows.shape[1], left.shape[1], levels.shape[1]), -1)
         self.rows, self.open, groups = rows, left, self._group(levels)
-        self.radii, self.freedom = rows.new_full((len(combinations), 2), LEAST), torch.zeros_like(left)
         counts = torch.bincount(groups, minlength=len(combinations))
+        if int(counts.max()) <= NEIGHBOURS:
+            # No level has rows of its own to compare with.
+            self.combinations = combinations = combinations[:1, :0]
+            groups, counts = torch.zeros_like(groups), counts.sum(0, keepdim=True)
+        self.radii, self.freedom = rows.new_full((len(combinations), 2), LEAST), torch.zeros_like(left)
         self.nearest = rows.new_tensor([float(AROUND)])
         if not self.known:
             return

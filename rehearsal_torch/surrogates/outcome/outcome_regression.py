@@ -87,8 +87,8 @@ COVARIATE = (50, 150, 20)
 
 Values = Literal["binary", "few", "many"]
 BINARY, FEW, REPEATS = 2, 50, 5
-# By which part of a step values may miss a lattice, for rounding.
-ON_LATTICE = 1e-6
+# Rounding: by which part of a step values may miss a lattice, by which of their range equal ones differ.
+ON_LATTICE, ROUNDING = 1e-6, 1e-9
 FEWEST_ROWS, SCORED_ROWS = 30, 10_000
 # Rows of an action of levels in each fold, and actions, that are averaged.
 FEWEST_OF_LEVEL, MOST_ACTIONS = 5, 12
@@ -106,6 +106,8 @@ def lattice_of(values: Tensor) -> Tensor:
     """The step and the origin of the lattice on which values (n,) lie; a step of 0 where they lie on none."""
     distinct = values.unique()
     steps = distinct.diff()
+    # Values that differ by rounding alone are one.
+    steps = steps[steps > ROUNDING * (distinct[-1] - distinct[0])]
     if len(steps) < 2:
         return values.new_zeros(2)
     step = steps.min()

@@ -159,3 +159,13 @@ def test_a_level_is_far_where_only_others_are_given_and_unknown_ones_everywhere(
     for value, expected in ((1.0, [False, True]), (0.0, [True, False]), (2.0, [True, True])):
         at = torch.full((2, 1), value, dtype=torch.float64)
         assert near.far(near.around(points), at - level.mean(), at).tolist() == expected
+
+
+def test_where_no_level_has_more_than_five_rows_they_are_compared_together() -> None:
+    """An empty minimum once ended the fit."""
+    rows, level = drawn(40), (torch.arange(40.0) % 8).double().unsqueeze(-1)
+    near = NearRows([], 1000, [0])
+    near.solve(rows, level - level.mean(), level)
+    at = torch.full((20, 1), 4.0, dtype=torch.float64)
+    assert near.radii.shape == (1, 2)
+    assert not near.far(near.around(drawn(20, 1)), at - level.mean(), at).all()

@@ -23,6 +23,7 @@ from rehearsal_torch.surrogates.outcome.outcome_regression import (
     OutcomeRegression,
     OutcomeScore,
     latent_face,
+    lattice_of,
     left_out,
     values_of,
 )
@@ -328,6 +329,15 @@ def test_units_are_left_out_whole_where_slack_and_success_are_compared(monkeypat
     for folds in seen:
         assert all(len(folds[units == unit].unique()) == 1 for unit in range(20))
         assert 0 < int(folds.sum()) < 200
+
+
+def test_values_that_rounding_tells_apart_are_on_one_lattice():
+    tenths = torch.arange(8).double() * 0.1
+    twins = torch.cat((tenths, tenths + 0.1 - 0.1))
+    for values in (tenths, twins, 1e-9 * twins):
+        step, origin = lattice_of(values).tolist()
+        assert (step, origin) == (pytest.approx(0.1 * float(values.max()) / 0.7), 0.0)
+    assert lattice_of(drawn(50, 1)[:, 0]).tolist() == [0.0, 0.0]
 
 
 def test_rare_counts_are_as_rare_as_in_the_rows_wherever_the_bound_is_written_between_them():
