@@ -144,7 +144,7 @@ class EdgeList:
 
 _YES, _NO = ("", "1", "yes", "true"), ("0", "no", "false")
 _UNSEEN = re.compile(
-    r"(?i)(unobserved|unmeasured|latent|hidden)(\s+(common\s+)?(confounder|cause|variable|factor)s?)?(\s*\d+)?"
+    r"(?i)(unobserved|unmeasured|latent|hidden)(\s+(common\s+)?(confounder|cause|variable|factor)s?)?\s*\d*"
 )
 
 

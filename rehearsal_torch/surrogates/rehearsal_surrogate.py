@@ -80,8 +80,8 @@ class Overlap(Solved):
         """Whether there are enough rows for distances."""
         return len(self.rows) > NEIGHBOURS
 
-    def examples(self, table: Table) -> tuple[Tensor]:
-        """The examples of `solve`: the columns of all variables, in the graph's order."""
+    def examples(self, table: Table) -> tuple[Tensor, ...]:
+        """The examples of `solve`: the columns of all variables, in the graph's order, and the places."""
         places = () if table.places is None else (table.places,)
         return table.columns(self.task.graph.names), *places
 
