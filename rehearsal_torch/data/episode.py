@@ -22,6 +22,7 @@ class Episode:
     Attributes:
         names: The d columns.
         values: (T, d), one row per time step, in temporal order, each column in its own unit.
+        acts_last: Whether an action followed the last state; else those of its row stand for none.
 
     Raises:
         ValueError: if there are fewer than two rows, the shapes disagree, or a value is missing.
@@ -30,6 +31,7 @@ class Episode:
     identity: str
     names: tuple[str, ...]
     values: Tensor
+    acts_last: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(self.names))
@@ -53,7 +55,8 @@ class Episode:
 
     def first(self, horizon: int) -> "Episode":
         """The episode's first `horizon` time steps."""
-        return Episode(self.identity, self.names, self.values[:horizon].clone())
+        acts = self.acts_last or horizon < self.horizon
+        return Episode(self.identity, self.names, self.values[:horizon].clone(), acts)
 
 
 def transitions(episodes: Sequence[Episode]) -> Table:

@@ -151,6 +151,8 @@ class CounterfactualReturn(Objective):
             allowed &= self.surrogate.selectable.to(allowed.device)
         if len(self.case.fixed):
             allowed &= ~self.case.fixed[: len(allowed), None].to(allowed.device)
+        if not self.case.episode.acts_last:
+            allowed[self.horizon - 1 :] = False
         return allowed
 
     @cached_property
@@ -170,13 +172,17 @@ class CounterfactualReturn(Objective):
 
     @cached_property
     def doses(self) -> Doses:
-        """The doses of each action at each step, (T, A, p): of its level, or those given if observed."""
+        """The doses of each action at each step, (T, A, p): of its level, or those given if observed; NaN at
+        a last state after which nothing was done.
+        """
         surrogate, trajectory = self.surrogate, self.trajectory
         every = torch.arange(self.actions, device=trajectory.observed.device)
         values = surrogate.doses(every).to(torch.float64).expand(self.horizon, -1, -1).clone()
         if surrogate.dose_names:
             given = self.case.episode.columns(surrogate.dose_names).to(values)
             values[torch.arange(self.horizon), trajectory.observed] = given
+        if not self.case.episode.acts_last:
+            values[-1] = math.nan
         return Doses(surrogate.dose_names, values)
 
     def rewards(self, states: Tensor, time: int | None = None) -> Tensor:
@@ -361,7 +367,7 @@ def return_record(objective: CounterfactualReturn, decision: Decision) -> dict[s
 
     Returns:
         ``horizon`` T, ``changes`` k, ``actions`` and ``observed_actions``, ``rewards`` and
-        ``observed_rewards`` (T numbers each); by step ``observed_doses``, as they were given,
+        ``observed_rewards`` (T numbers each); ``dose_names``, and by step ``observed_doses``, as given,
         ``level_doses``, those of the observed actions' levels, and ``doses``, those of the actions, where a
         dose that keeps its level stays as it was given; the returns ``value`` and ``observed``, and
         ``improvement`` (value - observed) / |observed|. For an ensemble ``member_gains`` (M), and
@@ -382,6 +388,7 @@ def return_record(objective: CounterfactualReturn, decision: Decision) -> dict[s
         "observed_actions": observed.tolist(),
         "rewards": _steps(objective, states, sequence),
         "observed_rewards": _steps(objective, before, observed),
+        "dose_names": list(objective.surrogate.dose_names),
         "doses": torch.where(chosen == levels, given, chosen).tolist(),
         "observed_doses": given.tolist(),
         "level_doses": levels.tolist(),

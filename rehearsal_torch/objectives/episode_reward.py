@@ -258,7 +258,7 @@ class StepScore(BoundedReward):
         """
         if self.acts and doses is None:
             raise ValueError(f"this score reads the doses {self.doses}: pass the doses of each action")
-        points = self._total(lambda one: one.steps(self._quantity(one, states, names, doses)))
+        points = self._total(lambda one: one.steps(self._quantity(one, states, names, doses)), doses)
         shape = torch.broadcast_shapes(points.shape, (*states.shape[:-1], 1))
         return -points.to(states.dtype).expand(shape)
 
@@ -266,7 +266,8 @@ class StepScore(BoundedReward):
         self, lower: Tensor, upper: Tensor, names: Sequence[str], doses: Doses | None = None
     ) -> Tensor:
         """(..., D), (..., D) -> (..., A), or (..., 1) if no criterion reads a dose."""
-        points = self._total(lambda one: one.steps.lowest(*self._interval(one, (lower, upper), names, doses)))
+        ends = lower, upper
+        points = self._total(lambda one: one.steps.lowest(*self._interval(one, ends, names, doses)), doses)
         shape = torch.broadcast_shapes(points.shape, (*lower.shape[:-1], 1))
         return -points.to(lower.dtype).expand(shape)
 
@@ -274,17 +275,24 @@ class StepScore(BoundedReward):
         """Infinite: the score jumps."""
         return math.inf
 
-    def _total(self, points: Callable[[Criterion], Tensor]) -> Tensor:
+    def _total(self, points: Callable[[Criterion], Tensor], doses: Doses | None) -> Tensor:
         """The sum over components of the largest points of their criteria."""
         total: Tensor | None = None
         for criteria in self.components.values():
-            found = [points(each) for each in criteria]
+            found = [self._done(each, points(each), doses) for each in criteria]
             best = found[0]
             for more in found[1:]:
                 best = torch.maximum(best, more)
             total = best if total is None else total + best
         assert total is not None
         return total
+
+    def _done(self, criterion: Criterion, points: Tensor, doses: Doses | None) -> Tensor:
+        """The points of a criterion, 0 where it reads a dose and nothing was done."""
+        for name in criterion.names:
+            if doses is not None and name in self.doses:
+                points = points.where(~doses.column(name).isnan(), 0.0)
+        return points
 
     def _names(self) -> tuple[str, ...]:
         every = (name for criteria in self.components.values() for each in criteria for name in each.names)
@@ -476,12 +484,10 @@ class EpisodeReward(BoundedReward):
         """The costs of all actions together, (..., A), in the reward's unit."""
         total = torch.zeros_like(doses.values[..., 0])
         for name, cost in self.costs.items():
-            amount = doses.column(name)
-            if cost.ndim:
-                level = amount.round().long().clamp(0, len(cost) - 1)
-                total = total + cost.to(total)[level]
-            else:
-                total = total + cost.to(total) * amount
+            done = ~doses.column(name).isnan()
+            amount, each = doses.column(name).where(done, 0.0), cost.to(total)
+            paid = each[amount.round().long().clamp(0, len(each) - 1)] if each.ndim else each * amount
+            total = total + paid.where(done, 0.0)
         return total
 
     def _total(self, value: Callable[[BoundedReward], Tensor], states: Tensor, doses: Doses | None) -> Tensor:

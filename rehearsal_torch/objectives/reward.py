@@ -26,7 +26,8 @@ class Doses:
     """The doses of every action."""
 
     names: tuple[str, ...]  # The p doses
-    # (..., A, p), in the doses' units; leading dimensions are broadcast against those of states.
+    # (..., A, p), in the doses' units; leading dimensions are broadcast against those of states. NaN at a
+    # state after which nothing was done: it costs nothing, and scores no points.
     values: Tensor
 
     def column(self, name: str) -> Tensor:

@@ -164,7 +164,7 @@ def counterfactual(
         values
     )
     values[:-1, [episode.names.index(name) for name in model.levels.names]] = doses.to(values)
-    return Episode(episode.identity, episode.names, values)
+    return replace(episode, values=values)
 
 
 def _noise(network: CausalNetwork, table: Table) -> Tensor:

@@ -14,9 +14,11 @@ from rehearsal_torch.objectives.counterfactual_return import (
     return_record,
     taken,
 )
-from rehearsal_torch.objectives.episode_reward import StepScore
+from rehearsal_torch.objectives.episode_reward import EpisodeReward, StepScore
 from rehearsal_torch.objectives.reward import Doses, LinearReward, Reward
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
+from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
+from rehearsal_torch.search.sequences.exhaustive import Exhaustive
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.training.descent import Descent
@@ -44,6 +46,24 @@ class Costly(Reward):
 
     def lipschitz(self, names: Sequence[str], state_scale: Tensor) -> float:
         return float(state_scale[0])
+
+
+def test_a_last_state_without_an_action_costs_nothing_and_stays():
+    drawn = scored_episode(3, dosed=True)
+    dear = EpisodeReward([drawn.reward], {"drug0": [7.0, 1.0, 2.0]})
+    ended = EpisodeCase(replace(drawn.case.episode, acts_last=False))
+    acted, still = (CounterfactualReturn(drawn.surrogate, each, dear, 1) for each in (drawn.case, ended))
+    last = still.horizon - 1
+    assert acted.open.tolist() == list(range(last + 1))
+    assert still.open.tolist() == list(range(last))
+    states, free = still.trajectory.states[-1], drawn.reward.related()["without doses"]
+    expected = free(still.surrogate.units(states), still.surrogate.names)
+    assert torch.equal(still.rewards(states, last), expected.expand(still.actions))
+    assert not torch.equal(acted.rewards(states, last), expected.expand(acted.actions))
+    best = Exhaustive()(still)
+    assert last not in best.actions()
+    assert BranchAndBound()(still).value == pytest.approx(best.value)
+    assert return_record(still, best)["dose_names"] == ["drug0"]
 
 
 @pytest.fixture(scope="module")

@@ -49,6 +49,16 @@ def test_costs_are_those_of_levels_and_of_units():
     assert EpisodeReward((), {"oil": 2})(states([0.0, 0.0]), NAMES, ACTIONS).tolist() == [[0.0, -8.0, 0.0]]
 
 
+def test_where_nothing_was_done_nothing_is_charged():
+    still = Doses(ACTIONS.names, torch.full((1, 2), torch.nan, dtype=torch.float64))
+    dosed = episode_reward({"heat": -0.1}, {"low": {"oil": {"< 1": 2}}}, {"service": [5.0, 0.0]}, ["oil"])
+    here = states([60.0, 40.0])
+    assert dosed(here, NAMES, ACTIONS).tolist() == [[-11.0, -4.0, -6.0]]
+    assert dosed(here, NAMES, still).tolist() == [[-4.0]]
+    assert dosed.highest(here, here, NAMES, still).tolist() == [[-4.0]]
+    assert dosed(states([60.0, torch.nan]), NAMES, still).isnan().all()
+
+
 def test_the_actions_may_differ_from_step_to_step_and_states_have_members():
     each = torch.stack([ACTIONS.values, ACTIONS.values.flip(0)])  # (T, A, p)
     found = whole(states([60.0, 40.0], [60.0, 40.0]), NAMES, Doses(ACTIONS.names, each))
