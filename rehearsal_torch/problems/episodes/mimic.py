@@ -15,6 +15,7 @@ Source: Komorowski et al. (2018) for table and columns; their cohort files (``de
 least 10).
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,9 +28,9 @@ import torch
 from rehearsal_torch.data.decision import Decision, DecisionContext, EpisodeCase
 from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.finding import Finding, findings_of, recorded
-from rehearsal_torch.data.reading import TableError, table_file
+from rehearsal_torch.data.reading import table_file
 from rehearsal_torch.problems.episodes.cohort import sofa
-from rehearsal_torch.problems.episodes.splits import SplitEpisodes, check_split
+from rehearsal_torch.problems.episodes.splits import REPEATED, SplitEpisodes, check_split, repeated_shares
 from rehearsal_torch.problems.episodes.stays import (
     COLUMNS,
     DOSES,
@@ -51,9 +52,12 @@ ALIASES: Mapping[str, str] = {
     "morta_hosp": "died_in_hosp",
     "hospital_expire_flag": "died_in_hosp",
     "died_in": "died_in_hosp",
+    "died_48h_of_out": "died_within_48h_of_out_time",
     "morta_90": "mortality_90d",
     "morta_90d": "mortality_90d",
 }
+# How names of outcomes begin.
+_OUTCOME = re.compile(r"died|death|dead|mort|surviv|.*expire", re.IGNORECASE)
 _TEXTS: Mapping[str, float] = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0, "1.0": 1.0, "0.0": 0.0}
 
 
@@ -86,7 +90,8 @@ def observed_outcomes(table: pd.DataFrame) -> ObservedOutcomes:
     if columns.count("icustayid") != 1:
         return ObservedOutcomes()
     by_stay: dict[str, dict[str, float]] = {}
-    left_out: dict[str, str] = {}
+    named = [name for name in columns if _OUTCOME.match(name) and ALIASES.get(name, name) not in OUTCOMES]
+    left_out = dict.fromkeys(named, f"no outcome has this name; rename it, if it is {' or '.join(OUTCOMES)}")
     for name, meaning in OUTCOMES.items():
         names = [column for column in columns if ALIASES.get(column, column) == name]
         # The table's own name wins over others.
@@ -162,8 +167,9 @@ class Mimic(SplitEpisodes):
         impossible: Impossible = "refuse",
     ) -> None:
         check_split(split)
-        self.path = _file(path)
-        frame = recognised(table_file(self.path))
+        frame = recognised(table_file(path))
+        self.path = Path(str(path))
+        self._rows = len(frame)
         # Missing values are refused; imputed ones are marked in columns such as GCS_obs, 1 where measured.
         self.missing = {
             name: int((frame[f"{name}_obs"] == 0).sum()) for name in COLUMNS if f"{name}_obs" in frame.columns
@@ -194,8 +200,17 @@ class Mimic(SplitEpisodes):
         card = data_card(self.stays, self.splits, self.path.name, CAUTION, levels, missing=self.missing)
         reasons = self.outcomes.left_out.items()
         left_out = [Finding("values", f"outcome {name}: {why}") for name, why in reasons]
-        card |= self.outcomes.facts() | recorded([*findings_of(card), *left_out])
+        card |= self.outcomes.facts() | recorded([*findings_of(card), *left_out, *self._filled()])
         return card | {"agreement of SOFA with its formula": f"{self.sofa_agreement():.1%} of the steps"}
+
+    def _filled(self) -> list[Finding]:
+        """The states of which much was filled in upstream, as the table says or as repeated values show."""
+        shares = repeated_shares(self.observations(), [name for name in STATES if name not in self.missing])
+        shares |= {name: count / self._rows for name, count in self.missing.items() if name in STATES}
+        large = {name: share for name, share in shares.items() if share >= REPEATED}
+        named = ", ".join(f"{name} {share:.0%}" for name, share in large.items())
+        words = f"filled in or carried forward upstream, so that the model learns the copies: {named}"
+        return [Finding("values", words, large)] if large else []
 
     def sofa_agreement(self) -> float:
         """The share of steps whose SOFA column is the score of the others; lower where values were imputed
@@ -203,14 +218,3 @@ class Mimic(SplitEpisodes):
         """
         rows = torch.cat([episode.columns((*STATES, DOSES[0], "SOFA")) for episode in self.stays.episodes])
         return float((sofa(rows[:, :-2], rows[:, -2]) == rows[:, -1]).double().mean())
-
-
-def _file(path: str | Path | None) -> Path:
-    if path is None:
-        table = "the four-hour table of a public MIMIC-III sepsis pipeline"
-        raise TableError(f"no table is named: set path=mimic-table.csv ({table})")
-    file = Path(path)
-    if not file.is_file():
-        remedy = "check path=, which is relative to the folder the command is typed in"
-        raise TableError(f"there is no file {file}: {remedy}")
-    return file

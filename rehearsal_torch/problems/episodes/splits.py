@@ -12,12 +12,14 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import DecisionContext, EpisodeCase
-from rehearsal_torch.data.episode import Episode, transitions
+from rehearsal_torch.data.episode import Episode, next_name, transitions
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.problems.problem import EpisodeProblem
 from rehearsal_torch.seeding import split_position
 
 BATCH = 50_000  # Sequences that are evaluated at once.
+# The share of repeated values from which a state is warned of, and how many different ones it has at least.
+REPEATED, MANY = 0.5, 30
 SHARES: Mapping[str, float] = {"train": 0.7, "validation": 0.1, "test": 0.2}
 
 
@@ -75,6 +77,21 @@ class SplitEpisodes(EpisodeProblem):
     def count(self) -> int:
         """The number of episodes to decide on."""
         return len(self.chosen)
+
+
+def repeated_shares(table: Table, names: Sequence[str]) -> dict[str, float]:
+    """State to the share of transitions that repeat its value to the last bit, if it is large and the state
+    has many values: they were carried forward, or not measured anew. The most frequent value, such as 0, is
+    left out, at which a state may stay.
+    """
+    found = {}
+    for name in names:
+        before, after = table.columns((name, next_name(name))).T
+        moving = before != before.mode().values
+        share = float((before == after)[moving].double().mean())
+        if share >= REPEATED and len(before.unique()) >= MANY:
+            found[name] = share
+    return found
 
 
 def check_split(name: str) -> str:

@@ -24,7 +24,6 @@ University, github.com/cmudig/AI-Clinician-MIMICIV) for its names of inputs and 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any, Literal, get_args
 
@@ -36,6 +35,7 @@ from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.data.finding import Finding, recorded
 from rehearsal_torch.data.reading import TableError
+from rehearsal_torch.files.schema import listed, meant
 
 Impossible = Literal["refuse", "drop", "clip"]
 
@@ -177,8 +177,7 @@ def read_stays(
     wanted = ("icustayid", "bloc", *COLUMNS)
     faults = _absent(table, wanted) or _faults(table, wanted, age_unit)
     if faults:
-        count = f"{len(faults)} fault{'s' if len(faults) > 1 else ''}"
-        raise TableError("\n- ".join([f"{source}: {count}, nothing was read", *faults]))
+        raise TableError(listed(source, faults, "nothing was read"))
     stay, bloc = (table[name].to_numpy(np.int64) for name in ("icustayid", "bloc"))
     order = np.lexsort((bloc, stay))
     stay, bloc = stay[order], bloc[order]
@@ -221,13 +220,7 @@ def _absent(table: pd.DataFrame, wanted: tuple[str, ...]) -> list[str]:
         for name in (*wanted, "subject_id")
         if names.count(name) > 1
     ]
-    for name in wanted:
-        if name not in names:
-            near = get_close_matches(name, names, 1, 0.6)
-            known = f"; the table has {', '.join(names[:30])}"
-            close = f": did you mean {near[0]!r}? Rename it." if near else ""
-            faults.append(f"no column {name!r}{close or known}")
-    return faults
+    return faults + [f"no column {name!r}; {meant(name, names)}" for name in wanted if name not in names]
 
 
 def _faults(table: pd.DataFrame, wanted: tuple[str, ...], age_unit: str) -> list[str]:

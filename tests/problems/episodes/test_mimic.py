@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from rehearsal_torch.data.dose_levels import DoseLevels
+from rehearsal_torch.data.finding import findings_of
 from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated, simulate
 from rehearsal_torch.problems.episodes.mimic import Mimic, observed_outcomes
@@ -79,7 +80,7 @@ def test_observed_deaths_travel_with_the_case_and_nothing_else_changes(path: Pat
 
 
 def test_files_that_are_none_are_told(tmp_path: Path) -> None:
-    with pytest.raises(TableError, match="no table is named: set path="):
+    with pytest.raises(TableError, match="no table is given: set path="):
         Mimic(None)
     with pytest.raises(TableError, match="there is no file"):
         Mimic(tmp_path / "none.csv")
@@ -134,12 +135,35 @@ def test_an_outcome_is_that_of_the_stay_and_of_its_pieces():
         ("morta_hosp", "died_in_hosp"),
         ("hospital_expire_flag", "died_in_hosp"),
         ("died_in", "died_in_hosp"),
+        ("died_48h_of_out", "died_within_48h_of_out_time"),
         ("died_within_48h_of_out_time", "died_within_48h_of_out_time"),
     ],
 )
 def test_names_of_other_pipelines_are_recognised(other: str, own: str):
     found = observed_outcomes(table(**{other: [0, 0, 1, 1, 0]}))
     assert [found.of(stay) for stay in "123"] == [{own: 0.0}, {own: 1.0}, {own: 0.0}]
+
+
+def test_columns_that_look_like_outcomes_are_not_dropped_without_a_word():
+    found = observed_outcomes(table(died_in_30d=[0, 0, 1, 1, 0], died_in=[0] * 5))
+    assert found.of("2") == {"died_in_hosp": 0.0}
+    assert found.left_out["died_in_30d"].startswith(
+        "no outcome has this name; rename it, if it is died_in_hosp"
+    )
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_states_that_were_filled_in_upstream_are_named_with_their_share(tmp_path: Path, marked: bool) -> None:
+    frame = simulate(150, seed=1).frame()
+    copied = frame["bloc"] % 4 != 1
+    frame["Total_bili"] = frame["Total_bili"].mask(copied).groupby(frame["icustayid"]).ffill()
+    if marked:
+        frame["Total_bili_obs"] = 1 - copied.astype(int)
+    frame.to_csv(tmp_path / "filled.csv", index=False)
+    (told,) = [each for each in findings_of(Mimic(tmp_path / "filled.csv").card()) if "copies" in each.text]
+    assert told.text.endswith(f"the model learns the copies: Total_bili {told.numbers['Total_bili']:.0%}")
+    assert told.numbers == {"Total_bili": pytest.approx(0.75, abs=0.05)}
+    assert not any("copies" in each.text for each in findings_of(SepsisSimulated(patients=150).card()))
 
 
 def test_the_name_of_the_table_wins_over_other_names():

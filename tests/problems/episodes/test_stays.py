@@ -138,7 +138,7 @@ def test_all_faults_are_told_at_once(frame: pd.DataFrame) -> None:
 
 
 def test_missing_columns_are_told_with_the_nearest_name(frame: pd.DataFrame) -> None:
-    with pytest.raises(TableError, match=r"no column 'MeanBP': did you mean 'meanBP'\?") as caught:
+    with pytest.raises(TableError, match=r"no column 'MeanBP'; did you mean 'meanBP'\?") as caught:
         read_stays(frame.rename(columns={"MeanBP": "meanBP"}).drop(columns="SOFA"), source="table")
     assert "no column 'SOFA'" in str(caught.value)
 
