@@ -54,7 +54,7 @@ from rehearsal_torch.methods.presets import check_method
 from rehearsal_torch.methods.run import build
 from rehearsal_torch.objectives.episode_reward import episode_reward
 from rehearsal_torch.objectives.reward import Reward
-from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable, in_retrospect
+from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
 from rehearsal_torch.problems.episodes.roles import EpisodeRoles
 from rehearsal_torch.problems.episodes.steps import read_episodes
 from rehearsal_torch.problems.written.sequence_file import OwnSequence, sequence_problem
@@ -175,7 +175,7 @@ class EpisodeModel:
                 f"{where}: no {roles.words.unit} with at least 2 steps is left ({dict(found.counts)}): a "
                 "look back needs an action and what came of it"
             )
-        return [in_retrospect(each, self.reading.keep_last, found.first) for each in found.episodes]
+        return [found.case(each, self.reading.keep_last) for each in found.episodes]
 
     def look_back(
         self,

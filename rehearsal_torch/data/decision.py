@@ -213,12 +213,14 @@ class EpisodeCase:
         fixed: (T,), true at the time steps whose action may not be changed; empty if all may.
         outcomes: What happened to the unit later, such as a death, name to 0 or 1; no method reads it.
         first: The time of its first step, where steps are counted on from it; None if unknown.
+        times: The time of each step in its table, empty where the table lacks it; () if unknown.
     """
 
     episode: Episode
     fixed: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.bool))
     outcomes: Mapping[str, float] = field(default_factory=dict)
     first: int | None = None
+    times: tuple[str, ...] = ()
 
     @property
     def identity(self) -> str:
@@ -226,9 +228,9 @@ class EpisodeCase:
         return self.episode.identity
 
     def facts(self) -> dict[str, Any]:
-        """Plain data that identifies the case to readers: its identity, and its outcomes if known."""
-        found = {"observed_outcomes": dict(self.outcomes)} if self.outcomes else {}
-        return {"identity": self.identity, **found}
+        """Plain data that identifies the case to readers: identity, and outcomes and times if known."""
+        some = {"observed_outcomes": dict(self.outcomes), "times": list(self.times)}
+        return {"identity": self.identity, **{name: each for name, each in some.items() if each}}
 
 
 DecisionContext = RehearsalCase | EpisodeCase

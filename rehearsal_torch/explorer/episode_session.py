@@ -37,6 +37,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
 
@@ -407,7 +408,7 @@ class EpisodeSession:
             return case
         mask = case.fixed.clone() if len(case.fixed) else torch.zeros(horizon, dtype=torch.bool)
         mask[list(fixed)] = True
-        return EpisodeCase(case.episode, mask, case.outcomes)
+        return replace(case, fixed=mask)
 
     def _check(self, objective: CounterfactualReturn, step: int, action: int) -> None:
         """Refuses an action at a step at which it may not be chosen."""

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, DecisionContext, EpisodeCase
 from rehearsal_torch.data.dose_levels import DoseLevels
-from rehearsal_torch.data.episode import Episode, transitions
+from rehearsal_torch.data.episode import transitions
 from rehearsal_torch.data.finding import recorded
 from rehearsal_torch.data.problem_file.findings import Findings
 from rehearsal_torch.data.reading import ReadTable, TableError, table_file
@@ -31,7 +31,7 @@ from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.files.plain import sealed
 from rehearsal_torch.files.schema import listed, meant
 from rehearsal_torch.problems.episodes.roles import Action, Column, EpisodeRoles
-from rehearsal_torch.problems.episodes.splits import SplitEpisodes, check_split
+from rehearsal_torch.problems.episodes.splits import SplitEpisodes, check_split, repeated_shares
 from rehearsal_torch.problems.episodes.steps import read_episodes
 from rehearsal_torch.problems.episodes.task import TaskLike, episode_task
 from rehearsal_torch.problems.problem import Facts, OwnData
@@ -142,7 +142,7 @@ class EpisodeTable(OwnData, SplitEpisodes):
         self.roles, self.keep_last = _task(task, frame, where), keep_last
         read = read_episodes(frame, self.roles, where, min_length, max_length)
         del frame  # of many rows, the largest thing in memory
-        self.length, self.counts = read.length, read.counts
+        self.length, self.counts, self._read = read.length, read.counts, replace(read, episodes=())
         self.first, self.step, words = read.first, read.step, self.roles.words
         if not read.episodes:
             why = dict(self.counts) or "the table is too short"
@@ -181,7 +181,7 @@ class EpisodeTable(OwnData, SplitEpisodes):
         """Unit number `index` of the split, in retrospect."""
         if not 0 <= index < self.count():
             raise IndexError(f"expected a case in 0 ... {self.count() - 1}; got {index}")
-        return in_retrospect(self.chosen[index], self.keep_last, self.first)
+        return self._read.case(self.chosen[index], self.keep_last)
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
         """Empty: the outcome of other actions is unknown."""
@@ -252,6 +252,16 @@ class EpisodeTable(OwnData, SplitEpisodes):
                 if 0 < count < max(RARE, RARE_SHARE * len(table)):
                     words = f"{level} occurs in {count} of {len(table)} steps to learn from"
                     found.of_variable(action.name, "values", f"{words}: little is known of it")
+        for name, share in repeated_shares(table, [each.name for each in self.roles.varying]).items():
+            words = f"{share:.0%} of its values are exactly those before, as if carried forward"
+            found.of_variable(name, "values", f"{words}: the model learns the copies", share=share)
+        for name, (steps, row, most) in self._read.above.items():
+            if steps:
+                words = (
+                    f"{steps} steps have more than any row ({row:g}), up to {most:g}, as rows are added up"
+                )
+                words += ": for a rate, write combine: mean"
+                found.of_variable(name, "values", words, steps=steps, row=row, most=most)
         for reason, count in self.counts.items():
             found.warn("missing", "rows", f"{reason}: {count}")
 
@@ -265,13 +275,6 @@ class EpisodeTable(OwnData, SplitEpisodes):
             if units.get(name):
                 features[name]["unit"] = units[name]
         return features
-
-
-def in_retrospect(episode: Episode, keep_last: int, first: int | None = None) -> EpisodeCase:
-    """An episode whose last `keep_last` actions stay; `first` is the time of its first step, if known."""
-    fixed = torch.zeros(episode.horizon if keep_last else 0, dtype=torch.bool)
-    fixed[max(episode.horizon - keep_last, 0) :] = True
-    return EpisodeCase(episode, fixed, first=first)
 
 
 def _shown(action: Action, amounts: Sequence[float]) -> str:

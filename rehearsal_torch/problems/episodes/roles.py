@@ -11,7 +11,7 @@ becomes one column of 0 and 1 for each value but the first, "model=B".
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from rehearsal_torch.problems.episodes.stays import COLUMNS, CONTEXTUAL, DOSES, STATIC, VARYING
 
@@ -23,6 +23,8 @@ _DEFAULTS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "doses": (DOSES,),
 }
 _REWARD = "rehearsal_torch.objectives.episode_reward.episode_reward"
+# Steps of the calendar, of dates.
+Calendar = Literal["month", "week"]
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ class EpisodeRoles:
     Attributes:
         unit: The column that says whose row it is.
         time: The column of time.
-        step: The length of a step, in the unit of time; None if rows are steps.
+        step: The length of a step, in the unit of time, or a step of the calendar; None if rows are steps.
         varying: The states that a model predicts.
         static: Columns that are constant over an episode.
         contextual: Columns that vary, and that no action changes.
@@ -112,7 +114,7 @@ class EpisodeRoles:
 
     unit: str
     time: str
-    step: float | None
+    step: float | Calendar | None
     varying: tuple[Column, ...]
     static: tuple[Column, ...]
     contextual: tuple[Column, ...]

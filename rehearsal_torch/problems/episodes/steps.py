@@ -1,10 +1,9 @@
 """From the rows of units to episodes: steps of equal length, missing values, and what is left out.
 
-Without a length of a step in the task, rows are steps, and the most frequent distance between two rows of a
-unit is that of a step. Distances that are no multiple of it are faults; a multiple is a gap of missing steps.
-With a length, a unit's rows since its first fall into steps of that length: of several rows in a step, the
-first known value of a state counts, and actions are added up, averaged, or the largest counts, as the task
-says. An action belongs to the state at the beginning of its step.
+The rows of a unit fall into steps (`problems.episodes.step_numbers`). Of several rows in a step, the first
+known value of a state counts, and actions are added up, averaged, or the largest counts, as the task says. An
+action belongs to the state at the beginning of its step. In the last row of a unit all actions may be empty:
+its state came after the last action. The lowest levels stand there, which cost nothing and stay.
 
 Missing values and missing steps have one policy, that of the task:
 
@@ -17,29 +16,38 @@ What was merged, carried and left out is counted. A static column must have one 
 under ``carry`` an empty cell of it takes that value.
 
 Numbers are read as they are, named levels as 0 ... L - 1, named values of a static column as columns of 0 and
-1. Time is a number, or a date in ISO 8601, which counts in days. In words, the length of a step is 1 in
-COLUMN where times are numbers; of dates it is told in the largest of days, hours, minutes and seconds of
-which it is a whole number. Each fault is reported once for a column, with the first line of the file that has
-it (the header is line 1), and its unit.
+1. Each fault is reported once for a column, with the first line of the file that has it (the header is line
+1), and its unit.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 import torch
 
+from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.reading import TableError, numbers_of
 from rehearsal_torch.files.schema import LARGEST, Fault, listed, meant, shown
 from rehearsal_torch.problems.episodes.roles import Action, Column, EpisodeRoles
+from rehearsal_torch.problems.episodes.step_numbers import (
+    JITTER,
+    SLACK,
+    in_days,
+    moment_text,
+    numbered,
+    step_for,
+    step_text,
+    time_text,
+    times_of,
+)
 
 # The columns of the result beside those of the episodes; no task can name such columns.
-UNIT, TIME, LINE = "\x1funit", "\x1ftime", "\x1fline"
-SECONDS_OF_A_DAY = 86400.0
+UNIT, TIME, LINE, BARE = "\x1funit", "\x1ftime", "\x1fline", "\x1fbare"
 REMEDY = "add them, or say what to do with `missing: drop` or `missing: {carry: 1}`"
 
 
@@ -77,13 +85,17 @@ def unit_rows(frame: pd.DataFrame, roles: EpisodeRoles, faults: list[str]) -> pd
             columns[action.name] = _codes(action.name, cells, action.levels, whose, faults)
         else:
             columns[action.name] = _doses(action, cells, whose, faults)
+    time = None if roles.time in absent else _times(frame[roles.time], whose, roles, faults)
     if roles.missing.rule == "refuse":
-        for name in roles.columns:
-            empty = np.zeros(0, bool) if name in absent else frame[name].isna().to_numpy()
+        acts = [each.name for each in roles.actions if each.name not in absent]
+        bare = np.zeros(len(frame), bool)
+        if units is not None and time is not None:
+            bare = actionless(frame, units, time, acts)
+        for name in (each for each in roles.columns if each not in absent):
+            empty = frame[name].isna().to_numpy() & ~(bare & (name in acts))
             if empty.any():
                 count = f"{int(empty.sum())} of {len(frame)} values are missing"
                 faults.append(f"{name}: {count}, the first{whose.at(empty)}: {REMEDY}")
-    time = None if roles.time in absent else _times(frame[roles.time], whose, roles, faults)
     if units is None or time is None:
         return pd.DataFrame()
     rows = pd.DataFrame({**columns, UNIT: units, TIME: time, LINE: lines}, copy=False)
@@ -119,6 +131,12 @@ class _Lines:
         return f"{self.at(bad)}, {int(bad.sum())} such rows"
 
 
+def actionless(frame: pd.DataFrame, units: np.ndarray, time: np.ndarray, acts: Sequence[str]) -> np.ndarray:
+    """Which rows are the last of their unit and have none of the actions, (n,) bool."""
+    last = pd.Series(time).groupby(units).transform("max").to_numpy() == time
+    return last & frame[list(acts)].isna().all(axis=1).to_numpy()
+
+
 def _units(column: pd.Series, lines: np.ndarray, roles: EpisodeRoles, faults: list[str]) -> np.ndarray | None:
     """The units as text, also "7" for 7.0."""
     nobody = column.isna().to_numpy()
@@ -142,23 +160,6 @@ def _order(column: pd.Series, units: np.ndarray) -> np.ndarray:
     return np.unique(keys, return_inverse=True)[1]
 
 
-def of_dates(column: pd.Series) -> bool:
-    """Whether a column of time is read as dates, which count in days."""
-    return not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column)
-
-
-def times_of(column: pd.Series) -> np.ndarray:
-    """A column of time as numbers, (n,): dates in ISO 8601 in days, NaN where a cell is neither."""
-    if not of_dates(column):
-        return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
-    dates = pd.to_datetime(column.astype("string"), errors="coerce", format="ISO8601", utc=True)
-    known = dates.notna().to_numpy()
-    time = np.full(len(column), np.nan)
-    since = dates[known] - pd.Timestamp("1970-01-01", tz="UTC")
-    time[known] = since.dt.total_seconds().to_numpy(np.float64) / SECONDS_OF_A_DAY
-    return time
-
-
 def _times(column: pd.Series, whose: _Lines, roles: EpisodeRoles, faults: list[str]) -> np.ndarray | None:
     """Time as numbers; dates in days."""
     time = times_of(column)
@@ -166,7 +167,7 @@ def _times(column: pd.Series, whose: _Lines, roles: EpisodeRoles, faults: list[s
     if bad.any():
         cell = column.iloc[int(bad.argmax())]
         got = f"{'an empty cell' if pd.isna(cell) else shown(str(cell))}{whose.such(bad)}"
-        faults.append(f"{roles.time}: expected numbers, or dates such as 2024-03-01; got {got}")
+        faults.append(f"{roles.time}: expected numbers, or dates such as 2024-03-01 or 31.12.2024; got {got}")
         return None
     return time
 
@@ -240,7 +241,6 @@ def _doses(each: Action, cells: pd.Series, whose: _Lines, faults: list[str]) -> 
 STEP = "\x1fstep"
 # A time that begins so late is a date in numbers.
 DATES = 10_000
-SLACK = 1e-6  # The share of a step by which a row may lie beside its time.
 
 
 @dataclass(frozen=True)
@@ -248,11 +248,15 @@ class UnitEpisodes:
     """Episodes of a table, one for each unit.
 
     Attributes:
-        length: The length of a step, in the unit of time; in days for dates.
+        length: The length of a step, in the unit of time; in days for dates, on average for months.
         step: The same in words, such as ``1 hour``.
         counts: What was merged, carried and left out, reason to count.
         first: The time of the first step, where it is the same whole number for all units and a step is 1
             long: step t then has time first + t. None elsewhere.
+        above: Action to the number of steps with more of it, added up, than any row; the most of a row, and
+            of a step.
+        times: Unit to the time of each step, (T,), NaN where the table has no row.
+        dated: Whether they are dates, in days since 1970.
     """
 
     episodes: tuple[Episode, ...]
@@ -260,6 +264,18 @@ class UnitEpisodes:
     step: str
     counts: Mapping[str, int]
     first: int | None = None
+    above: Mapping[str, tuple[int, float, float]] = field(default_factory=dict)
+    times: Mapping[str, np.ndarray] = field(default_factory=dict)
+    dated: bool = False
+
+    def case(self, episode: Episode, keep_last: int) -> EpisodeCase:
+        """One of the episodes, or its first steps, in retrospect: the last `keep_last` actions stay."""
+        fixed = torch.zeros(episode.horizon if keep_last else 0, dtype=torch.bool)
+        fixed[max(episode.horizon - keep_last, 0) :] = True
+        own = self.times[episode.identity][: episode.horizon]
+        return EpisodeCase(
+            episode, fixed, {}, self.first, tuple(moment_text(each, self.dated) for each in own)
+        )
 
 
 def read_episodes(
@@ -283,52 +299,59 @@ def read_episodes(
     faults: list[str] = []
     rows = unit_rows(frame, roles, faults)
     found, first = 0.0, None
-    dated = roles.time in frame and of_dates(frame[roles.time])
+    counts: Counter[str] = Counter()
+    dated = roles.time in frame and in_days(frame[roles.time])
     if len(rows):
         faults += _changing(rows, roles)
-        found = _numbered(rows, roles, faults, dated, length)
+        found, beside = _numbered(rows, roles, faults, dated, length)
         first = _first(rows, found)
+        _count(counts, f"rows up to {JITTER:.0%} of a step beside it", beside)
     if faults:
         raise TableError(listed(source, faults, "nothing was read"))
-    counts: Counter[str] = Counter()
+    acts = [each.name for each in roles.actions]
+    most = rows[acts].max()
     if roles.step is not None:
         rows = _merged(rows, roles, counts)
+    above = {
+        name: (int((rows[name] > most[name] * (1 + SLACK)).sum()), float(most[name]), float(rows[name].max()))
+        for name in acts
+    }
+    rows[BARE] = actionless(rows, rows[UNIT].to_numpy(), rows[TIME].to_numpy(), acts)
+    for name in acts:
+        rows[name] = np.where(rows[BARE], 0.0, rows[name])
     rows = _settled(rows, roles, counts)
-    episodes = _cut(rows, roles, min_length, max_length, counts)
-    return UnitEpisodes(episodes, found, step_text(found, dated, roles), dict(counts), first)
+    episodes, times = _cut(rows, roles, min_length, max_length, counts)
+    step = step_text(found, dated, roles)
+    return UnitEpisodes(episodes, found, step, dict(counts), first, above, times, dated)
 
 
 def _numbered(
     rows: pd.DataFrame, roles: EpisodeRoles, faults: list[str], dated: bool, known: float | None = None
-) -> float:
-    """Adds the number of each row's step, 0 at the unit's first row; returns the length of a step."""
+) -> tuple[float, int]:
+    """Adds the number of each row's step; returns the length of a step, and how many rows jitter."""
     unit, time = rows[UNIT].to_numpy(), rows[TIME].to_numpy(np.float64)
     begins = np.r_[True, unit[1:] != unit[:-1]]
-    first = np.maximum.accumulate(np.where(begins, np.arange(len(time)), 0))
-    odd = np.zeros(len(time), dtype=bool)
-    if roles.step is not None:
-        length = roles.step
-        rows[STEP] = np.floor((time - time[first]) / length + SLACK).astype(np.int64)
-    elif known is None and begins.all():
+    rows[STEP] = 0
+    if isinstance(roles.step, str) and not dated:
+        what = f"`step: {roles.step}` counts those of the calendar, and this column has no dates"
+        faults.append(f"{roles.time}: {what}: write the length of a step as a number")
+        return 0.0, 0
+    if roles.step is None and known is None and begins.all():
         faults.append(f"{roles.time}: expected several rows for each {roles.words.unit}; every one has one")
-        rows[STEP] = 0
-        return 0.0
-    else:
-        apart = np.diff(time, prepend=time[0])
-        length = known or usual_distance(apart[~begins])
-        share = np.where(begins, 0.0, apart / length)
-        odd = ~begins & ((np.abs(share - share.round()) > SLACK * np.maximum(1.0, share)) | (share < 0.5))
-        if odd.any():
-            place = int(odd.argmax())
-            faults.append(
-                f"{roles.time}: expected steps of {time_text(length, dated)}, the most frequent one; "
-                f"{roles.words.unit} {unit[place]} has {time_text(apart[place], dated)} between lines "
-                f"{rows[LINE][place - 1]} and {rows[LINE][place]}, {int(odd.sum())} such rows: correct them, "
-                f"or merge rows into steps with `step: {length:.12g}` in the task{' (in days)' * dated}"
-            )
-        total = np.minimum(share.round(), 2**40).astype(np.int64).cumsum()
-        rows[STEP] = total - total[first]
-    jump = np.where(begins | odd, 1, np.diff(rows[STEP].to_numpy(), prepend=0))
+        return 0.0, 0
+    found = numbered(time, begins, roles.step, dated, known or 0.0)
+    rows[STEP], odd, length = found.steps, found.odd, found.length
+    if odd.any():
+        place = int(odd.argmax())
+        apart, step = time_text(time[place] - time[place - 1], dated), step_for(length, dated)
+        faults.append(
+            f"{roles.time}: expected steps of {time_text(length, dated)}, the most frequent one; "
+            f"{roles.words.unit} {unit[place]} has {apart} between lines "
+            f"{rows[LINE][place - 1]} and {rows[LINE][place]}, {int(odd.sum())} such rows: correct them, "
+            f"or merge rows into steps with `step: {step}` in the task"
+            f"{' (in days)' * (dated and step != 'month')}"
+        )
+    jump = np.where(begins | odd, 1, np.diff(found.steps, prepend=0))
     if (jump > 1).any() and roles.missing.rule == "refuse":
         place = int((jump > 1).argmax())
         faults.append(
@@ -336,7 +359,7 @@ def _numbered(
             f"{int(jump[place]) - 1} steps between lines {rows[LINE][place - 1]} and {rows[LINE][place]}: "
             f"{REMEDY}"
         )
-    return length
+    return length, int(found.beside.sum())
 
 
 def _first(rows: pd.DataFrame, length: float) -> int | None:
@@ -345,13 +368,6 @@ def _first(rows: pd.DataFrame, length: float) -> int | None:
     if length != 1 or (begins != begins[0]).any() or begins[0] != np.round(begins[0]):
         return None
     return int(begins[0]) if abs(begins[0]) < DATES else None
-
-
-def usual_distance(apart: np.ndarray) -> float:
-    """The most frequent distance, the smallest of ties; those that agree to six digits are one."""
-    middle = float(np.median(apart))
-    _, which, often = np.unique(np.round(apart / middle, 6), return_inverse=True, return_counts=True)
-    return float(np.median(apart[which == often.argmax()]))
 
 
 def _changing(rows: pd.DataFrame, roles: EpisodeRoles) -> list[str]:
@@ -430,12 +446,13 @@ def _settled(rows: pd.DataFrame, roles: EpisodeRoles, counts: Counter[str]) -> p
 
 def _cut(
     rows: pd.DataFrame, roles: EpisodeRoles, min_length: int, max_length: int | None, counts: Counter[str]
-) -> tuple[Episode, ...]:
-    """One episode for each unit that is long enough."""
-    unit, names = rows[UNIT].to_numpy(), roles.names
+) -> tuple[tuple[Episode, ...], dict[str, np.ndarray]]:
+    """One episode for each unit that is long enough, and the times of its steps."""
+    unit, names, time = rows[UNIT].to_numpy(), roles.names, rows[TIME].to_numpy(np.float64)
+    bare = rows[BARE].to_numpy()
     columns = [rows[name].to_numpy(np.float64) for name in names]
     begins = [*np.flatnonzero(np.r_[True, unit[1:] != unit[:-1]]).tolist(), len(unit)] if len(unit) else []
-    episodes = []
+    episodes, times = list[Episode](), dict[str, np.ndarray]()
     for begin, end in pairwise(begins):
         if max_length is not None and end - begin > max_length:
             counts["steps behind the longest horizon"] += end - begin - max_length
@@ -445,35 +462,12 @@ def _cut(
             continue
         # Numbers of its own: a view would carry the whole table into every process.
         values = torch.from_numpy(np.stack([column[begin:end] for column in columns], -1))
-        episodes.append(Episode(str(unit[begin]), names, values))
-    return tuple(episodes)
+        identity = str(unit[begin])
+        episodes.append(Episode(identity, names, values, acts_last=not bare[end - 1]))
+        times[identity] = time[begin:end].copy()
+    return tuple(episodes), times
 
 
 def _count(counts: Counter[str], reason: str, number: int) -> None:
     if number:
         counts[reason] += int(number)
-
-
-UNITS = {"day": SECONDS_OF_A_DAY, "hour": 3600.0, "minute": 60.0, "second": 1.0}
-ROUNDING = 1e-6
-
-
-def step_text(length: float, dated: bool, roles: EpisodeRoles) -> str:
-    """The length of a step with its unit, such as ``1 hour`` or ``1 in week``; dates count in days."""
-    if dated:
-        return time_text(length, dated)
-    if length == 1 and roles.words.step:
-        return f"1 {roles.words.step}"
-    return f"{length:g} in {roles.time}"
-
-
-def time_text(length: float, dated: bool) -> str:
-    """A distance in time: with its unit for dates, such as ``90 minutes``, else as a number."""
-    if not dated:
-        return f"{length:g}"
-    seconds = length * SECONDS_OF_A_DAY
-    for unit, size in UNITS.items():
-        count = seconds / size
-        if round(count) and abs(count - round(count)) <= ROUNDING * max(1.0, abs(count)):
-            return f"{round(count)} {unit}{'s' * (round(count) != 1)}"
-    return f"{seconds:g} seconds"

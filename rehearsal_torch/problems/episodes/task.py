@@ -2,7 +2,7 @@
 
     unit: machine                       # the column that says whose row it is
     time: week                          # the column of time: numbers, or dates, which count in days
-    step: 1                             # optional: length of a step; rows are then merged into steps
+    step: 1                             # optional: length of a step, month or week; rows are then merged
     varying:                            # states that a model predicts, with optional unit and range
       wear: {unit: "%", range: [0, 100]}
       vibration: {unit: mm/s}
@@ -20,7 +20,9 @@
     words: {unit: machine, units: machines, step: week}
 
 The cost of levels is a list, or a mapping, {major: 6}, in which the others cost nothing; a single number is
-the cost of each step up. All faults are listed at once, each with the path of its key.
+the cost of each step up. Of several rows in a step (`combine`), the highest level counts, amounts are added
+up, and rates, whose unit is one per time (mg/day, mcg/kg/min, litres per hour), are averaged. All faults are
+listed at once, each with the path of its key.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 2 and App. G.1, for the parts of an episode.
 """
@@ -28,7 +30,7 @@ Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 2 and App. G.1, for the parts 
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field
 
@@ -46,7 +48,7 @@ from rehearsal_torch.files.schema import (
     read,
     shown,
 )
-from rehearsal_torch.problems.episodes.roles import Action, Carry, Column, EpisodeRoles, Words
+from rehearsal_torch.problems.episodes.roles import Action, Calendar, Carry, Column, EpisodeRoles, Words
 
 # A task as a file, as its content, or as it was read.
 TaskLike = str | Path | Mapping[str, Any] | EpisodeRoles | None
@@ -64,6 +66,9 @@ MISSING_AS = "refuse, drop or {carry: m} with m steps of at least 1"
 LEVELS_AS = "a whole number of levels, at least 2, or the list of their names"
 
 
+# A unit per time.
+_TIMES = "s|sec|second|min|minute|h|hr|hour|d|day|w|wk|week|mo|month|y|yr|year"
+_RATE = re.compile(rf"(/|\bper\b)\s*\d*\s*({_TIMES})s?\b|\b(dai|hour|week|month|year)ly\b", re.IGNORECASE)
 _RULE = re.compile(r"\s*(<=|>=|<|>)\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*\Z")
 
 
@@ -131,9 +136,11 @@ def _missing(value: Any) -> Any:
     return value
 
 
-def _positive(value: Any) -> Any:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < 1e150:
-        raise fault("a length above 0, in the unit of the time column (days, for dates)", value)
+def _step(value: Any) -> Any:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value is not None and value not in get_args(Calendar) and not (number and 0 < value < 1e150):
+        expected = "a length above 0, in the unit of the time column (days, for dates), or month or week"
+        raise fault(expected, value)
     return value
 
 
@@ -180,9 +187,7 @@ class EpisodeTaskFile(Schema):
 
     unit: Name = Field(description="the column that says whose row it is")
     time: Name = Field(description="the column of time")
-    step: Annotated[
-        float | int | None, BeforeValidator(lambda each: each if each is None else _positive(each))
-    ] = None
+    step: Annotated[float | int | Calendar | None, BeforeValidator(_step)] = None
     varying: Annotated[dict[Name, FeatureForm], _features(COLUMNS_AS)] = Field(description=COLUMNS_AS)
     static: Annotated[dict[Name, StaticForm], _features(STATIC_AS)] = Field(default_factory=dict)
     contextual: Annotated[dict[Name, FeatureForm], _features(COLUMNS_AS)] = Field(default_factory=dict)
@@ -239,8 +244,8 @@ def _action(name: str, form: ActionForm, faults: list[Fault]) -> Action:
     costs: tuple[float, ...] = ()
     if form.cost is not None:
         costs = _costs(f"{where}.cost", form.cost, form.levels, faults)
-    combine = form.combine or ("sum" if form.levels is None else "max")
-    return Action(name, form.unit or "", tuple(form.levels or ()), costs, combine)
+    usual = "max" if form.levels is not None else "mean" if _RATE.search(form.unit or "") else "sum"
+    return Action(name, form.unit or "", tuple(form.levels or ()), costs, form.combine or usual)
 
 
 def _costs(where: str, cost: Any, levels: Sequence[str] | None, faults: list[Fault]) -> tuple[float, ...]:
@@ -323,7 +328,7 @@ def _roles(found: Mapping[str, Any], actions: tuple[Action, ...]) -> EpisodeRole
     return EpisodeRoles(
         unit=found["unit"],
         time=found["time"],
-        step=None if found["step"] is None else float(found["step"]),
+        step=float(found["step"]) if isinstance(found["step"], int) else found["step"],
         varying=_columns(found["varying"]),
         static=_columns(found["static"]),
         contextual=_columns(found["contextual"]),

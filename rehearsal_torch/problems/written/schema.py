@@ -124,6 +124,7 @@ ROLES_AS = (
 )
 CHANGES_AS = "at most how many actions of a unit are changed"
 _LEVELS = [{"type": "integer", "minimum": 2}, {"type": "array", "minItems": 2}]
+_LENGTH = {"type": "number", "exclusiveMinimum": 0}
 _ANY = {"anyOf": [{"type": "number"}, {"type": "array"}, {"type": "object"}]}
 
 
@@ -164,8 +165,8 @@ class SequenceForm(Schema):
     data: Source = Field(description=DATA)
     unit: Name = Field(description="the column that says whose row it is")
     time: Name = Field(description="the column of time: numbers, or dates, which count in days")
-    step: Annotated[Any, WithJsonSchema({"type": "number", "exclusiveMinimum": 0})] = Field(
-        default=None, description="the length of a step, into which rows are merged"
+    step: Annotated[Any, WithJsonSchema({"anyOf": [_LENGTH, {"enum": ["month", "week"]}]})] = Field(
+        default=None, description="the length of a step, into which rows are merged, or month or week"
     )
     variables: Annotated[
         dict[

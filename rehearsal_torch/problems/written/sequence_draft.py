@@ -9,9 +9,9 @@
     state      all other columns of numbers
 
 Columns of free texts are left out. The reward cannot be guessed: the file has a place for it, with an
-example. Steps are those that the reader of episodes finds (`problems.episodes.steps`): the most frequent
-distance between two rows of a unit. Where some distance is no multiple of it, rows are merged into steps of
-this length. Of each unit the draft counts the steps in a row that lack a row or a value:
+example. Steps are those that the reader of episodes finds (`problems.episodes.step_numbers`); where it finds
+none, rows are merged into steps of their most frequent distance. Of each unit the draft counts the steps in a
+row that lack a row or a value:
 
     nothing lacks                          nothing is written: what lacks is a fault
     half of the units lack nothing         missing: drop
@@ -25,8 +25,9 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
-from rehearsal_torch.data.reading import DATE, ReadTable, TableError, numbers_of
-from rehearsal_torch.problems.episodes.steps import SLACK, times_of, usual_distance
+from rehearsal_torch.data.reading import ReadTable, TableError, numbers_of
+from rehearsal_torch.problems.episodes.step_numbers import in_days, numbered, step_for, times_of
+from rehearsal_torch.problems.episodes.steps import actionless
 from rehearsal_torch.problems.written.draft_columns import (
     ACTIONS,
     MARK,
@@ -41,10 +42,15 @@ from rehearsal_torch.problems.written.draft_columns import (
 
 
 def step_lines(
-    frame: pd.DataFrame, unit: str, time: str, moving: Sequence[str], static: Sequence[str]
+    frame: pd.DataFrame,
+    unit: str,
+    time: str,
+    moving: Sequence[str],
+    static: Sequence[str],
+    actions: Sequence[str] = (),
 ) -> list[str]:
-    """The lines of a problem file on steps and missing values of `moving` columns, and of `static` ones with
-    at most one value in each unit; none where nothing has to be said.
+    """The lines of a problem file on steps and missing values of `moving` columns, `actions` among them, and
+    of `static` ones with at most one value in each unit; none where nothing has to be said.
     """
     whose, when = pd.factorize(frame[unit])[0], times_of(frame[time])
     order = np.lexsort((when, whose))
@@ -52,19 +58,16 @@ def step_lines(
     begins = np.r_[True, whose[1:] != whose[:-1]]
     if begins.all():
         return []
-    apart = np.diff(when, prepend=when[0])
-    length = usual_distance(apart[~begins])
-    share = np.where(begins, 0.0, apart / length)
-    beside = np.abs(share - share.round()) > SLACK * np.maximum(1.0, share)
-    uneven = bool((beside | (~begins & (share < 0.5))).any())
-    first = when[np.maximum.accumulate(np.where(begins, np.arange(len(when)), 0))]
-    steps = np.floor((when - first) / length + (SLACK if uneven else 0.5))
-    known = rows[[*moving, *static]].notna().groupby([whose, steps]).any()
-    lacks = _lacks(known, moving, static)
-    lines = []
-    if uneven:
+    calendar = in_days(frame[time])
+    found, lines = numbered(when, begins, None, calendar), list[str]()
+    if found.odd.any():
+        step = step_for(found.length, calendar)
         why = "# Rows of a unit lie at uneven distances: those within a step of this length are merged."
-        lines = ["", why, f"step: {length:.12g}"]
+        lines = ["", why, f"step: {step}"]
+        found = numbered(when, begins, "month" if step == "month" else found.length, calendar)
+    known = rows[[*moving, *static]].notna()
+    known.loc[actionless(rows, whose, when, actions), list(actions)] = True
+    lacks = _lacks(known.groupby([whose, found.steps]).any(), moving, static)
     return [*lines, *_policy(frame, lacks, [*moving, *static])]
 
 
@@ -221,7 +224,7 @@ def sequence_draft(table: ReadTable, file: str, written: str, found: UnitAndTime
         f"reward:  {MARK}, such as",
         f"#   weights: {{{scalar(states[0])}: -1}}",
         f'#   score: {{too high: {{{scalar(states[0])}: {{"> {high:.4g}": 1}}}}}}',
-        *step_lines(frame, found.unit, found.time, moving, static),
+        *step_lines(frame, found.unit, found.time, moving, static, [each.name for each in actions]),
     ]
     return "\n".join(written_lines) + "\n"
 
@@ -314,12 +317,7 @@ def _variable(name: str, role: str, said: str, note: str) -> _Line:
 
 def _in_time(column: pd.Series) -> bool:
     """Whether a column can be one of time: numbers, or dates."""
-    known = column.dropna()
-    if not len(known) or len(known) < len(column):
-        return False
-    if not np.isnan(numbers_of(known)).any():
-        return True
-    return all(DATE.match(str(each)) is not None for each in known.head(1000))
+    return len(column) > 0 and bool(np.isfinite(times_of(column)).all())
 
 
 def _fractions(column: pd.Series) -> bool:

@@ -1,5 +1,6 @@
 import re
 
+import pandas as pd
 import pytest
 import torch
 import yaml
@@ -121,6 +122,33 @@ def test_a_level_that_never_occurs_is_told_and_not_recommended():
     words = "valve: burst never occurs among the pumps to learn from, and is not recommended"
     assert words in texts_of(problem.card())
     assert problem._levels().selectable.tolist() == [True, True, True, False]
+
+
+def test_amounts_above_every_row_and_values_that_are_copies_are_named():
+    frame = table(60)
+    frame["hour"] = frame["hour"] + 0.0
+    extra = frame[frame["hour"] == 2].assign(hour=2.4, oil=9.0)
+    frame["flow"] = frame["flow"].where(frame["hour"] % 3 == 0).ffill()
+    problem = EpisodeTable(pd.concat([frame, extra], ignore_index=True), task(step=1))
+    told = {each.text: each.numbers for each in problem.findings()}
+    (summed,) = (each for each in told if "added up" in each)
+    steps, most = (
+        int((frame["oil"][frame["hour"] == 2] > 0).sum()),
+        frame["oil"][frame["hour"] == 2].max() + 9,
+    )
+    row = max(9.0, frame["oil"].max())
+    assert summed == (
+        f"oil: {steps} steps have more than any row ({row:g}), up to {most:g}, as rows are added up: for a "
+        "rate, write combine: mean"
+    )
+    assert told[summed] == {"steps": steps, "row": row, "most": pytest.approx(most)}
+    (copied,) = (each for each in told if "carried forward" in each)
+    assert copied.startswith("flow: 8")
+    assert copied.endswith(
+        "% of its values are exactly those before, as if carried forward: the model learns the copies"
+    )
+    assert told[copied] == {"share": pytest.approx(0.8, abs=0.01)}
+    assert not [each for each in EpisodeTable(table(60), TASK).findings() if "carried" in each.text]
 
 
 def test_faults_of_the_task_come_with_columns_that_the_table_lacks():

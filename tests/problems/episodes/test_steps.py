@@ -131,10 +131,10 @@ def test_rows_are_merged_into_steps_of_a_given_length():
         oil=[1.0, 2.0, 4.0, 0.0, 8.0],
     )
     found = read(frame, step=1)
-    # The first state of a step, the largest level, the sum of doses.
-    assert values(found) == [1, 4, 5]
+    # The first state of a step, the largest level, the sum of doses; 0.9 is a row of the step at 1.
+    assert values(found) == [1, 3, 5]
     assert values(found, "valve") == [2, 1, 0]
-    assert values(found, "oil") == [7, 0, 8]
+    assert values(found, "oil") == [3, 4, 8]
     assert (found.length, found.counts) == (1.0, {"rows merged into steps": 2})
 
 
@@ -143,6 +143,55 @@ def test_merged_doses_may_be_averaged():
     frame = rows(0, 0.5, 1, oil=[1.0, 4.0, 0.0])
     found = read_episodes(frame, episode_task(task(**{**PLAIN, "actions": actions}, step=1)), "pumps.csv")
     assert values(found, "oil") == [2.5, 0]
+
+
+@pytest.mark.parametrize("missing", ["refuse", "drop", {"carry": 1}])
+@pytest.mark.parametrize("step", [None, 1])
+def test_the_last_state_has_no_action_and_nothing_is_missing(missing, step):
+    frame = rows(0, 1, 2, 3, valve=[0, 1, 2, None], oil=[1.0, 0.0, 2.0, None])
+    found = read(frame, missing=missing, step=step)
+    assert (values(found), found.counts) == ([10, 11, 12, 13], {})
+    assert (values(found, "valve"), values(found, "oil")) == ([0, 1, 2, 0], [1, 0, 2, 0])
+    episode = found.episodes[0]
+    assert (episode.acts_last, episode.first(3).acts_last) == (False, True)
+    assert read(frame, missing=missing, max_length=3, step=step).episodes[0].acts_last
+    assert read(rows(0, 1)).episodes[0].acts_last
+
+
+@pytest.mark.parametrize(
+    "cells", [{"oil": [1.0, 0.0, 2.0]}, {"valve": [0, None, 1]}, {"level": [1, 2, None]}]
+)
+def test_other_empty_cells_are_missing(cells):
+    frame = rows(0, 1, 2, valve=[0, 1, None], oil=[1.0, 0.0, None]).assign(**cells)
+    with pytest.raises(TableError, match="1 of 3 values are missing"):
+        read(frame)
+
+
+def test_a_step_that_ends_without_an_action_keeps_the_doses_before():
+    frame = rows(0, 0.5, 1.0, 1.5, valve=[0, 1, 2, None], oil=[1.0, 0.0, 2.0, None])
+    found = read(frame, step=1)
+    assert (values(found, "oil"), found.episodes[0].acts_last) == ([1, 2], True)
+
+
+@pytest.mark.parametrize(
+    ("unit", "oil", "above"), [("ml", [5, 4], (1, 4, 5)), ("ml/day", [2.5, 4], (0, 4, 4))]
+)
+def test_amounts_are_added_up_and_rates_are_averaged(unit, oil, above):
+    actions = {"valve": {"levels": 3}, "oil": {"unit": unit}}
+    plain = task(**{**PLAIN, "actions": actions}, step=1)
+    found = read_episodes(rows(0, 0.5, 1, oil=[1.0, 4.0, 4.0]), episode_task(plain), "pumps.csv")
+    assert values(found, "oil") == oil
+    assert found.above["oil"] == above
+
+
+def test_steps_keep_the_times_of_their_rows():
+    frame = rows("31.12.2023", "1.1.2024 09:30", "03.01.2024")
+    found = read(frame, missing={"carry": 1}, step=1)
+    case = found.case(found.episodes[0], 1)
+    assert case.times == ("2023-12-31", "2024-01-01T09:30:00", "", "2024-01-03")
+    assert case.facts() == {"identity": "1", "times": list(case.times)}
+    assert found.case(found.episodes[0].first(2), 1).times == case.times[:2]
+    assert read(rows(2, 2.5, 3)).case(read(rows(2, 2.5, 3)).episodes[0], 0).times == ("2", "2.5", "3")
 
 
 def test_a_step_without_rows_is_a_gap():
@@ -322,12 +371,13 @@ def test_every_fault_has_its_column_and_line():
         ),
         (
             lambda frame: frame.assign(hour=frame["hour"].astype(str).replace("3", "soon")),
-            "hour: expected numbers, or dates such as 2024-03-01; got '0' in line 2 (pump 1), 12 such rows",
+            "hour: expected numbers, or dates such as 2024-03-01 or 31.12.2024; got '0' in line 2 (pump 1), "
+            "12 such rows",
         ),
         (
             lambda frame: frame.assign(hour=frame["hour"].where(frame.index != 4)),
-            "hour: expected numbers, or dates such as 2024-03-01; got an empty cell in line 6 (pump 2), 1 "
-            "such rows",
+            "hour: expected numbers, or dates such as 2024-03-01 or 31.12.2024; got an empty cell in line 6 "
+            "(pump 2), 1 such rows",
         ),
     ],
 )

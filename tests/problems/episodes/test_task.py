@@ -49,6 +49,20 @@ def test_a_cost_is_one_for_each_level_or_rises_with_them():
     assert costs({"low": 1, "high": 4}, ["low", "high"]) == (1.0, 4.0)
 
 
+@pytest.mark.parametrize(
+    ("unit", "combine"),
+    [
+        *[(each, "sum") for each in (None, "mg", "mg/dL", "IU/kg", "m/z")],
+        *[(each, "mean") for each in ("mcg/kg/min", "mL/4 h", "mg/day", "units per hour", "tablets daily")],
+    ],
+)
+def test_a_unit_per_time_is_a_rate(unit, combine):
+    actions = {"valve": {"levels": 3}, "oil": {} if unit is None else {"unit": unit}}
+    assert [each.combine for each in episode_task(task(actions=actions)).actions] == ["max", combine]
+    actions["oil"]["combine"] = "max"
+    assert episode_task(task(actions=actions)).actions[1].combine == "max"
+
+
 def test_columns_may_be_a_list_and_ranges_short():
     roles = episode_task(task(varying=["flow", "heat"], static=None, contextual=[]))
     assert roles.varying == (Column("flow"), Column("heat"))
