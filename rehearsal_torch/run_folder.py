@@ -13,7 +13,7 @@
     surrogate.csv     of trials: the learnt surrogate as curves
     claims.csv        of cases of a table: the claims over each action, for a few decisions
     checkpoint/       the fitted surrogate
-    table.csv, figures/*.png, figures/*.svg    the report
+    table.csv, figures/*.png, figures/*.svg    the report; of episodes, changes.csv has what is to change
     report.html       the same as one page that can be handed on
 
 Files are replaced atomically (written to a temporary file, then renamed); only decisions and metrics grow
@@ -78,6 +78,7 @@ _FORMS: dict[str, dict[str, str]] = {
         "index": WHOLE,
         "identity": "a string",
         "observed_outcomes": "a mapping of numbers",
+        "times": TEXTS,
         "bounds": "a mapping",
         "kind": "a string",
         "status": "a string",

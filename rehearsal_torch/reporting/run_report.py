@@ -39,7 +39,7 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
 def report(folder: str | Path, *, tables: bool = False, told: Sequence[str] = ()) -> str:
-    """Writes ``table.csv``, ``figures/`` and ``report.html`` into a run folder.
+    """Writes ``table.csv``, for episodes ``changes.csv``, ``figures/`` and ``report.html`` into a run folder.
 
     Args:
         tables: Whether the tables are part of the answer.
@@ -62,8 +62,11 @@ def report(folder: str | Path, *, tables: bool = False, told: Sequence[str] = ()
     else:
         title = f"{len(run.decisions)} decisions in {run.path}"
         long = sequence_report.as_text(of.sequence_rows, of.words, title) if of.sequence_rows else ""
-        observed = sequence_report.observed_groups(run)
-        contents = {"table.csv": of.sequence_rows, sequence_report.OBSERVED: observed}
+        contents = {
+            "table.csv": of.sequence_rows,
+            sequence_report.CHANGES: sequence_report.changed_doses(run, of.words),
+            sequence_report.OBSERVED: sequence_report.observed_groups(run),
+        }
         written = [write_text(run.path / name, as_csv(rows)) for name, rows in contents.items() if rows]
     written += draw(run)
     if run.decisions:

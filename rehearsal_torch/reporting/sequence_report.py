@@ -19,9 +19,10 @@ import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
+from rehearsal_torch.data.decision import action_step
 from rehearsal_torch.data.finding import undecided
 from rehearsal_torch.evaluation.bootstrap import Interval, mean_interval
-from rehearsal_torch.evaluation.recorded_run import NOTHING, Decided, Recorded, effort, group_of
+from rehearsal_torch.evaluation.recorded_run import NOTHING, Decided, Recorded, effort, group_of, is_sequence
 from rehearsal_torch.evaluation.rows import number
 from rehearsal_torch.reporting.text_table import text_table
 from rehearsal_torch.reporting.wording import Wording
@@ -29,8 +30,8 @@ from rehearsal_torch.reporting.wording import Wording
 Row = dict[str, float | int | str]
 # Sequence, quantity, feature, estimator of a row of ``truth.csv``.
 TruthKey = tuple[str, str, str, str]
-# The file of observed outcomes, and the 97.5 % quantile of the standard normal distribution.
-OBSERVED, NORMAL = "observed_outcomes.csv", 1.959963984540054
+# The files of observed outcomes and of changes, and the 97.5 % quantile of the standard normal distribution.
+OBSERVED, CHANGES, NORMAL = "observed_outcomes.csv", "changes.csv", 1.959963984540054
 NOT_AN_EFFECT = (
     "Observed outcomes are a comparison of patients, not an effect: the groups differ in severity, nobody "
     "was treated as recommended, and no model has seen these columns."
@@ -369,6 +370,25 @@ def _number(value: float | int | str, times: float = 1.0) -> str:
 
 def _span(row: Row, name: str, times: float = 1.0) -> str:
     return f"{_number(row[f'{name}_low'], times)} to {_number(row[f'{name}_high'], times)}"
+
+
+def changed_doses(run: Recorded, words: Wording) -> list[Row]:
+    """The rows of ``changes.csv``, one for each dose that a recommendation changes: unit, step from 0, time
+    of the table, if known, the name of the dose, from what to what, and its unit.
+    """
+    rows: list[Row] = []
+    for decided in (each for each in run.decisions if is_sequence(each)):
+        trajectory, times = decided["trajectory"], decided.get("times") or ()
+        for step in sorted(map(action_step, decided.get("alteration") or ())):
+            given, chosen = (trajectory.get(key, ()) for key in ("observed_doses", "doses"))
+            if step >= min(len(given), len(chosen)):
+                continue
+            for place, (old, new) in enumerate(zip(given[step], chosen[step], strict=True)):
+                dose, time = words.dose(place), times[step] if step < len(times) else ""
+                ends = {"from": dose.level(old) or old, "to": dose.level(new) or new}
+                row = {"unit": decided["identity"], "step": step, "time": time, "action": dose.name}
+                rows += [row | ends | {"dose_unit": dose.unit}] if old != new else []
+    return rows
 
 
 def observed_groups(run: Recorded) -> list[Row]:

@@ -5,10 +5,12 @@ from pathlib import Path
 import pytest
 
 from rehearsal_torch.evaluation.recorded_run import Recorded, read
+from rehearsal_torch.files.rows import as_csv
 from rehearsal_torch.reporting.run_report import report
 from rehearsal_torch.reporting.sequence_report import (
     NOT_AN_EFFECT,
     as_text,
+    changed_doses,
     finite,
     headline,
     lines,
@@ -17,7 +19,8 @@ from rehearsal_torch.reporting.sequence_report import (
     summary,
     wilson,
 )
-from rehearsal_torch.reporting.wording import Wording
+from rehearsal_torch.reporting.wording import Dose, Wording
+from tests.conftest import decision
 
 WORDS = Wording("SOFA", -1.0, "points")
 
@@ -153,6 +156,25 @@ def test_groups_are_counted():
     assert len(lines) == 7
 
 
+def test_every_changed_dose_has_a_row_in_names_and_units():
+    one = decision(1) | {
+        "identity": "=7",
+        "alteration": {"action[1]": 5, "action[0]": 2},
+        "times": ["a", "b"],
+    }
+    one["trajectory"] |= {"observed_doses": [[0, 3.5], [2, 1.5]], "doses": [[1, 3.5], [0, 4.0]]}
+    beyond = decision(2) | {"alteration": {"action[9]": 1}}
+    left = decision(3) | {"alteration": None, "status": "leave"}
+    doses = (Dose("V", "valve", "", ("shut", "half", "open")), Dose("O", "oil", "ml"))
+    found = changed_doses(Recorded(Path(), [one, beyond, left]), Wording(doses=doses))
+    assert as_csv(found).splitlines() == [
+        "unit,step,time,action,from,to,dose_unit",
+        "'=7,0,a,valve,shut,half,",
+        "'=7,1,b,valve,open,shut,",
+        "'=7,1,b,oil,1.5,4.0,ml",
+    ]
+
+
 def test_intervals_are_wilson_s():
     assert wilson(0, 10) == pytest.approx((0.0, 0.0, 0.2775), abs=1e-4)
     assert wilson(5, 10) == pytest.approx((0.5, 0.2366, 0.7634), abs=1e-4)
@@ -168,6 +190,7 @@ def test_the_report_of_a_run_has_the_table(tmp_path: Path):
     shown = report(tmp_path)
     assert "change recommended: 2 of 6, 33.3%" in shown
     assert NOT_AN_EFFECT in " ".join(shown.split())
+    assert "changes.csv" in shown
     assert (tmp_path / "observed_outcomes.csv").read_text().splitlines()[0] == (
         "search,k,outcome,group,episodes,observed,share,low,high"
     )
