@@ -290,6 +290,25 @@ def dose_options(episode: Episode, levels: DoseLevels) -> Tensor:
     return torch.where((every == observed[:, None]).unsqueeze(-1), doses.unsqueeze(1), table)
 
 
+def recommended(episode: Episode, observed: Tensor, decision: Decision, levels: DoseLevels) -> Tensor:
+    """The doses that a decision recommends in place of those observed, (T, p); unchanged steps keep theirs.
+
+    A changed step takes the doses of the decision if it has any, else the levels of its action number in this
+    data set; the level that was given leaves the dose unchanged.
+    """
+    altered = observed.clone()
+    for step, action in decision.actions().items():
+        if not 0 <= step < episode.horizon:
+            steps = f"{episode.horizon} time steps"
+            raise ValueError(f"{episode.identity}: action[{step}] is not one of its {steps}")
+        doses = decision.doses.get(action_name(step))
+        if doses is not None:
+            altered[step] = torch.tensor(doses, dtype=altered.dtype)
+        elif action != int(levels.digitise(observed[step])):
+            altered[step] = levels.doses(torch.tensor(action)).to(altered)
+    return altered
+
+
 CAUTION = (
     "Simulated patients: for learning the tool and for measuring it, never for evidence about treatments."
 )
@@ -400,23 +419,9 @@ class SepsisSimulated(World, SplitEpisodes):
         return torch.cat([emit(latent), scores.unsqueeze(-1)], -1)
 
     def trajectories_of_doses(self, episode: Episode, decision: Decision) -> tuple[Tensor, Tensor]:
-        """The doses as given and as recommended, (T, 2) each; unchanged steps keep the dose that was given.
-
-        A changed step takes the doses of the decision if it has any, else the dose level of its action number
-        in this data set; the level that was given leaves the dose unchanged.
-        """
+        """The doses as given and as recommended, (T, 2) each (`recommended`)."""
         observed = self.cohort.doses[int(episode.identity), : episode.horizon]
-        altered = observed.clone()
-        for step, action in decision.actions().items():
-            if not 0 <= step < episode.horizon:
-                steps = f"{episode.horizon} time steps"
-                raise ValueError(f"{episode.identity}: action[{step}] is not one of its {steps}")
-            doses = decision.doses.get(action_name(step))
-            if doses is not None:
-                altered[step] = torch.tensor(doses, dtype=altered.dtype)
-            elif action != int(self.levels.digitise(observed[step])):
-                altered[step] = self.levels.doses(torch.tensor(action)).to(altered)
-        return observed, altered
+        return observed, recommended(episode, observed, decision, self.levels)
 
     def card(self) -> Mapping[str, Any]:
         """Sizes, ranges, dose levels, splits, source and caution."""

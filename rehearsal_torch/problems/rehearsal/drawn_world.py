@@ -72,12 +72,12 @@ NOISES: Mapping[str, Shape] = {
 }
 
 
-def trait_of(seed: int) -> Trait:
-    """The trait of the world of a seed."""
+def dealt(seed: int, traits: Sequence[Any]) -> Any:
+    """The trait of the world of a seed; the last one is that of the seeds that are left."""
     block, place = divmod(seed, BLOCK)
-    dealt = [trait for trait in TRAITS[:-1] for _ in range(EACH)]
-    dealt += [TRAITS[-1]] * (BLOCK - len(dealt))
-    return dealt[numpy_generator(block, _TRAITS).permutation(BLOCK)[place]]
+    many = [trait for trait in traits[:-1] for _ in range(EACH)]
+    many += [traits[-1]] * (BLOCK - len(many))
+    return many[numpy_generator(block, _TRAITS).permutation(BLOCK)[place]]
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ class Recipe:
 
 def recipe(seed: int, trait: Trait | None = None, alone: bool = False) -> Recipe:
     """The world of a seed; `trait` and `alone` as in `DrawnWorld`."""
-    trait = trait_of(seed) if trait is None else trait
+    trait = dealt(seed, TRAITS) if trait is None else trait
     draw = numpy_generator(seed, _RECIPE)
 
     def some(names: Sequence[str], chance: float) -> list[str]:

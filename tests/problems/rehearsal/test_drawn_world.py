@@ -7,7 +7,7 @@ import torch
 
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.problems.rehearsal import drawn_world
-from rehearsal_torch.problems.rehearsal.drawn_world import BLOCK, TRAITS, DrawnWorld, trait_of
+from rehearsal_torch.problems.rehearsal.drawn_world import BLOCK, TRAITS, DrawnWorld, dealt
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.seeding import generator
 
@@ -43,8 +43,8 @@ def chances(world, values):
 
 def test_of_twenty_seeds_three_have_each_trait_and_two_none():
     for block in range(5):
-        dealt = Counter(trait_of(block * BLOCK + place) for place in range(BLOCK))
-        assert [dealt[trait] for trait in TRAITS] == [3] * 6 + [2]
+        found = Counter(dealt(block * BLOCK + place, TRAITS) for place in range(BLOCK))
+        assert [found[trait] for trait in TRAITS] == [3] * 6 + [2]
 
 
 def test_a_seed_is_a_world_and_another_seed_another_one():
