@@ -262,7 +262,7 @@ def transitions_of(records: Sequence[Episode] | Table | IntoDataFrame, model: Su
     if not len(records):
         raise RequestError("records: expected the transitions to which the model was fitted; got none")
     hidden = SequenceOverturning(model, lambda: records)
-    if not hidden.models:
+    if hidden.model is None:
         raise RequestError(
             f"records: a {type(model).__name__} is not a model of transitions with doses, so that no hidden "
             "cause is computed from them: leave them out"

@@ -18,6 +18,7 @@ from typing import Any
 
 from rehearsal_torch.claims.context import Annotator, Context
 from rehearsal_torch.claims.improvement import costs, improvement, paths, present_values
+from rehearsal_torch.claims.sequence_gains import sequence_gains
 from rehearsal_torch.claims.sequences import sequences
 from rehearsal_torch.claims.support import support
 from rehearsal_torch.data.decision import Decision
@@ -27,7 +28,7 @@ from rehearsal_torch.objectives.sequence_overturning import SequenceOverturning
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.overturning import Overturning
 
-RULES: tuple[Annotator, ...] = (present_values, costs, support, paths, improvement, sequences)
+RULES: tuple[Annotator, ...] = (present_values, costs, support, paths, improvement, sequences, sequence_gains)
 
 # Without a row near for more than this share of such cases, an estimate is the model's form continued.
 MOSTLY = 0.5

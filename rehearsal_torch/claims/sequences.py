@@ -1,6 +1,8 @@
 """When the changes of an episode are withdrawn, and what is said of them.
 
-A proposed sequence is withdrawn if what the model takes for noise can be predicted from state and action.
+A proposed sequence is withdrawn if what the model takes for noise can be predicted from state and action, or
+if no action is seen to move any state that the reward reads (`mechanisms.bent_transition`): sparing a cost is
+no gain where what it was paid for is not seen.
 Else it is replayed: if its return does not exceed the observed one, there is no gain; it is also withdrawn if
 not all members of an ensemble predict a gain, or if one predicts a fall of a score that is guarded beside the
 reward (`Reward.guarded`: with and without the points of doses). Where the objective asks for no agreement
@@ -27,9 +29,7 @@ from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.surrogates.surrogate import FEWEST
-
-MOST = 0.1
-"""The largest R2 of a state's noise with which a change is recommended."""
+from rehearsal_torch.surrogates.transition import PREDICTABLE
 
 
 def sequences(context: Context, decisions: Sequence[Decision]) -> list[Decision]:
@@ -58,7 +58,7 @@ def _replayed(context: Context, objective: CounterfactualReturn, decision: Decis
                 {"claimed": decision.value, "replayed": value},
             )
         )
-    against = model_error(objective)
+    against = model_error(objective) or _unmoved(objective)
     if against is None and not value > outcome:
         text = (
             f"by the model's own estimate no better than the observed actions ({value:.6g} against "
@@ -106,14 +106,15 @@ def model_error(objective: CounterfactualReturn) -> Finding | None:
     noise.
     """
     known = objective.surrogate.noise_shares()
-    found = {name: known[name] for name in _read(objective) if known.get(name, 0.0) > MOST}
+    found = {name: known[name] for name in objective.read if known.get(name, 0.0) > PREDICTABLE}
     if not found:
         return None
     states = ", ".join(f"{name} {share:.2g}" for name, share in found.items())
     return Finding(
         "model_error",
         "the model has errors where its answers come from: what it takes for noise of the rewarded states "
-        f"can be predicted from state and action on held-out units (R2: {states}; at most {MOST:g} is noise) "
+        f"can be predicted from state and action on held-out units (R2: {states}; at most {PREDICTABLE:g} is "
+        "noise) "
         "and would be carried on: train it longer (trainer.max_epochs, trainer.patience), allow "
         "it more (surrogate.member.mechanism.location_constant, surrogate.member.effects=dense), add the "
         "states that are missing, or reward others",
@@ -121,19 +122,26 @@ def model_error(objective: CounterfactualReturn) -> Finding | None:
     )
 
 
+def _unmoved(objective: CounterfactualReturn) -> Finding | None:
+    """That no action is seen to move a state that the reward reads; None if one is, or it reads none."""
+    claimant, reward = objective.surrogate.claimant, objective.reward
+    if claimant is None or not reward.reads or set(reward.reads) - set(claimant.unmoved):
+        return None
+    states = ", ".join(reward.reads)
+    return Finding(
+        "no_effect",
+        f"no action is seen to move {states}: whether other actions would have done better cannot be told "
+        "from these records",
+    )
+
+
 def unknown_noise(objective: CounterfactualReturn) -> list[Finding]:
     """That a model of rows was never checked; empty if it was, or the reward reads no state."""
     shares = objective.surrogate.predictable_noise
-    if shares is None or len(shares) or not _read(objective):
+    if shares is None or len(shares) or not objective.read:
         return []
     text = (
         "it is not known whether what the model takes for noise is noise: it was fitted with fewer "
         f"than {FEWEST} steps of training or of held-out units, or by an earlier version"
     )
     return [Finding("noise", text)]
-
-
-def _read(objective: CounterfactualReturn) -> tuple[str, ...]:
-    """The states that the reward reads; all of them if it does not say."""
-    reward = objective.reward
-    return reward.reads or (() if reward.reads_doses else objective.surrogate.names)

@@ -260,6 +260,7 @@ class Decision:
             if they are the same.
         doses: Episodes only: the doses of each changed action, name in the alteration to doses in their
             units. If empty, a data set interprets the action numbers by its own dose levels.
+        parts: Episodes only: what each changed action gains, name in the alteration to its share of `gain`.
         findings: What the reader must know before acting.
         reason: Why nothing is altered, or how the decision was found; may be None.
         sensitivity: How strong a hidden common cause would have to be to overturn a recommendation; None
@@ -285,6 +286,7 @@ class Decision:
     worth: float | None = field(default=None, kw_only=True)
     recommendation: Alteration | None = field(default=None, kw_only=True)
     doses: Mapping[str, tuple[float, ...]] = field(default_factory=dict, kw_only=True)
+    parts: Mapping[str, Estimate] = field(default_factory=dict, kw_only=True)
     findings: tuple[Finding, ...] = field(default=(), kw_only=True)
     reason: Finding | None = field(default=None, kw_only=True)
     sensitivity: Sensitivity | None = field(default=None, kw_only=True)
@@ -408,6 +410,7 @@ class Decision:
             "net_gain": _plain(self.net_gain),
             "recommendation": _plain(self.recommendation),
             "doses": {name: list(doses) for name, doses in self.doses.items()} or None,
+            "parts": {name: each.to_dict() for name, each in self.parts.items()} or None,
             "sensitivity": _plain(self.sensitivity),
             "hidden_cause": _plain(self.hidden_cause),
         }

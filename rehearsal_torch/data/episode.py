@@ -61,7 +61,8 @@ class Episode:
 
 def transitions(episodes: Sequence[Episode]) -> Table:
     """All transitions from one time step to the next: a table of sum(T - 1) rows over 2 d columns, of which
-    those of the next step have a prime ("SOFA'"). No episode, or other columns in some, is a ValueError.
+    those of the next step have a prime ("SOFA'"), with the number of each row's episode as its unit. No
+    episode, or other columns in some, is a ValueError.
     """
     if not episodes:
         raise ValueError("expected at least one episode; got none: loosen the filters of the data set")
@@ -74,7 +75,10 @@ def transitions(episodes: Sequence[Episode]) -> Table:
     values = episodes[0].values.new_empty(sum(each.horizon - 1 for each in episodes), 2 * width)
     torch.cat([each.values[:-1] for each in episodes], out=values[:, :width])
     torch.cat([each.values[1:] for each in episodes], out=values[:, width:])
-    return Table.observed((*names, *(next_name(name) for name in names)), values)
+    lengths = torch.tensor([each.horizon - 1 for each in episodes])
+    units = torch.arange(len(episodes)).repeat_interleave(lengths).to(values.device)
+    altered = torch.zeros_like(values, dtype=torch.bool)
+    return Table((*names, *(next_name(name) for name in names)), values, altered, units=units)
 
 
 def next_name(name: str) -> str:

@@ -7,6 +7,7 @@ by and a sentence for readers.
         nothing_left     all that could be tried was tried, or is waited for
         no_path          the graph has no directed path from what would be set to an outcome
         no_support       too few observations are near
+        no_effect        no action is seen to move what is rewarded
         unqualified      no alteration meets what the method asks of one
         invalid          the model or the search has no finite answer
         model_error      what the model takes for noise can be predicted: it is wrong where answers come from
@@ -51,7 +52,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Literal, get_args
 
-Reason = Literal["no_gain", "never_acts", "nothing_left", "no_path", "no_support", "unqualified", "invalid"]
+Reason = Literal[
+    "no_gain", "never_acts", "nothing_left", "no_path", "no_support", "no_effect", "unqualified", "invalid"
+]
 Model = Literal["model_error", "losing_members", "falling_score", "bad_fit"]
 Claim = Literal["range", "support", "gain", "graph", "refuted_graph", "adjustment", "present", "claim"]
 Doubt = Literal["assumption", "score", "hidden_cause", "noise", "imputed", "constraint", "replay"]

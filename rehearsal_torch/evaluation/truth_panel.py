@@ -224,6 +224,7 @@ def _fresh(surrogate: Model, episode: Episode, actions: Tensor) -> Tensor:
     model without abduction.
     """
     members = surrogate.each if isinstance(surrogate, TransitionEnsemble) else (surrogate,)
+    members = members[: surrogate.members]
     return torch.cat([_fresh_states(model, episode, actions) for model in members], -1)
 
 

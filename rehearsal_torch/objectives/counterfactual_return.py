@@ -74,6 +74,7 @@ class CounterfactualReturn(Objective):
         if changes < 0:
             raise ValueError(f"expected at least 0 changes; got {changes}")
         _check_use(members, agreement)
+        surrogate = surrogate.chooser(reward.reads)
         self.worst, self.agreement = members == "worst" and surrogate.members > 1, agreement
         self.surrogate, self.case, self.changes = surrogate, case, changes
         self._exact, self.reward = reward, reward.tolerant(surrogate.names, surrogate.state_scale())
@@ -122,6 +123,11 @@ class CounterfactualReturn(Objective):
         if any(set(each.reads_doses) - set(self.surrogate.dose_names) for each in found.values()):
             return {}
         return {name: each.tolerant(self.surrogate.names, scale) for name, each in found.items()}
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """The states that the reward reads; all of them if it does not say."""
+        return self.reward.reads or (() if self.reward.reads_doses else self.surrogate.names)
 
     @property
     def horizon(self) -> int:
@@ -243,6 +249,21 @@ class CounterfactualReturn(Objective):
             for name, each in self.related.items()
             if name in self._exact.guarded()
         }
+
+    def gains(self, actions: Tensor) -> Tensor | None:
+        """What a sequence, (H,) long, gains by each of R models that had no say in the search, (R,); None if
+        there is none.
+        """
+        claimant = self.surrogate.claimant
+        replayed = None if claimant is None else claimant.replayed(self.case.episode, actions)
+        if replayed is None:
+            return None
+        doses = self._dosed(None, self.reward)
+        rewards = self.reward(replayed, self.surrogate.names, doses)
+        own = self.surrogate.member_units(self.trajectory.states)[:, :1].transpose(0, 1)
+        before = self.reward(own, self.surrogate.names, doses)
+        after = taken(rewards, actions.expand(len(rewards), -1)).sum(-1)
+        return after - taken(before, self.observed.expand(1, -1)).sum(-1)
 
     def by_member(self, states: Tensor, actions: Tensor, reward: Reward | None = None) -> Tensor:
         """Each member's reward of the actions at each step, (T, M D), (H,) -> (M, T)."""

@@ -34,14 +34,14 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.episode import next_name
+from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.sensitivity import HiddenCause
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.estimators.omitted_variable import Strength, bias_factor, precision, strongest
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.objective import Objective
-from rehearsal_torch.surrogates.surrogate import Surrogate
-from rehearsal_torch.surrogates.transition import TransitionModel
-from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
+from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate, sample
+from rehearsal_torch.surrogates.transition import CheckedTransition
 
 # More rows add nothing to variances.
 MOST_ROWS = 20_000
@@ -75,50 +75,48 @@ class SequenceOverturning:
         self.surrogate, self.observations = surrogate, observations
 
     @property
-    def models(self) -> tuple[TransitionModel, ...]:
-        """The members, or the model itself; none if it is no model of transitions with doses."""
+    def model(self) -> CheckedTransition | None:
+        """The model that claims, else that of the search; None if it is none of transitions with doses."""
         known = self.surrogate
-        if not isinstance(known, TransitionModel | TransitionEnsemble) or not known.dose_names:
-            return ()
-        return known.each if isinstance(known, TransitionEnsemble) else (known,)
+        if isinstance(known, EpisodeSurrogate) and known.claimant is not None:
+            known = known.claimant
+        return known if isinstance(known, CheckedTransition) and known.dose_names else None
 
     def missing(self, names: Sequence[str]) -> list[str]:
         """The columns that transitions need and that are not among `names`."""
-        first = self.models[0]
+        assert self.model is not None
+        first = self.model.first
         needed = (*first.rescale.names, *first.dose_names, *map(next_name, first.varying))
         return [name for name in needed if name not in names]
 
     @cached_property
     def spread(self) -> _Spread | str:
         """Variances of the observations, or why there are none."""
-        if not self.models:
+        if self.model is None:
             return NO_MODEL
-        table, first = self.observations(), self.models[0]
+        table, first = self.observations(), self.model.first
         if not len(table):
             return NO_RECORDS
         if bool(table.altered.any()):
             return ALTERED
         if missing := self.missing(table.names):
             return f"not computed: the transitions have no column {missing}"
-        places = torch.linspace(0, len(table) - 1, min(len(table), MOST_ROWS), dtype=torch.float64)
-        kept = Table.observed(table.names, table.values[places.round().long()])
+        kept = sample(table, MOST_ROWS)
         names = first.rescale.names
         columns = 1 + len(names) + len(names) * (len(names) + 1) // 2 + len(first.dose_names)
         if len(kept) < (least := ROWS_PER_COLUMN * columns):
             return f"not computed: there are {len(kept)} transitions; expected at least {least}"
-        with torch.no_grad():
-            parents, values = first.examples(kept)
-            located = torch.stack([model.mechanism.moments(parents)[0] for model in self.models]).mean(0)
-            # Variances are those of rows, which lie on the CPU.
-            parents, values, located = (each.to(kept.values.device) for each in (parents, values, located))
-        residual = (values - located).to(torch.float64).std(0, correction=0)
+        # Variances are those of rows, which lie on the CPU.
+        home = kept.values.device
+        parents, values = (each.to(home, torch.float64) for each in first.examples(kept))
+        residual = self.model.residuals(kept).to(home).std(0, correction=0)
         if bool((kept.columns(first.dose_names).std(0, correction=0) == 0).all()):
             return "not computed: no dose varies among the transitions"
-        features, doses = parents.to(torch.float64).split([len(names), len(first.dose_names)], -1)
+        features, doses = parents.split([len(names), len(first.dose_names)], -1)
         return _Spread(
             precision(doses, features),
             residual,
-            strongest(doses, features, values.to(torch.float64), names, first.varying),
+            strongest(doses, features, values, names, first.varying),
         )
 
     @torch.no_grad()
@@ -134,7 +132,7 @@ class SequenceOverturning:
         if found is None:
             return replace(decision, hidden_cause=HiddenCause(_rounded(own)))
         shown = (found.covariate, _rounded(found.doses), found.state, _rounded(found.explained))
-        return replace(decision, hidden_cause=HiddenCause(_rounded(own), *shown))
+        return _doubted(replace(decision, hidden_cause=HiddenCause(_rounded(own), *shown)))
 
     def tipping(self, objective: CounterfactualReturn, decision: Decision) -> float:
         """The tipping strength of a decision that recommends a change, in (0, 1]."""
@@ -162,11 +160,14 @@ class SequenceOverturning:
     def _radius(self, objective: CounterfactualReturn, sequence: Tensor) -> Tensor:
         """sigma_i sqrt(c_t' S^-1 c_t) of each step and state, (T - 1, D); zero where nothing is changed."""
         assert isinstance(self.spread, _Spread)
-        levels, steps = self.models[0].levels, objective.horizon - 1
+        assert self.model is not None
+        levels, steps = self.model.first.levels, objective.horizon - 1
         encoded = [levels.encoded(each[:steps]) for each in (sequence, objective.observed)]
         change = encoded[0] - encoded[1]
         size = torch.einsum("tp,pq,tq->t", change, self.spread.precision.to(change), change)
-        return size.clamp_min(0.0).sqrt().unsqueeze(-1) * self.spread.residual.to(change)
+        still = [name in objective.surrogate.unmoved for name in objective.surrogate.names]
+        residual = self.spread.residual.to(change).masked_fill(change.new_tensor(still).bool(), 0.0)
+        return size.clamp_min(0.0).sqrt().unsqueeze(-1) * residual
 
 
 def shifted_returns(objective: CounterfactualReturn, sequence: Tensor, shifts: Tensor) -> Tensor:
@@ -178,6 +179,18 @@ def shifted_returns(objective: CounterfactualReturn, sequence: Tensor, shifts: T
         moved = trajectory.step(states[-1], time, sequence[time])
         states.append(moved + shifts[:, time].repeat(1, members).to(moved))
     return objective.returns(torch.stack(states, 1), sequence.expand(len(shifts), -1))
+
+
+def _doubted(decision: Decision) -> Decision:
+    """The decision, as one that is not told from zero where a hidden cause as strong as the strongest
+    observed covariate would overturn it.
+    """
+    cause = decision.hidden_cause
+    if decision.status != "do" or cause is None or cause.yardstick is None or cause.tipping > cause.yardstick:
+        return decision
+    strengths = {"tipping": cause.tipping, "yardstick": cause.yardstick}
+    text = f"a hidden common cause as strong as {cause.covariate} would overturn it"
+    return decision.told([Finding("hidden_cause", text, strengths)])
 
 
 def _rounded(strength: float) -> float:

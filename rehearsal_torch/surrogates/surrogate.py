@@ -130,10 +130,15 @@ class Surrogate(nn.Module, ABC):
 ROWS, FEWEST = 5_000, 100
 
 
-def sample(table: Table) -> Table:
-    """A copy of at most `ROWS` rows, evenly spaced."""
-    kept = torch.linspace(0, len(table) - 1, min(ROWS, len(table)), dtype=torch.float64).long()
-    return table.rows(kept)
+def sample(table: Table, most: int = ROWS) -> Table:
+    """A copy of about `most` rows at most, evenly spaced; whole units, where units are known."""
+    if table.units is None or len(table) <= most:
+        kept = torch.linspace(0, len(table) - 1, min(most, len(table)), dtype=torch.float64).round().long()
+        return table.rows(kept)
+    place = torch.unique_consecutive(table.units, return_inverse=True)[1]
+    units = int(place[-1]) + 1
+    some = torch.linspace(0, units - 1, max(1, units * most // len(table)), dtype=torch.float64).long()
+    return table.rows(torch.isin(place, some.to(place.device)))
 
 
 class SeparateMembers(Surrogate, ABC):
@@ -207,6 +212,24 @@ class EpisodeSurrogate(Surrogate, ABC):
     def doses(self, actions: Tensor) -> Tensor:
         """Action numbers to doses, (...) -> (..., p), in the doses' units."""
 
+    def chooser(self, states: Sequence[str]) -> "EpisodeSurrogate":  # noqa: ARG002
+        """The model to search for a reward that reads these states; itself by default."""
+        return self
+
+    @property
+    def claimant(self) -> "EpisodeSurrogate | None":
+        """The model that claims what an action gains, and has no say in which is chosen; None by default."""
+
+    @property
+    def unmoved(self) -> tuple[str, ...]:
+        """The states that no action is seen to move; none by default."""
+        return ()
+
+    def replayed(self, episode: Episode, actions: Tensor) -> Tensor | None:
+        """The states of an episode under actions, (H,) long, in the variables' units, by each of the R refits
+        of a claimant, (R, T, D); None of other models, as by default.
+        """
+
     def outside(self, episode: Episode, slack: float = 0.0) -> tuple[Finding, ...]:  # noqa: ARG002
         """A finding of the kind ``range`` for each variable of an episode that leaves the range of the
         observations by more than `slack`, as a share of the range on the model's scale; empty if no range is
@@ -216,6 +239,10 @@ class EpisodeSurrogate(Surrogate, ABC):
 
     def noise(self, table: Table) -> tuple[Tensor, Tensor] | None:
         """What each step is predicted from, (n, p), and each member's noise, (n, M, D), float64; or None."""
+
+    @property
+    def least_noise(self) -> Tensor | None:
+        """The variance of each state's noise, (D,), below which none of it matters; None by default."""
 
     @property
     def predictable_noise(self) -> Tensor | None:

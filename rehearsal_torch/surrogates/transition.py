@@ -17,9 +17,11 @@ action, it is no noise but error of the model: under other actions it would have
 the members, in standard deviations, is averaged for each state, predicted by boosted trees that are fitted to
 training rows, and compared on the rows of units that were held out:
 
-    R2_i = 1 - sum (u_i - predicted u_i)^2 / sum (u_i - mean u_i)^2,
+    R2_i = (sum (u_i - mean u_i)^2 - sum (u_i - predicted u_i)^2) / sum (u_i - mean u_i)^2,
 
-0 or below for noise, above 0 for error. `claims.sequences` refuses to recommend from it.
+0 or below for noise, above 0 for error. Where a model knows what acts within a step, next to nothing may be
+left of a state, of which some can always be predicted: the denominator is then that without such knowledge.
+`claims.sequences` refuses to recommend from it.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Def. 1, Sec. 5 and App. G.1; Cox and Snell (1968) (residuals that
 covariates predict); Hastie, Tibshirani and Friedman (2009), Ch. 10 (boosted trees).
@@ -59,9 +61,12 @@ class NoiseCheck(Part):
         self.register_fitted(shares=(states,), source=True)
 
 
-def predictable_noise(surrogate: EpisodeSurrogate, rows: Table | None, held_out: Table | None) -> Tensor:
-    """R2 of each state's noise on held-out rows, (D,) float64, to three places. (0,) if there are fewer than
-    100 finite rows of either kind, noise is beyond arithmetic, or none is abducted.
+def predictable_noise(
+    surrogate: EpisodeSurrogate, rows: Table | None, held_out: Table | None, least: Tensor | None = None
+) -> Tensor:
+    """R2 of each state's noise on held-out rows, (D,) float64, to three places; `least` are variances of
+    noise below which none of it matters, (D,). (0,) if there are fewer than 100 finite rows of either kind,
+    noise is beyond arithmetic, or none is abducted.
     """
     unknown = torch.empty(0, dtype=torch.float64)
     if rows is None or held_out is None:
@@ -73,14 +78,16 @@ def predictable_noise(surrogate: EpisodeSurrogate, rows: Table | None, held_out:
 
     spread = fitted[1].std(0).clamp_min(torch.finfo(torch.float64).tiny)
     (inputs, noise), (others, there) = ((x, (u / spread).mean(1)) for x, u in (fitted, judged))
+    floors = torch.zeros_like(noise[0]) if least is None else least.to(noise) / spread[0].square()
     if not bool(spread.isfinite().all()):
         return unknown
     explained = []
-    for own, other in zip(noise.T, there.T, strict=True):
+    for own, other, floor in zip(noise.T, there.T, floors, strict=True):
         trees = HistGradientBoostingRegressor(random_state=0).fit(inputs.numpy(), own.numpy())
         left = (other - torch.from_numpy(trees.predict(others.numpy()))).square().sum()
-        whole = (other - other.mean()).square().sum()
-        explained.append(1 - left / whole if whole else torch.zeros_like(whole))
+        noisy = (other - other.mean()).square().sum()
+        whole = torch.maximum(noisy, floor * len(other))
+        explained.append((noisy - left) / whole if whole else torch.zeros_like(whole))
     shares = torch.stack(explained).to(torch.float64).round(decimals=3)
     return shares if bool(shares.isfinite().all()) else unknown
 
@@ -95,6 +102,8 @@ def _finite(surrogate: EpisodeSurrogate, table: Table) -> tuple[Tensor, Tensor] 
     return (inputs[kept], noise[kept]) if int(kept.sum()) >= FEWEST else None
 
 
+PREDICTABLE = 0.1
+"""The largest R2 of a state's noise with which a change is recommended."""
 EFFECTS = ("dense", "sparse")
 REPORTED = 1000
 """The most transitions at which Jacobians are computed."""
@@ -109,11 +118,11 @@ class CheckedTransition(EpisodeSurrogate, ABC):
 
     @property
     @abstractmethod
-    def each(self) -> tuple["TransitionModel", ...]:
+    def each(self) -> tuple["SingleTransition", ...]:
         """The models, whose states stand side by side in a trajectory."""
 
     @property
-    def first(self) -> "TransitionModel":
+    def first(self) -> "SingleTransition":
         """The first of them."""
         return self.each[0]
 
@@ -126,6 +135,11 @@ class CheckedTransition(EpisodeSurrogate, ABC):
     def names(self) -> tuple[str, ...]:
         """The D varying features."""
         return self.first.varying
+
+    @torch.no_grad()
+    def residuals(self, table: Table) -> Tensor:
+        """What the models leave of the next states on average, scaled coordinates, (n, D) float64."""
+        return torch.stack([model.residuals(table) for model in self.each]).mean(0)
 
     @property
     def dose_names(self) -> tuple[str, ...]:
@@ -162,6 +176,11 @@ class CheckedTransition(EpisodeSurrogate, ABC):
                 findings.append(Finding("range", f"{name} lies between {least} and {most}; {known}"))
         return tuple(findings)
 
+    def errs(self, states: Sequence[str]) -> bool:
+        """Whether the noise of one of some states can be predicted; False if that is not known."""
+        known = self.noise_shares()
+        return any(known.get(name, 0.0) > PREDICTABLE for name in states or self.names)
+
     @property
     def predictable_noise(self) -> Tensor:
         """(D,), or (0,) if it is not known."""
@@ -169,7 +188,7 @@ class CheckedTransition(EpisodeSurrogate, ABC):
 
     def check_noise(self, rows: Table | None, held_out: Table | None) -> None:
         """Measures it, and keeps it."""
-        self.noise_check.shares = predictable_noise(self, rows, held_out).to(self.device)
+        self.noise_check.shares = predictable_noise(self, rows, held_out, self.least_noise).to(self.device)
 
     def question(self) -> Question:
         """The columns that it reads."""
@@ -180,21 +199,71 @@ class CheckedTransition(EpisodeSurrogate, ABC):
         return ("columns",)
 
 
-class TransitionModel(CheckedTransition):
+class SingleTransition(CheckedTransition):
+    """One model. ValueError if a column is named in two roles.
+
+    Args:
+        varying: The D features that it predicts, in the order of the trajectory's states.
+        static: Features that are constant over an episode.
+        contextual: Features that keep their observed trajectory.
+        doses: The dose columns that make up an action.
+        levels: Levels per dose.
+        logarithms: Features that are replaced by their logarithm.
+    """
+
+    def __init__(
+        self,
+        varying: Sequence[str],
+        static: Sequence[str],
+        contextual: Sequence[str],
+        doses: Sequence[str],
+        levels: int = 5,
+        logarithms: Sequence[str] = (),
+    ) -> None:
+        super().__init__()
+        self.varying, self.static, self.contextual = tuple(varying), tuple(static), tuple(contextual)
+        features = (*self.varying, *self.static, *self.contextual)
+        if len({*features, *doses}) != len(features) + len(doses):
+            raise ValueError(f"each column has one role; got {features} and doses {tuple(doses)}")
+        self.rescale = Rescale(features, logarithms)
+        self.levels = DoseLevels(doses, levels)
+        self.noise_check = NoiseCheck(len(self.varying))
+
+    @property
+    def each(self) -> tuple[Self]:
+        """Itself."""
+        return (self,)
+
+    @abstractmethod
+    def examples(self, table: Table) -> tuple[Tensor, Tensor]:
+        """Scaled features and dose levels (n, p) and next states (n, D) of transitions."""
+
+    def extremes(self, table: Table) -> Tensor:
+        """The least and largest values of blocks of transitions, (2 k, d), which have the ranges of all."""
+        names = self.rescale.names
+        ends = []
+        for block in _blocks_of(table):
+            for rows in (block.columns(names), block.columns([next_name(name) for name in names])):
+                ends += [rows.amin(0), rows.amax(0)]
+        return torch.stack(ends)
+
+    def units(self, states: Tensor) -> Tensor:
+        """(..., D) -> (..., D), scaled to clinical units."""
+        width = len(self.varying)
+        rest = states.new_zeros(*states.shape[:-1], len(self.rescale.names) - width)
+        return self.rescale.unscale(torch.cat([states, rest], -1))[..., :width]
+
+
+class TransitionModel(SingleTransition):
     """Next state from state, static and contextual features, and doses.
 
     The mechanism's parents are, in this order: varying and static features (smooth), contextual features and
     dose levels (free). Everything is scaled to [-1/2, 1/2] by the ranges of the training table. ValueError if
-    a column is named in two roles, there are no such effects, or the threshold is not positive.
+    there are no such effects, or the threshold is not positive, or as for `SingleTransition`, which says what
+    the columns are.
 
     Args:
-        varying: The D features that the mechanism predicts, in the order of the trajectory's states.
-        static: Features that are constant over an episode.
-        contextual: Features that keep their observed trajectory.
-        doses: The dose columns that make up an action.
         mechanism: Factory of the mechanism, called with smooth, free and outputs (widths).
-        levels: Levels per dose.
-        logarithms: Features that are replaced by their logarithm.
         effects: How doses act: "dense", as inputs of the networks (the paper); or "sparse", as few selected
             terms beside networks that do not see them (`mechanisms.sparse_effects`).
         effect_threshold: Sparse effects only: the smallest |t| of a term that is selected. A lower one finds
@@ -213,18 +282,11 @@ class TransitionModel(CheckedTransition):
         effects: str = "dense",
         effect_threshold: float = 4.0,
     ) -> None:
-        super().__init__()
+        super().__init__(varying, static, contextual, doses, levels, logarithms)
         if effects not in EFFECTS:
             raise ValueError(f"effects: expected {' or '.join(EFFECTS)}; got {effects!r}")
         if not effect_threshold > 0:
             raise ValueError(f"effect_threshold: expected a number above 0; got {effect_threshold}")
-        self.varying, self.static, self.contextual = tuple(varying), tuple(static), tuple(contextual)
-        features = (*self.varying, *self.static, *self.contextual)
-        if len({*features, *doses}) != len(features) + len(doses):
-            raise ValueError(f"each column has one role; got {features} and doses {tuple(doses)}")
-        self.rescale = Rescale(features, logarithms)
-        self.levels = DoseLevels(doses, levels)
-        self.noise_check = NoiseCheck(len(self.varying))
         smooth, free = len(self.varying) + len(self.static), len(self.contextual)
         dense = effects == "dense"
         built = mechanism(smooth=smooth, free=free + dense * len(doses), outputs=len(self.varying))
@@ -262,11 +324,6 @@ class TransitionModel(CheckedTransition):
         model.levels.fix(list(levels.values()))
         return model.eval()
 
-    @property
-    def each(self) -> tuple[Self]:
-        """Itself."""
-        return (self,)
-
     def parts(self, table: Table) -> Fits:
         """The ranges, the dose levels, then the parts of the mechanism on scaled transitions; the table has
         the next step's columns primed (`data.episode.transitions`), in clinical units.
@@ -283,19 +340,16 @@ class TransitionModel(CheckedTransition):
         del table
         yield from self.mechanism.parts(*scaled)
 
-    def extremes(self, table: Table) -> Tensor:
-        """The least and largest values of blocks of transitions, (2 k, d), which have the ranges of all."""
-        names = self.rescale.names
-        ends = []
-        for block in _blocks_of(table):
-            for rows in (block.columns(names), block.columns([next_name(name) for name in names])):
-                ends += [rows.amin(0), rows.amax(0)]
-        return torch.stack(ends)
-
     def examples(self, table: Table) -> tuple[Tensor, Tensor]:
         """Scaled parents (n, p) and values (n, D) of transitions, as the mechanism takes them."""
         self.require_fitted()
         return self._scaled(table)
+
+    @torch.no_grad()
+    def residuals(self, table: Table) -> Tensor:
+        """Values less their location, (n, D)."""
+        parents, values = self.examples(table)
+        return (values - self.mechanism.moments(parents)[0]).to(table.values.device, torch.float64)
 
     def _scaled(self, table: Table) -> tuple[Tensor, Tensor]:
         like, rows = self.mechanism.factor, len(table)
@@ -342,12 +396,6 @@ class TransitionModel(CheckedTransition):
         fixed = torch.cat([kept, encoded.expand(horizon - 1, -1, -1)], -1)
         observed = self.levels.digitise(episode.columns(self.levels.names).to(boxed))
         return self.mechanism.unroll(boxed[:, :width], fixed, observed)
-
-    def units(self, states: Tensor) -> Tensor:
-        """(..., D) -> (..., D), scaled to clinical units."""
-        width = len(self.varying)
-        rest = states.new_zeros(*states.shape[:-1], len(self.rescale.names) - width)
-        return self.rescale.unscale(torch.cat([states, rest], -1))[..., :width]
 
     def lipschitz(self, table: Table) -> dict[str, float]:
         """Lipschitz constants and Jacobian norms over the first `REPORTED` transitions with their abducted

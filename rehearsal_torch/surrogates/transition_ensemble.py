@@ -1,59 +1,69 @@
-"""Ensembles of transition models, each fitted to a bootstrap resample of the transitions.
+"""Ensembles of transition models, each fitted to resampled units of one half of them.
 
 A search finds the actions at which the errors of a single learnt model are largest, and two trainings of one
-class recommend differently. An ensemble predicts the mean over its members, and a recommendation is made only
-where every member predicts a gain (`claims.sequences`).
+class recommend differently. Half of the members are fitted to every second unit, the others to the rest; for
+an episode, the members of one half are searched, whose mean decides, and a recommendation is made only where
+all of them predict a gain (`claims.sequences`). What it gains is claimed by the closed form of the other half
+(`surrogates.transition_ridge`). Where what the members take for noise can be predicted, while for the closed
+form it cannot, the closed form is searched in their place.
 
-Each member draws n of the n transitions with replacement, by a seed of its own: of the training rows, and of
-those held out for early stopping. They are drawn one by one rather than patient by patient, so that members
-differ less than models of other patients would. Ranges and dose levels are those of the whole table: all
+Each member draws as many units as its half has, with replacement, by a seed of its own: of the units to learn
+from, and of those held out for early stopping. Ranges and dose levels are those of the whole table: all
 members use the same coordinates and actions. The abducted noise is each member's own. A search sees the
-stacked states of all members (`mechanisms.mechanism`).
+stacked states of the members (`mechanisms.mechanism`).
 
 Source: Efron (1979) (bootstrap); Lakshminarayanan, Pritzel and Blundell (2017) (ensembles).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.episode import Episode
-from rehearsal_torch.data.sizes import bounded
+from rehearsal_torch.data.sizes import bounded, require
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.mechanism import Trajectory, stacked
 from rehearsal_torch.seeding import paired_generator
 from rehearsal_torch.surrogates.surrogate import Fits, Modules, SeparateMembers
 from rehearsal_torch.surrogates.transition import CheckedTransition, NoiseCheck, TransitionModel
+from rehearsal_torch.surrogates.transition_ridge import HALVES, TransitionRidge, begins_of
 
 MAX_MEMBERS = 64
 
 
 class TransitionEnsemble(CheckedTransition, SeparateMembers):
-    """M transition models of bootstrap resamples. ValueError if there are fewer than 2 or more than 64
-    members.
+    """Transition models of resampled units, M for each half, and a closed form. ValueError if the number is
+    odd, or not between 2 and 64.
 
     Args:
         member: Factory of one member, a `TransitionModel`.
-        count: M.
+        count: 2 M.
         seed: Seed of the resamples.
     """
 
     def __init__(self, member: Callable[[], TransitionModel], count: int = 4, seed: int = 0) -> None:
         super().__init__()
         bounded("count", count, MAX_MEMBERS, 2)
+        require(count % HALVES == 0, "an even number, half of them for each half of the units", count=count)
         self.seed = seed
         models = [member() for _ in range(count)]
         for model in models[1:]:
             model.rescale, model.levels = models[0].rescale, models[0].levels
         self.models = Modules[TransitionModel](models)
         self.noise_check = NoiseCheck(len(models[0].names))
+        self.closed = TransitionRidge.beside(models[0], seed)
 
     @property
     def each(self) -> tuple[TransitionModel, ...]:
         """The members."""
         return tuple(self.models)
+
+    @property
+    def first(self) -> TransitionModel:
+        """The first member."""
+        return self.each[0]
 
     def separate(self) -> tuple[TransitionModel, ...]:
         """The members."""
@@ -65,14 +75,42 @@ class TransitionEnsemble(CheckedTransition, SeparateMembers):
 
     def member_parts(self, place: int, table: Table) -> Fits:
         """A member's mechanism on its own resample."""
-        rows = len(table)
-        drawn = torch.randint(rows, (rows,), generator=paired_generator(self.seed, place))
-        resample = table.rows(drawn)
-        yield from self.each[place].mechanism_parts(resample)
+        begins = begins_of(table)
+        unit = begins.cumsum(0) - 1
+        own = (torch.arange(int(unit[-1]) + 1) % HALVES == place % HALVES).nonzero()[:, 0]
+        drawn = own[torch.randint(len(own), (len(own),), generator=paired_generator(self.seed, place))]
+        counts = torch.bincount(drawn, minlength=int(unit[-1]) + 1).to(unit.device)[unit]
+        rows = torch.arange(len(table), device=unit.device).repeat_interleave(counts)
+        yield from self.each[place].mechanism_parts(table.rows(rows))
+
+    def closing_parts(self, table: Table) -> Fits:
+        """The closed form."""
+        yield self.closed.halves, tuple(vars(self.closed.steps(table)).values())
+
+    @property
+    def members(self) -> int:
+        """M."""
+        return len(self.models) // HALVES
+
+    def check_noise(self, rows: Table | None, held_out: Table | None) -> None:
+        """Of the members, and of the closed form."""
+        super().check_noise(rows, held_out)
+        self.closed.check_noise(rows, held_out)
+
+    @property
+    def claimant(self) -> TransitionRidge | None:
+        """The closed form; None of a model that was saved without it."""
+        return self.closed if self.closed.halves.fitted else None
+
+    def chooser(self, states: Sequence[str]) -> CheckedTransition:
+        """The members, unless their noise can be predicted and that of the closed form cannot."""
+        better = self.errs(states) and self.claimant is not None and not self.closed.errs(states)
+        return self.closed if better else self
 
     def trajectory(self, episode: Episode) -> Trajectory:
-        """The members' trajectories side by side, with states (T, M D)."""
-        return stacked([model.trajectory(episode) for model in self.each])
+        """Those of the members of the half that chooses, side by side, with states (T, M D)."""
+        half = self.closed.choosing(episode)
+        return stacked([model.trajectory(episode) for model in self.each[half::HALVES]])
 
     def units(self, states: Tensor) -> Tensor:
         """The mean over the members, (..., M D) -> (..., D), in clinical units."""

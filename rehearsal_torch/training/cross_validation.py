@@ -31,8 +31,8 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.progress import Progress
 from rehearsal_torch.seeding import seeded
 from rehearsal_torch.shared_tasks import results
-from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
-from rehearsal_torch.surrogates.transition import TransitionModel
+from rehearsal_torch.surrogates.surrogate import Surrogate
+from rehearsal_torch.surrogates.transition import CheckedTransition, TransitionModel
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 from rehearsal_torch.training.descent import Descent, settled
 from rehearsal_torch.training.fit import Fold, fit, folds_of, trained_elsewhere
@@ -136,7 +136,7 @@ def _members(surrogate: Callable[[], Surrogate]) -> int:
     """The number of models that a fold trains."""
     with torch.random.fork_rng(devices=[]):
         model = surrogate()
-    return model.members if isinstance(model, EpisodeSurrogate) else 1
+    return len(model.each) if isinstance(model, CheckedTransition) else 1
 
 
 def _first(model: TransitionModel | TransitionEnsemble) -> TransitionModel:

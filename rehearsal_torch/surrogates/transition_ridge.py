@@ -1,0 +1,166 @@
+"""Transitions in closed form, fitted to halves of the units: one half chooses, the other one claims.
+
+A search finds the actions at which the errors of a model are largest, so that the model that has chosen them
+claims too much. Two forms (`mechanisms.bent_transition`) are therefore fitted, to every second unit. For an
+episode, one of them is searched, by a hash of the episode's name, and what was chosen is claimed by the
+other, with its refits to resampled units (`claims.sequence_gains`). The one that claims has no say in what is
+chosen: of many small gains, those that pass by luck would be claimed.
+
+Source: Athey and Imbens (2016) (honest estimates by halves).
+"""
+
+from collections.abc import Sequence
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.dose_levels import DoseLevels
+from rehearsal_torch.data.episode import Episode, next_name
+from rehearsal_torch.data.part import Solved
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.mechanisms.bent_transition import BentTrajectory, BentTransition, Steps
+from rehearsal_torch.seeding import split_position
+from rehearsal_torch.surrogates.surrogate import Fits, Modules
+from rehearsal_torch.surrogates.transition import SingleTransition
+
+HALVES = 2
+
+
+def begins_of(table: Table) -> Tensor:
+    """Whether a row is the first of its unit, (n,) bool; rows of unknown units stand alone."""
+    first = torch.ones(len(table), dtype=torch.bool, device=table.values.device)
+    if table.units is not None:
+        first[1:] = table.units.diff() != 0
+    return first
+
+
+def halves_of(begins: Tensor) -> Tensor:
+    """The half of each row's unit, (n,) long: every second unit."""
+    return (begins.cumsum(0) - 1) % HALVES
+
+
+class Halves(Solved):
+    """Two closed forms, of every second unit each."""
+
+    def __init__(self, states: int, others: int, doses: DoseLevels, seed: int) -> None:
+        super().__init__()
+        self.seed = seed
+        forms = [BentTransition(states, others, doses) for _ in range(HALVES)]
+        self.forms = Modules[BentTransition](forms)
+
+    @property
+    def fitted(self) -> bool:
+        """Whether both are."""
+        return all(form.fitted for form in self.forms)
+
+    def solve(self, *examples: Tensor) -> None:
+        """Fits both to `Steps`; the test of what is moved is that of all units."""
+        steps = Steps(*examples)
+        unmoved, place = self.forms[0].p_values(steps), halves_of(steps.begins)[steps.begins]
+        for half, form in enumerate(self.forms):
+            form.fit(steps.units(place == half), unmoved, self.seed + half)
+
+
+class TransitionRidge(SingleTransition):
+    """Next state from state, static and contextual features, and levels of doses, in closed form. Columns as
+    of `SingleTransition`; the seed is that of the halves and of the resamples.
+    """
+
+    def __init__(
+        self,
+        varying: Sequence[str],
+        static: Sequence[str],
+        contextual: Sequence[str],
+        doses: Sequence[str],
+        levels: int = 5,
+        logarithms: Sequence[str] = (),
+        seed: int = 0,
+    ) -> None:
+        super().__init__(varying, static, contextual, doses, levels, logarithms)
+        others = len(self.static) + len(self.contextual)
+        self.halves = Halves(len(self.varying), others, self.levels, seed)
+
+    @classmethod
+    def beside(cls, model: SingleTransition, seed: int) -> Self:
+        """One with the columns, ranges and levels of another model; it need not be fitted."""
+        found = cls(model.varying, model.static, model.contextual, model.levels.names, seed=seed)
+        found.rescale, found.levels = model.rescale, model.levels
+        others = len(found.static) + len(found.contextual)
+        found.halves = Halves(len(found.varying), others, found.levels, seed)
+        found.halves.needed = False
+        return found
+
+    def parts(self, table: Table) -> Fits:
+        """The ranges, the dose levels, and both forms."""
+        yield self.rescale, (self.extremes(table),)
+        yield self.levels, (table.columns(self.levels.names),)
+        yield self.halves, tuple(vars(self.steps(table)).values())
+
+    def steps(self, table: Table) -> Steps:
+        """The transitions in scaled coordinates; rows of unknown units stand alone."""
+        width = len(self.varying)
+        rows = self.rescale.scale(table.columns(self.rescale.names).to(torch.float64))
+        ahead = [next_name(name) for name in self.rescale.names]
+        following = self.rescale.scale(table.columns(ahead).to(torch.float64))
+        actions = self.levels.digitise(table.columns(self.levels.names).to(torch.float64))
+        return Steps(rows[:, :width], rows[:, width:], actions, following[:, :width], begins_of(table))
+
+    def choosing(self, episode: Episode) -> int:
+        """Which half chooses for an episode; the other one claims."""
+        return int(HALVES * split_position(self.halves.seed, f"half of {episode.identity}"))
+
+    def trajectory(self, episode: Episode) -> BentTrajectory:
+        """The steps of the episode by the half that chooses."""
+        return self._trajectory(episode, self.choosing(episode))
+
+    @property
+    def claimant(self) -> Self:
+        """Itself."""
+        return self
+
+    @property
+    def unmoved(self) -> tuple[str, ...]:
+        """Those that keep their observed course."""
+        held = self.halves.forms[0].held.tolist()
+        return tuple(name for name, kept in zip(self.varying, held, strict=True) if kept)
+
+    @torch.no_grad()
+    def replayed(self, episode: Episode, actions: Tensor) -> Tensor:
+        """(H,) long -> (R, T, D), by the refits of the half that claims."""
+        judge = self._trajectory(episode, 1 - self.choosing(episode), refits=True)
+        return self.units(judge.replays(actions.unsqueeze(0))[:, 0])
+
+    @torch.no_grad()
+    def _trajectory(self, episode: Episode, half: int, refits: bool = False) -> BentTrajectory:
+        self.require_fitted()
+        width = len(self.varying)
+        rows = self.rescale.scale(episode.columns(self.rescale.names).to(self.rescale.lower))
+        observed = self.levels.digitise(episode.columns(self.levels.names).to(rows))
+        return self.halves.forms[half].trajectory(rows[:, :width], rows[:, width:], observed, refits)
+
+    def examples(self, table: Table) -> tuple[Tensor, Tensor]:
+        """(n, p) and (n, D), float64."""
+        steps = self.steps(table)
+        encoded = self.levels.encoded(steps.actions).to(steps.states)
+        return torch.cat([steps.states, steps.others, encoded], 1), steps.following
+
+    @torch.no_grad()
+    def residuals(self, table: Table) -> Tensor:
+        """What is left of each step without the unit's level, (n, D), the mean of both halves."""
+        steps, width = self.steps(table), len(self.varying)
+        return torch.stack([form.left(steps) * form.spread[:width] for form in self.halves.forms]).mean(0)
+
+    def noise(self, table: Table) -> tuple[Tensor, Tensor]:
+        """Scaled features and dose levels, and what is left, (n, p) and (n, 1, D)."""
+        return self.examples(table)[0], self.residuals(table).unsqueeze(1)
+
+    @property
+    def least_noise(self) -> Tensor:
+        """What is left of each state before other states of the same step are known, as a variance, (D,):
+        where these leave next to nothing, some of that can always be predicted.
+        """
+        width = len(self.varying)
+        return torch.stack([form.reduced * form.spread[:width].square() for form in self.halves.forms]).mean(
+            0
+        )
