@@ -26,7 +26,7 @@ from rehearsal_torch.objectives.reward import LinearReward, Reward
 from rehearsal_torch.objectives.sequence_overturning import SequenceOverturning
 from rehearsal_torch.problems.problem import Problem
 from rehearsal_torch.reporting.decision_frame import table_html
-from rehearsal_torch.reporting.wording import Wording, wording
+from rehearsal_torch.reporting.wording import Wording, claimed_ends, wording
 from rehearsal_torch.round_line import Round
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
 from rehearsal_torch.user_error import RequestError
@@ -101,9 +101,11 @@ class LookedBack(Decision):
         found, before = (self.words.sign * self.trajectory[key] for key in ("value", "observed"))
         share = 100 * self.trajectory["improvement"]
         proven = "; proven best for this model" if self.trace.get("proven") else ""
+        may = "may help, " if self.status == "may" else ""
         return (
-            f"{who}: {changed} of at most {most} changed actions; {self.words.total[0].lower()}"
-            f"{self.words.total[1:]} {found:.4g} instead of {before:.4g}, {share:.1f}% better{proven}."
+            f"{who}: {may}{changed} of at most {most} changed actions; {self.words.total[0].lower()}"
+            f"{self.words.total[1:]} {found:.4g} instead of {before:.4g}, {share:.1f}% better"
+            f"{claimed_ends(self.trajectory)}{proven}."
         )
 
     def __str__(self) -> str:

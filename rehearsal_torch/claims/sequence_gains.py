@@ -61,12 +61,18 @@ def interval(gains: Tensor, error: float) -> Estimate:
     return Estimate(point, GAIN, point - wide, point + wide, LEVEL)
 
 
+def _gains(objective: CounterfactualReturn, sequence: Tensor) -> Tensor | None:
+    """By each refit, (R,)."""
+    steps = objective.claimed(sequence)
+    return None if steps is None else steps.sum(-1)
+
+
 @torch.no_grad()
 def _claimed(context: Context, objective: CounterfactualReturn, decision: Decision) -> Decision:
     if decision.alteration is None or decision.gain is not None:
         return decision
     claimant, sequence = objective.surrogate.claimant, objective.sequence(decision)
-    gains = objective.gains(sequence)
+    gains = _gains(objective, sequence)
     if claimant is None or gains is None or not bool(gains.isfinite().all()):
         return decision
     known = claimant.noise_shares()
@@ -76,7 +82,7 @@ def _claimed(context: Context, objective: CounterfactualReturn, decision: Decisi
     for step in sorted(decision.actions(), reverse=True):
         fewer = left.clone()
         fewer[step] = objective.observed[step]
-        rest = objective.gains(fewer)
+        rest = _gains(objective, fewer)
         assert rest is not None
         parts[action_name(step)], left, gains = interval(gains - rest, error), fewer, rest
     outcome = objective.outcome()

@@ -34,6 +34,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, EpisodeCase
+from rehearsal_torch.data.estimate import Estimate
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.finite import NoFiniteValueError
 from rehearsal_torch.data.question import Kind
@@ -243,27 +244,30 @@ class CounterfactualReturn(Objective):
         """What each member says a sequence gains, (H,) -> (M,), by each reward that may not fall."""
         states, before = self.replay(actions.unsqueeze(0))[0], self.trajectory.states
         observed = self.trajectory.observed
-        whole = torch.cat([actions, observed[len(actions) :]])
+        whole = self.whole(actions)
         return {
             name: (self.by_member(states, whole, each) - self.by_member(before, observed, each)).sum(-1)
             for name, each in self.related.items()
             if name in self._exact.guarded()
         }
 
-    def gains(self, actions: Tensor) -> Tensor | None:
-        """What a sequence, (H,) long, gains by each of R models that had no say in the search, (R,); None if
-        there is none.
+    def claimed(self, actions: Tensor, reward: Reward | None = None) -> Tensor | None:
+        """What a sequence, (H,) long, gains at each step by R, or another reward, by each refit of the model
+        that has no say in the search, (R, T); None if there is none.
         """
-        claimant = self.surrogate.claimant
+        claimant, reward = self.surrogate.claimant, reward or self.reward
         replayed = None if claimant is None else claimant.replayed(self.case.episode, actions)
         if replayed is None:
             return None
-        doses = self._dosed(None, self.reward)
-        rewards = self.reward(replayed, self.surrogate.names, doses)
-        own = self.surrogate.member_units(self.trajectory.states)[:, :1].transpose(0, 1)
-        before = self.reward(own, self.surrogate.names, doses)
-        after = taken(rewards, actions.expand(len(rewards), -1)).sum(-1)
-        return after - taken(before, self.observed.expand(1, -1)).sum(-1)
+        names, doses = self.surrogate.names, self._dosed(None, reward)
+        own = self.surrogate.member_units(self.trajectory.states)[:, 0].unsqueeze(0)
+        before = taken(reward(own, names, doses), self.whole(self.observed).unsqueeze(0))
+        after = self.whole(actions).expand(len(replayed), -1)
+        return taken(reward(replayed, names, doses), after) - before
+
+    def whole(self, actions: Tensor) -> Tensor:
+        """The actions of all T steps, (T,) long."""
+        return torch.cat([actions, self.trajectory.observed[len(actions) :]])
 
     def by_member(self, states: Tensor, actions: Tensor, reward: Reward | None = None) -> Tensor:
         """Each member's reward of the actions at each step, (T, M D), (H,) -> (M, T)."""
@@ -393,7 +397,9 @@ def return_record(objective: CounterfactualReturn, decision: Decision) -> dict[s
         dose that keeps its level stays as it was given; the returns ``value`` and ``observed``, and
         ``improvement`` (value - observed) / |observed|. For an ensemble ``member_gains`` (M), and
         ``rewards_lower`` and ``rewards_upper``, the range of the members' rewards at each step; ``related``,
-        the returns ``value`` and ``observed`` by each related reward (`Reward.related`).
+        the returns ``value`` and ``observed`` by each related reward (`Reward.related`). Of a gain that
+        another model claims, all of these are its own, ``improvement_ends`` is its interval, and ``searched``
+        the return that the search found.
     """
     sequence, observed, outcome = objective.sequence(decision), objective.observed, objective.outcome()
     given, levels = given_doses(objective), objective.surrogate.doses(observed)
@@ -402,7 +408,7 @@ def return_record(objective: CounterfactualReturn, decision: Decision) -> dict[s
     changed = bool((sequence != observed).any())
     value = float(objective(sequence)) if changed else outcome
     states = objective.replay(sequence.unsqueeze(0))[0] if changed else before
-    return {
+    record = {
         "horizon": objective.horizon,
         "changes": objective.changes,
         "actions": sequence.tolist(),
@@ -418,6 +424,42 @@ def return_record(objective: CounterfactualReturn, decision: Decision) -> dict[s
         "improvement": (value - outcome) / abs(outcome) if outcome else 0.0,
         **_bands(objective, states, sequence),
         **_related(objective, states, sequence),
+    }
+    if not changed or decision.gain is None:
+        return record
+    return record | _claims(objective, sequence, decision.gain, record)
+
+
+def _claims(
+    objective: CounterfactualReturn, sequence: Tensor, gain: Estimate, record: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What is claimed of a sequence in place of what the search's own model predicts: the rewards are those
+    of the refits on average, in the shares of the steps, with the range of 95 % of them.
+    """
+    steps = objective.claimed(sequence)
+    assert steps is not None
+    assert gain.lower is not None
+    assert gain.upper is not None
+    total = steps.sum(-1)
+    usual = steps[(total - total.median()).abs() <= 3 * (total - total.median()).abs().median()].mean(0)
+    usual = usual * (gain.point / float(usual.sum()) if abs(float(usual.sum())) > 1e-9 else 1.0)
+    observed, outcome = steps.new_tensor(record["observed_rewards"]), record["observed"]
+    lower, upper = torch.quantile(steps, steps.new_tensor([0.025, 0.975]), dim=0)
+    related = {}
+    for name, returns in record.get("related", {}).items():
+        other = objective.claimed(sequence, objective.related[name])
+        assert other is not None
+        related[name] = returns | {"value": returns["observed"] + float(other.sum(-1).median())}
+    size = abs(outcome) or math.inf
+    return {
+        "rewards": (observed + usual).tolist(),
+        "rewards_lower": (observed + torch.minimum(lower, usual)).tolist(),
+        "rewards_upper": (observed + torch.maximum(upper, usual)).tolist(),
+        "value": outcome + gain.point,
+        "searched": record["value"],
+        "improvement": gain.point / size,
+        "improvement_ends": [gain.lower / size, gain.upper / size],
+        **({"related": related} if related else {}),
     }
 
 
@@ -461,7 +503,7 @@ def _bands(objective: CounterfactualReturn, states: Tensor, actions: Tensor) -> 
 def _related(objective: CounterfactualReturn, states: Tensor, actions: Tensor) -> dict[str, Any]:
     """The returns by the related rewards; empty if there are none, or the surrogate lacks their doses."""
     before, observed = objective.trajectory.states, objective.trajectory.observed
-    whole = torch.cat([actions, observed[len(actions) :]])
+    whole = objective.whole(actions)
     found = {}
     for name, each in objective.related.items():
         ends = {"value": (states, whole), "observed": (before, observed)}

@@ -314,7 +314,7 @@ def _sequence(search: str, changes: int, decided: Sequence[Decided], words: Word
     row |= {"refused": len(kinds)}
     row |= {f"refused: {key}": kinds.count(kind) for key, kind in COUNTED.items() if kind in kinds}
     improvements = finite([decision["trajectory"]["improvement"] for decision in decided])
-    row |= _with_interval("improvement", improvements)
+    row |= _with_interval("improvement", improvements) | _claimed_ends(decided)
     row["improvement_median"] = _median(improvements)
     row["proven"] = _mean([float(bool(effort(decision, "proven"))) for decision in decided])
     row["seconds_median"] = _median(finite([decision.get("seconds") for decision in decided]))
@@ -326,6 +326,18 @@ def _sequence(search: str, changes: int, decided: Sequence[Decided], words: Word
         shares = [_share(decision["trajectory"].get("related", {}).get(name)) for decision in decided]
         row |= _with_interval(f"improvement {name}", finite(shares))
     return row
+
+
+def _claimed_ends(decided: Sequence[Decided]) -> Row:
+    """The ends of the mean improvement where other models claim it, as means of those of the episodes: what
+    is wrong with the form of a model is wrong in all of them. Empty where nothing is claimed.
+    """
+    claimed = [decision["trajectory"].get("improvement_ends") for decision in decided]
+    if not any(claimed):
+        return {}
+    ends = [each or [0.0, 0.0] for each in claimed]
+    low, high = (_mean([float(end) for end in column]) for column in zip(*ends, strict=True))
+    return {"improvement_low": low, "improvement_high": high}
 
 
 def _share(returns: object) -> float:

@@ -216,3 +216,11 @@ def _find(node: object, key: str) -> Iterator[object]:
         yield node[key]
     for value in node.values() if isinstance(node, Mapping) else node if isinstance(node, list) else ():
         yield from _find(value, key)
+
+
+def claimed_ends(trajectory: Mapping[str, Any]) -> str:
+    """The interval of an improvement in brackets, in per cent; empty where none is claimed."""
+    ends = trajectory.get("improvement_ends")
+    if not isinstance(ends, list) or len(ends) != 2:
+        return ""
+    return f" (95% interval {100 * ends[0]:.1f}% to {100 * ends[1]:.1f}%)"

@@ -106,6 +106,8 @@ class Descent:
     Args:
         max_epochs: The maximum number of epochs.
         batch_size: Rows per batch.
+        least_batches: The smallest number of batches of an epoch: fewer rows are passed several times in
+            it, so that a small table is trained for as many steps as a large one.
         learning_rate: Adam's alpha.
         patience: The number of epochs without a lower held-out loss after which training ends; None disables
             early stopping. Ignored without held-out examples.
@@ -156,6 +158,7 @@ class Descent:
         threads: int | None = 1,
         callbacks: "Mapping[str, OwnCallback] | Sequence[OwnCallback] | None" = None,
         ckpt_path: str | Path | None = None,
+        least_batches: int = 1,
         **flags: Any,
     ) -> None:
         numbers = {
@@ -164,6 +167,7 @@ class Descent:
             "learning_rate": learning_rate,
             "patience": patience,
             "clip": clip,
+            "least_batches": least_batches,
         }
         above = all(value is None or value > 0 for value in numbers.values())
         require(above and max_epochs >= 1 and batch_size >= 1, "numbers above zero", **numbers)
@@ -196,7 +200,7 @@ class Descent:
             )
         if flags:
             _check_flags(flags, clip)
-        self.max_epochs, self.batch_size = max_epochs, batch_size
+        self.max_epochs, self.batch_size, self.least_batches = max_epochs, batch_size, least_batches
         self.learning_rate, self.patience = learning_rate, patience
         self.accelerator, self.precision, self.progress = accelerator, precision, progress
         self.devices = devices if isinstance(devices, int) else list(devices)

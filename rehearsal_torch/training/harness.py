@@ -166,9 +166,8 @@ def run(
         _agree(begin, settings)
     else:
         begin = None if how.ckpt_path is None else _begin(how.ckpt_path, name, module)
-    data = TrainingData(
-        _cast(how, examples), None if held_out is None else _cast(how, held_out), how.batch_size, how.seed
-    )
+    checks = None if held_out is None else _cast(how, held_out)
+    data = TrainingData(_cast(how, examples), checks, how.batch_size, how.seed, how.least_batches)
     line = Progress(
         f"fitting {in_words(name)}",
         how.max_epochs,
@@ -423,6 +422,7 @@ def _settings(
     decisive = ("batch_size", "learning_rate", "patience", "precision", "seed", "clip")
     return {
         **{name: getattr(how, name) for name in decisive},
+        **({"least_batches": how.least_batches} if how.least_batches > 1 else {}),
         "examples": _digest(examples),
         "held_out": _digest(() if held_out is None else held_out),
         **({"devices": world} if world > 1 else {}),

@@ -59,6 +59,7 @@ class Batches:
         seed: Determines the orders.
         epoch: Returns the current epoch; None keeps the rows in their order.
         rank: The process, 0 ... world - 1.
+        least: The smallest number of batches of an epoch.
 
     Raises:
         ValueError: if there are no rows, the tensors disagree on n, or size is below 1.
@@ -72,6 +73,7 @@ class Batches:
         epoch: Callable[[], int] | None = None,
         rank: int = 0,
         world: int = 1,
+        least: int = 1,
     ) -> None:
         counts = {len(example) for example in examples}
         if len(counts) != 1 or 0 in counts or size < 1:
@@ -81,10 +83,11 @@ class Batches:
             )
         self.examples, self.size, self.seed, self.epoch = examples, size, seed, epoch
         self.rank, self.world, self.rows = rank, world, counts.pop()
+        self.passes = -(-least // -(-self.rows // size))
 
     def __len__(self) -> int:
         """The number of batches per epoch, the same for all processes."""
-        return -(-self.rows // self.size)
+        return -(-self.rows * self.passes // self.size)
 
     def __iter__(self) -> Iterator[Share]:
         """The shares of the current epoch; of a batch with fewer rows than processes, each takes all rows."""
@@ -101,10 +104,11 @@ class Batches:
                 yield Share((end - begin) * self.world / rows, end - begin, share)
 
     def order(self, epoch: int) -> Tensor:
-        """The order of the rows in an epoch, (n,) long; drawn on the CPU, so that it is the same on every
-        device.
+        """The order of the rows in an epoch, (passes n,) long; drawn on the CPU, so that it is the same on
+        every device.
         """
-        return torch.randperm(self.rows, generator=generator(epoch_seed(self.seed, epoch)))
+        draws = generator(epoch_seed(self.seed, epoch))
+        return torch.cat([torch.randperm(self.rows, generator=draws) for _ in range(self.passes)])
 
     def _gathered(self, order: Tensor) -> Iterator[Examples]:
         """The examples in an order, in blocks of many batches."""
@@ -122,13 +126,20 @@ class TrainingData(LightningDataModule):
         held_out: Tensors (m, ...), or None.
         batch_size: Rows per batch of the training.
         seed: Decides the order of the rows in each epoch.
+        least: The smallest number of batches of an epoch; fewer rows are passed several times.
     """
 
     def __init__(
-        self, examples: Examples, held_out: Examples | None = None, batch_size: int = 256, seed: int = 0
+        self,
+        examples: Examples,
+        held_out: Examples | None = None,
+        batch_size: int = 256,
+        seed: int = 0,
+        least: int = 1,
     ) -> None:
         super().__init__()
         self.examples, self.held_out, self.batch_size, self.seed = examples, held_out, batch_size, seed
+        self.least = least
 
     def train_dataloader(self) -> Batches:
         """The shuffled training batches."""
@@ -157,7 +168,8 @@ class TrainingData(LightningDataModule):
 
     def _batches(self, examples: Examples, size: int, epoch: Callable[[], int] | None) -> Batches:
         here = tuple(example.to(self._trainer.strategy.root_device) for example in examples)
-        return Batches(here, size, self.seed, epoch, self._trainer.global_rank, self._trainer.world_size)
+        least, trainer = 1 if epoch is None else self.least, self._trainer
+        return Batches(here, size, self.seed, epoch, trainer.global_rank, trainer.world_size, least)
 
 
 TRAIN, HELD_OUT = "train_loss", "held_out_loss"

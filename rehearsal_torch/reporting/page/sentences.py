@@ -47,7 +47,7 @@ from rehearsal_torch.reporting.page.material import (
     shown,
 )
 from rehearsal_torch.reporting.trial_report import kept
-from rehearsal_torch.reporting.wording import Wording
+from rehearsal_torch.reporting.wording import Wording, claimed_ends
 
 # With more cases than these, one sentence on all of them stands before the sentences of each.
 SEVERAL = 5
@@ -363,9 +363,10 @@ def _outcome(trajectory: dict[str, Any], words: Wording, *, changed: bool) -> li
     better = ""
     if improvement is not None:
         better = f", {100 * abs(improvement):.1f}% {'better' if improvement >= 0 else 'worse'}"
+    better += claimed_ends(trajectory)
     gains = [gain for gain in map(finite, listed(trajectory.get("member_gains"))) if gain is not None]
     models = ""
-    if len(gains) > 1:
+    if len(gains) > 1 and "searched" not in trajectory:
         low, high = shown(min(gains)), shown(max(gains))
         ends = f"gains of {low} to {high}" if low != high else f"a gain of {low}"
         models = f"; the {len(gains)} models of the ensemble predict {ends}"
