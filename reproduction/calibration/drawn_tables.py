@@ -90,18 +90,18 @@ def _cells(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
     chosen = [*acts["do"], *acts["may"]]
     yield "worlds", str(len({row["seed"] for row in rows}))
     for status in ("do", "may", "leave"):
-        yield f"*{status}*", _of(rows, has(status), 100)
+        yield f"*{status}*", shown(rows, has(status), 100)
     for name, some in {
         **{f"among *{status}*": each for status, each in acts.items()},
         "of all": rows,
     }.items():
         count = f" ({sum(map(harmed, some)):.0f} of {len(some)})" if some else ""
-        yield f"harmed {name}", _of(some, harmed, 100) + count
-    yield "true gain", _of(rows, true_gain)
-    yield "true gain, *do* alone", _of(rows, lambda row: true_gain(row) * has("do")(row))
-    yield "best of a grid", _of(rows, lambda row: row["oracle"] - row["no_action"])
+        yield f"harmed {name}", shown(some, harmed, 100) + count
+    yield "true gain", shown(rows, true_gain)
+    yield "true gain, *do* alone", shown(rows, lambda row: true_gain(row) * has("do")(row))
+    yield "best of a grid", shown(rows, lambda row: row["oracle"] - row["no_action"])
     for status, some in acts.items():
-        yield f"claimed - true, *{status}*", _of(some, lambda row: row["estimate"] - row["auf"])
+        yield f"claimed - true, *{status}*", shown(some, lambda row: row["estimate"] - row["auf"])
     truths: dict[str, Measure] = {"estimate": lambda row: row["auf"], "gain": true_gain}
     for of, true in truths.items():
         for kind, limits in SUPPORTED.items():
@@ -110,7 +110,7 @@ def _cells(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
                 words = "" if most == math.inf else f", S <= {most:g}"
                 yield from _interval(f"{of}, {kind}{words}", some, of, kind, true)
     yield from _interval("no action", rows, "baseline", "printed", lambda row: row["no_action"])
-    yield "no action, claimed - true", _of(rows, lambda row: row["baseline"] - row["no_action"])
+    yield "no action, claimed - true", shown(rows, lambda row: row["baseline"] - row["no_action"])
     for name in ("fit", "decision"):
         spent = {row["seed"]: float(row[f"{name}_seconds"]) for row in rows}
         cases = 1 if name == "fit" else len(rows) / max(len(spent), 1)
@@ -125,11 +125,11 @@ def _interval(name: str, rows: Sequence[Row], of: str, kind: str, true: Measure)
         low, high = ends(row, of, kind)
         return float(low - rounding <= true(row) <= high + rounding)
 
-    yield f"{name}: holds", _of(known, held, 100)
-    yield f"{name}: width", _of(known, lambda row: ends(row, of, kind)[1] - ends(row, of, kind)[0])
+    yield f"{name}: holds", shown(known, held, 100)
+    yield f"{name}: width", shown(known, lambda row: ends(row, of, kind)[1] - ends(row, of, kind)[0])
 
 
-def _of(rows: Sequence[Row], measure: Measure, times: float = 1.0) -> str:
+def shown(rows: Sequence[Row], measure: Measure, times: float = 1.0) -> str:
     """The mean of a measure with its interval over worlds; "-" where nothing is known."""
     pairs = [(measure(row), str(row["seed"])) for row in rows]
     pairs = [pair for pair in pairs if not math.isnan(pair[0])]
@@ -165,7 +165,7 @@ def beside(rows: Sequence[Row], others: Sequence[Row]) -> str:
         ]
         means = [mean([pair[name] for pair in pairs]) for name in ("own", "other")]
         ratio = means[0] / means[1] if pairs and means[1] > 0 else math.nan
-        difference = _of(pairs, lambda pair: float(pair["own"] - pair["other"]))
+        difference = shown(pairs, lambda pair: float(pair["own"] - pair["other"]))
         lines.append(
             f"true gain, {words} ({len(seeds)}): {means[0]:.3f} beside {means[1]:.3f}, {ratio:.2f} of it; "
             f"difference {difference}"

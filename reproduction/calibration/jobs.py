@@ -21,9 +21,10 @@ from rehearsal_torch.evaluation.truth_panel import true_return
 from rehearsal_torch.methods.build import problem_of
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
-from reproduction.calibration import drawn_claims, trial_claims, trials
+from reproduction.calibration import drawn_claims, sequence_claims, trial_claims, trials
 from reproduction.calibration.drawn_claims import DRAWN
 from reproduction.calibration.interval_levels import FURTHER, LEVELS, further_intervals
+from reproduction.calibration.sequence_claims import SEQUENCES
 from reproduction.calibration.trials import TRIALS
 from reproduction.job import configured, decided_cases
 from reproduction.plan import Job, study
@@ -40,6 +41,7 @@ FLOWS, FLOW_CASES = "flows", int(study("calibration")["facts"]["flow_contexts"])
 def layouts(options: Mapping[str, Any]) -> dict[str, Layout]:  # noqa: ARG001
     """Stage to the file of its rows."""
     columns = dict.fromkeys(EPISODES, COLUMNS) | {TRIALS: trial_claims.COLUMNS, DRAWN: drawn_claims.COLUMNS}
+    columns[SEQUENCES] = sequence_claims.COLUMNS
     return {
         name: Layout(stage["file"], KEY, columns.get(name, (*COLUMNS, *FURTHER)))
         for name, stage in study("calibration")["stages"].items()
@@ -52,6 +54,8 @@ def rows_of(options: Mapping[str, Any], job: Job) -> tuple[list[Row], Mapping[st
         return trials.rows_of(options, job)
     if job.stage == DRAWN:
         return drawn_claims.rows_of(options, job)
+    if job.stage == SEQUENCES:
+        return sequence_claims.rows_of(options, job)
     cases = min(options["contexts"], FLOW_CASES) if job.stage == FLOWS else options["contexts"]
     size = (
         f"+dataset.limit={options['patients']}" if job.stage in EPISODES else f"dataset.size.contexts={cases}"
@@ -75,6 +79,8 @@ def recorded_rows(record: Record, stage: str) -> list[Row]:
         return trial_claims.claims_typed(rows)
     if stage == DRAWN:
         return drawn_claims.typed(rows)
+    if stage == SEQUENCES:
+        return sequence_claims.typed(rows)
     further = [{name: number(line.get(name, "")) for name in FURTHER} for line in rows]
     return [one | levels for one, levels in zip(typed(rows), further, strict=True)]
 
