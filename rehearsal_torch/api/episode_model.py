@@ -64,7 +64,7 @@ from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 from rehearsal_torch.user_error import RequestError, did_you_mean
 
 # The method that looks back, and the number of changes, where none are named.
-LOOKING_BACK = "branch_and_bound"
+LOOKING_BACK = "closed_form"
 CHANGES = 3
 # The share by which an amount may lie beyond the largest one without a word.
 SLACK = 1e-9
@@ -315,7 +315,7 @@ def learn_episodes(
         task: What its columns mean, with actions and the reward of a step: a dictionary, or a YAML file
             (docs/episodes.md).
         method: The name of a file in ``conf/decision`` that looks back; None for that of the problem file,
-            else "branch_and_bound".
+            else "closed_form".
         seed: Determines the split of the units and all random draws.
         settings: Overrides of the configuration of ``+experiment=own_episodes``, dotted key to plain value,
             such as ``**{"trainer.max_epochs": 10, "dataset.horizon": 12}``.

@@ -21,8 +21,8 @@ incumbent.
 The model needs a reward that is linear in the states, and a trajectory that bounds its curvature. For other
 rewards with a bound over boxes of states, such as step scores, and for the return of an ensemble's worst
 member, another tree is searched under the same limits (`step_tree`). If neither can be built, or the bound at
-the root is more than `looseness` times the largest gain or loss observed, A* searches instead, which needs
-Lipschitz constants; if these are missing too, greedy changes. The decision says so (`fallback`, and its
+the root is more than `looseness` times the largest gain or loss observed, a small tree is enumerated, and A*
+searches a larger one, which needs Lipschitz constants; if these are missing, greedy changes. The decision says so (`fallback`, and its
 reason). The work at the root is kept: the fallback gets what remains of the limits, A* begins with the best
 sequence of the root, and the answer is the better of the two, under the lower of the two bounds.
 
@@ -50,6 +50,7 @@ from rehearsal_torch.search.sequences.astar import AStar, UnboundedError
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
 from rehearsal_torch.search.sequences.branch_tree import EventTree, Limits
 from rehearsal_torch.search.sequences.decision_process import Effort, branching_factor, sequence_decision
+from rehearsal_torch.search.sequences.exhaustive import Exhaustive, tree_size
 from rehearsal_torch.search.sequences.step_tree import StepTree
 
 
@@ -76,6 +77,7 @@ class BranchAndBound(Search[CounterfactualReturn]):
         node_limit: Likewise, a limit on the number of expanded nodes.
         fallback: The search used if the model has no usable bound; None for A* with its defaults, under the
             same limits.
+        enumerated: The largest tree that is enumerated in place of A*, in nodes.
     """
 
     leaves: int = 20_000
@@ -87,6 +89,7 @@ class BranchAndBound(Search[CounterfactualReturn]):
     fallback: Search[CounterfactualReturn] | None = None
     sets: int = 200_000
     evaluations: int | None = 50_000_000
+    enumerated: int = 500_000
 
     def __post_init__(self) -> None:
         fits, wanted = self.looseness >= 1, "numbers of at least 1"
@@ -137,7 +140,7 @@ class BranchAndBound(Search[CounterfactualReturn]):
     ) -> Decision:
         """The fallback's decision and why it decides, or the tree's best sequence if that is better."""
         known = objective.observed if tree is None else tree.sequence
-        search = self._limited(budget, effort.expanded)
+        search = self._limited(objective, budget, effort.expanded)
         try:
             decision = search.improve(objective, known) if isinstance(search, AStar) else search(objective)
         except UnboundedError as error:
@@ -168,9 +171,12 @@ class BranchAndBound(Search[CounterfactualReturn]):
         trace |= ended(stopped, gap) if stopped else {}
         return replace(decision, trace=trace, reason=reason, seconds=budget.spent())
 
-    def _limited(self, budget: Budget, expanded: int) -> Search[CounterfactualReturn]:
+    def _limited(
+        self, objective: CounterfactualReturn, budget: Budget, expanded: int
+    ) -> Search[CounterfactualReturn]:
         """The fallback with what remains of the limits."""
-        limited = self._in_time(self.fallback or AStar(), budget)
+        few = self.node_limit is None and sum(tree_size(objective)) <= self.enumerated
+        limited = self._in_time(self.fallback or (Exhaustive() if few else AStar()), budget)
         if self.node_limit is not None and isinstance(limited, AStar):
             own = self.node_limit if limited.node_limit is None else limited.node_limit
             limited.node_limit = max(0, min(self.node_limit - expanded, own))
