@@ -27,7 +27,7 @@ AUTO, CHOOSE = "auto", "choose"
 USUAL: dict[Kind, tuple[str, ...]] = {
     "rehearse": ("outcome_regression", "care", "none"),
     "optimise": ("excbo", "ucb", "eicf", "eifn", "mcbo"),
-    "look_back": ("branch_and_bound", "greedy"),
+    "look_back": ("closed_form", "branch_and_bound", "greedy"),
 }
 _FOR: dict[Kind | None, str] = {
     "rehearse": "cases of a table (rt.rehearse)",
