@@ -22,9 +22,12 @@ TASK = {
     "reward": {"weights": {"flow": 0.25}, "score": {"hot": {"heat": {"> 10": 2}}}},
 }
 
-# Settings of a model that is fitted in a second.
-SMALL = {
+# Settings of a model without words on the terminal; and of networks that are fitted in a second.
+SMALL = {"trainer.progress": False}
+NETWORKS = {
+    "method": "branch_and_bound",
     "trainer.max_epochs": 2,
+    "trainer.least_batches": 1,
     "trainer.progress": False,
     "surrogate.count": 2,
     "surrogate.member.mechanism.hidden": 8,

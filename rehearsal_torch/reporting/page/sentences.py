@@ -306,7 +306,8 @@ def said_of_episode(decision: Decided, words: Wording) -> tuple[str, str, list[s
     sentences = answer_of(decision, words)
     if setting:
         steps = len(listed(trajectory.get("observed_actions")))
-        first = f"Change {len(setting)} of {counted(steps, 'action')}."
+        may = "May help: change" if decision.get("status") == "may" else "Change"
+        first = f"{may} {len(setting)} of {counted(steps, 'action')}."
         sentences += [*_points(trajectory, words), *_truth(decision, words)]
     else:
         first = _nothing(decision, "No change is recommended.")
