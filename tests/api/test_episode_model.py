@@ -64,7 +64,7 @@ def test_what_leaves_the_data_of_the_fit_is_warned_of(loaded):
 
 
 def test_it_says_why_no_hidden_cause_is_known(loaded, model):
-    found = loaded.look_back(model.cases[0], 2)
+    found = loaded.look_back(model.cases[0], 2, **{"objective.agreement": "none"})
     assert found.hidden_cause is None
     assert found.alteration is not None
     assert "not computed: the transitions to which the model was fitted" in str(found.trace["hidden_cause"])

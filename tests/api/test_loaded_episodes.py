@@ -29,7 +29,7 @@ def test_a_run_of_episodes_is_loaded_with_its_task(tmp_path, folder):
     fit(run, RunFolder(tmp_path / "run"))
     found, saved = rt.load(tmp_path / "run"), rt.load(folder)
     assert isinstance(found, rt.EpisodeModel)
-    assert (found.reading, found.words, found.method) == (saved.reading, saved.words, "branch_and_bound")
+    assert (found.reading, found.words, found.method) == (saved.reading, saved.words, "closed_form")
     units = saved.read(table(units=2, seed=9))
     assert told(found.look_back(units[0], 2)) == told(saved.look_back(units[0], 2))
 
@@ -39,7 +39,7 @@ def test_the_folder_is_that_of_a_checkpoint(folder):
     assert names == {"card.yaml", "config.yaml", "weights.safetensors"}
     card = rt.card(folder)
     assert card["reading"]["task"]["actions"]["valve"]["levels"] == ["shut", "half", "open"]
-    known = {"method": "branch_and_bound", "changes": 3, "settings": {}}
+    known = {"method": "closed_form", "changes": 3, "settings": {}}
     assert card["looking"] == sealed(known)
     assert set(card["reading"]["amounts"]) == {"oil"}
 

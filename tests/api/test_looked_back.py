@@ -69,7 +69,7 @@ def test_the_figure_shows_both_courses(found):
 def test_html_says_the_gain_and_lists_the_changes(found):
     html = found._repr_html_()
     assert found.summary() == (
-        "Episode episode-3: 2 of at most 2 changed actions; cumulative x0 "
+        "Episode episode-3: may help, 2 of at most 2 changed actions; cumulative x0 "
         f"{-found.estimate.point:.4g} instead of {-found.baseline.point:.4g}, {100 * found.improvement:.1f}% "
         "better; proven best for this model."
     )

@@ -18,11 +18,7 @@ from tests.scripts.typing_in import typed as run
 COMMANDS = commands()
 EPISODES = ["dataset.patients=60", "workers=1"]
 TRAINED = ["trainer.max_epochs=1", "surrogate.member.mechanism.hidden=8", *EPISODES]
-MACHINES = ["trainer.max_epochs=1", "surrogate.member.mechanism.hidden=8", "workers=1"]
-ANY_EFFECT = (
-    "surrogate.member.effects=dense surrogate.member.mechanism.location_constant=1.5 "
-    "trainer.learning_rate=0.01 trainer.max_epochs=100 trainer.patience=20"
-)
+MACHINES = ["workers=1"]
 KERNEL = [
     f"surrogate.{setting}" for setting in ("members=2", "blocks=4", "frequencies=50", "evidence_rows=150")
 ]
@@ -65,8 +61,8 @@ RUN = {
         "workers=1",
     ],
     "decide path=problem.yaml": [*KERNEL, "workers=1"],
-    f"decide {ANY_EFFECT} path=machines/problem.yaml": [*MACHINES, "limit=2"],
-    f"train dataset=machines limit=10 {ANY_EFFECT}": [
+    "decide path=machines/problem.yaml": [*MACHINES, "limit=2"],
+    "train +experiment=own_episodes dataset=machines limit=10": [
         *MACHINES,
         "dataset.machines=60",
         "limit=2",

@@ -22,10 +22,10 @@ QUESTIONS = ("rehearse", "optimise", "look_back")
 
 def test_every_method_answers_one_question_and_the_default_stands_first():
     assert sorted(name for each in QUESTIONS for name in methods(each)) == options("decision")
-    assert [methods(each)[0] for each in QUESTIONS] == ["outcome_regression", "excbo", "branch_and_bound"]
+    assert [methods(each)[0] for each in QUESTIONS] == ["outcome_regression", "excbo", "closed_form"]
     assert {"care", "none", "qwz23", "auto"} <= set(methods("rehearse"))
     assert {"ucb", "mcbo", "sobol_actions"} <= set(methods("optimise"))
-    assert {"astar", "greedy", "random"} <= set(methods("look_back"))
+    assert {"astar", "branch_and_bound", "greedy", "random"} <= set(methods("look_back"))
 
 
 def test_methods_are_found_by_the_class_of_their_surrogate():

@@ -34,7 +34,7 @@ def test_episodes_are_decided_again_with_the_same_checkpoint(after):
         "decision=greedy",
         "checkpoint=runs/x/checkpoint",
     ]
-    assert "decision=branch_and_bound" in after("greedy", [*kept, "decision=greedy"], Market())
+    assert "decision=closed_form" in after("greedy", [*kept, "decision=greedy"], Market())
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def test_thirty_steps_and_eight_changes_need_one_node():
 def test_a_course_without_curvature_falls_back_to_a_star_and_says_so():
     for acts, why in ((False, "does not bound its curvature"), (True, "not linear")):
         objective = equation_episode(0, 5, 2, acts=acts)
-        decision = BranchAndBound()(objective)
+        decision = BranchAndBound(enumerated=1)(objective)
         assert decision.trace["search"] == "branch_and_bound"
         assert decision.trace["fallback"] == "astar"
         assert why in decision.reason.text
@@ -116,10 +116,18 @@ def test_a_course_without_curvature_falls_back_to_a_star_and_says_so():
         assert decision.trace["proven"]
 
 
+def test_a_small_tree_without_curvature_is_enumerated():
+    objective = equation_episode(0, 5, 2, acts=True)
+    objective.trajectory.constants = None
+    decision = BranchAndBound()(objective)
+    assert (decision.trace["fallback"], decision.trace["proven"]) == ("exhaustive", True)
+    assert decision.value == Exhaustive()(objective).value
+
+
 def test_without_lipschitz_constants_nothing_is_proven():
     objective = equation_episode(0, 5, 2, acts=False)
     objective.trajectory.constants = None
-    decision = BranchAndBound()(objective)
+    decision = BranchAndBound(enumerated=1)(objective)
     assert decision.trace["fallback"] == "greedy_changes"
     assert decision.trace["gap"] is None
     assert not decision.trace["proven"]
@@ -134,7 +142,7 @@ def test_a_logged_reward_has_no_linear_form():
 
 def test_a_loose_model_falls_back_to_a_star():
     objective = drawn(3, 7, 4, 3, 4, 10.0)
-    decision = BranchAndBound(looseness=1.0)(objective)
+    decision = BranchAndBound(looseness=1.0, enumerated=1)(objective)
     assert decision.trace["fallback"] == "astar"
     assert "looseness=1" in decision.reason.text
     assert decision.value == pytest.approx(Exhaustive()(objective).value, abs=1e-8)
@@ -262,9 +270,14 @@ def test_a_fallback_in_the_remaining_time_names_the_budget_that_was_asked_for():
 
 
 def test_a_fallback_of_ones_own_keeps_its_smaller_limit_of_nodes():
-    own = AStar(node_limit=3)
+    own, objective = AStar(node_limit=3), drawn(3, 7, 4, 3, 4, 10.0)
     made = BranchAndBound(node_limit=50, fallback=own)
-    assert [made._limited(UNLIMITED, expanded).node_limit for expanded in (10, 49, 60)] == [3, 1, 0]
-    assert BranchAndBound(fallback=own)._limited(UNLIMITED, 10).node_limit == 3
-    assert BranchAndBound(node_limit=50, fallback=AStar())._limited(UNLIMITED, 10).node_limit == 40
+    assert [made._limited(objective, UNLIMITED, expanded).node_limit for expanded in (10, 49, 60)] == [
+        3,
+        1,
+        0,
+    ]
+    assert BranchAndBound(fallback=own)._limited(objective, UNLIMITED, 10).node_limit == 3
+    other = BranchAndBound(node_limit=50, fallback=AStar())
+    assert other._limited(objective, UNLIMITED, 10).node_limit == 40
     assert own.node_limit == 3
