@@ -327,7 +327,7 @@ def test_members_that_disagree_about_what_they_share_are_refused(model, tmp_path
     }
     made = iter([model, deepcopy(model)])
     folder = save(TransitionEnsemble(lambda: next(made), 2), config, tmp_path / "ensemble")
-    assert load(folder).members == 2
+    assert len(load(folder).each) == 2
     whole = safetensors.torch.load((folder / "weights.safetensors").read_bytes())
     spoil(folder, **{f"models.0.{name}": damage(whole[f"models.0.{name}"]).clone()})
     with pytest.raises(CheckpointError, match=rf"models\.1\.{name} differs from models\.0\.{name}: expected"):

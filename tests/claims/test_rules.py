@@ -402,7 +402,7 @@ class Replayed(CounterfactualReturn):
         self.gains, self.agreement = torch.tensor(gains, dtype=DOUBLE), agreement
         self.reward = SimpleNamespace(reads=("x",))
         self.surrogate = SimpleNamespace(
-            members=len(gains), predictable_noise=None, noise_shares=lambda: {"x": 0.1}
+            members=len(gains), claimant=None, predictable_noise=None, noise_shares=lambda: {"x": 0.1}
         )
 
     def sequence(self, decision):

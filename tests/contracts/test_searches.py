@@ -70,6 +70,7 @@ TRAJECTORY = {
     "observed",
     "rewards",
     "observed_rewards",
+    "dose_names",
     "doses",
     "observed_doses",
     "level_doses",

@@ -18,10 +18,20 @@ from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.mechanisms.mechanism import replay
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
+from rehearsal_torch.surrogates.transition_ridge import TransitionRidge
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
 from tests.toys.rehearsal_methods import CAUSAL, SURROGATES, configuration
-from tests.toys.transitions import NAMES, model, observations, patients
+from tests.toys.transitions import (
+    CONTEXTUAL,
+    DOSES,
+    NAMES,
+    STATIC,
+    VARYING,
+    model,
+    observations,
+    patients,
+)
 
 CASES: dict[str, Callable[[int], EpisodeSurrogate]] = {
     "TransitionModel": lambda seed: model(seed=seed),
@@ -32,6 +42,7 @@ CASES: dict[str, Callable[[int], EpisodeSurrogate]] = {
     "TransitionEnsemble": lambda seed: TransitionEnsemble(
         partial(model, seed=seed, effects="sparse"), 2, seed
     ),
+    "TransitionRidge": lambda seed: TransitionRidge(VARYING, STATIC, CONTEXTUAL, DOSES, 3, seed=seed),
 }
 every = pytest.mark.parametrize("name", CASES)
 

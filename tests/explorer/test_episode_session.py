@@ -123,8 +123,8 @@ def test_the_decisions_of_the_run_are_found_again(session, folder):
 
 
 def test_states_are_those_of_the_replay(session):
-    found = session.look_back(2, 2, [], 60.0)
-    objective = session._objective(session.cases[2], 2)
+    found = session.look_back(0, 1, [], 60.0)
+    objective = session._objective(session.cases[0], 1)
     states = session.surrogate.member_units(objective.replay(torch.tensor([found["actions"]]))[0])
     for place, one in enumerate(found["course"]["states"]):
         assert one["after"] == states.mean(1)[:, place].tolist()
@@ -157,7 +157,7 @@ def test_steps_are_called_by_the_times_of_the_table_where_these_are_known(sessio
     ):
         told = asked.describe()
         assert (told["time"], told["step"], told["start"]) == (time, step, start)
-        found = asked.look_back(2, 2, [], 60.0)
+        found = asked.look_back(0, 1, [], 60.0)
         assert found["changed"], "places from 0"
         names = [text.partition(":")[0] for text in found["said"][: len(found["changed"])]]
         assert names == [f"{step} {start + place}" for place in found["changed"]]
@@ -187,8 +187,8 @@ def test_outside_the_data_no_replayed_number_leaves_the_session(session, monkeyp
     assert not any("risk and cost" in text for text in far["said"])
     narrow[0] = float(session.cases[0].episode.columns(["wear"]).max()) - 1.0
     assert session.episode(0)["outside"].startswith("outside the data: wear lies between")
-    found = session.look_back(0, 2, [], 60.0)
-    assert found["changed"] == [] or found["value"] is None
+    found = session.look_back(0, 1, [], 60.0)
+    assert found["value"] is None
     assert found["observed"] == before["observed"], "what was observed is known"
     monkeypatch.setattr(
         courses, "_states", lambda objective, sequence: torch.full((10, 2, 3), float("nan")).double()
@@ -449,7 +449,7 @@ def test_without_changes_or_leave_nothing_is_replayed(one):
 
 
 def test_the_band_is_that_of_the_models():
-    several = weighed_episode(2, members=6, use="mean")
+    several = weighed_episode(2, members=3, use="mean")
     sequence = several.observed.clone()
     sequence[0] = several.candidate_actions(0)[0]
     bounds = {"rewards_lower": [0.0] * 5, "rewards_upper": [3.0] * 5}

@@ -149,7 +149,7 @@ def test_where_the_rows_do_not_say_the_trace_names_the_reason(model, problem):
 def test_models_of_other_kinds_have_none_and_say_so():
     wanted = equation_episode(0)
     hidden = SequenceOverturning(wanted.surrogate, lambda: pytest.fail("needs no rows"))
-    assert hidden.models == ()
+    assert hidden.model is None
     assert hidden.spread == NO_MODEL
 
 

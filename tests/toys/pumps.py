@@ -43,12 +43,14 @@ def task(**changes):
     return {**copy.deepcopy(TASK), **changes}
 
 
-def table(units=30, steps=6, seed=0):
-    """A frame of `units` pumps with `steps` rows each; the last pump is called as the first plus `units`."""
+def table(units=30, steps=6, seed=0, effect=0.0):
+    """A frame of `units` pumps with `steps` rows each; the last pump is called as the first plus `units`. No
+    action moves anything, but that each level of the valve adds its `effect` to the flow of the next hour.
+    """
     draws = np.random.default_rng(seed)
     rows = units * steps
     unit = np.repeat(np.arange(units), steps)
-    return pd.DataFrame(
+    frame = pd.DataFrame(
         {
             "pump": unit + 1,
             "hour": np.tile(np.arange(steps), units),
@@ -61,6 +63,11 @@ def table(units=30, steps=6, seed=0):
             "oil": np.where(draws.random(rows) < 0.5, 0.0, draws.uniform(1, 9, rows).round(2)),
         }
     )
+    if effect:
+        level = frame["valve"].map({"shut": 0, "half": 1, "open": 2})
+        before = level.groupby(frame["pump"]).shift(fill_value=0)
+        frame["flow"] = (0.5 * frame["flow"] + effect * before).round(3)
+    return frame
 
 
 @cache

@@ -10,6 +10,7 @@ from rehearsal_torch.objectives.episode_reward import StepScore
 from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
+from rehearsal_torch.surrogates.transition_ridge import HALVES
 from tests.toys.curved_episodes import curved_episode
 from tests.toys.episodes import transition_episode, transition_model
 
@@ -39,8 +40,10 @@ def scored_episode(
     )
     model: EpisodeSurrogate = drawn.surrogate
     if members > 1:
-        made = (transition_model(seed + place, 3, levels, 1, 8, spread, effects) for place in range(members))
-        model = TransitionEnsemble(lambda: next(made), members)
+        # Both halves have the same members, whichever of them chooses.
+        seeds = (seed + place // HALVES for place in range(HALVES * members))
+        made = (transition_model(each, 3, levels, 1, 8, spread, effects) for each in seeds)
+        model = TransitionEnsemble(lambda: next(made), HALVES * members)
     return _scored(model, drawn, seed, dosed, use)
 
 

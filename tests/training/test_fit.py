@@ -233,8 +233,8 @@ SMALL = partial(SpectralEnsemble, members=2, features=20, iterations=4)
 
 
 def ensemble(effects="dense"):
-    seeds = iter(range(3))
-    return TransitionEnsemble(lambda: model(seed=next(seeds), effects=effects), 3, seed=1)
+    seeds = iter(range(4))
+    return TransitionEnsemble(lambda: model(seed=next(seeds), effects=effects), 4, seed=1)
 
 
 def trained(workers, folder=None, effects="dense", epochs=6, **how):
@@ -283,7 +283,7 @@ def test_trainings_that_are_shared_have_the_same_bits_losses_and_states(
         for path in (tmp_path / "one", tmp_path / "two")
     ]
     assert files[0] == files[1]
-    assert len(files[0]) >= 3 * 2
+    assert len(files[0]) >= 4 * 2
 
 
 def shared_out(monkeypatch):
@@ -422,7 +422,7 @@ def test_a_worker_with_a_gpu_trains_on_its_cpu_if_this_process_has_none(shared_a
     monkeypatch.setattr(Descent, "gpus", lambda how: asked.append(how.accelerator) or [])
     monkeypatch.setattr(fits, "results", here)
     trained(2, epochs=1, accelerator="auto")
-    assert asked == ["cpu"] * 3, "settled before the members are shared"
+    assert asked == ["cpu"] * 4, "settled before the members are shared"
 
 
 @pytest.mark.parametrize(
