@@ -58,8 +58,9 @@ class Panel:
         """The rows whose covariance is that of e alone."""
         if not kappa:
             return self
-        share = (1 - (1 + kappa * self.lengths).rsqrt()) / self.lengths
         rows = torch.cat([self.features, self.values], 1)
+        lengths = self.lengths.to(rows)
+        share = (1 - (1 + kappa * lengths).rsqrt()) / lengths
         total = rows.new_zeros(len(share), rows.shape[1]).index_add_(0, self.unit, rows)
         rows = rows - (share.unsqueeze(1) * total)[self.unit]
         features, values = rows.split([self.features.shape[1], self.values.shape[1]], 1)
@@ -86,7 +87,7 @@ def levels(panel: Panel, penalty: float) -> Tensor:
         own = panel.levelled(kappa)
         left = own.values - own.features @ ridge(own.features, own.values, weights)
         square = left.square().sum(0).clamp_min(torch.finfo(left.dtype).tiny)
-        scores.append(-len(left) * square.log() - torch.log1p(kappa * panel.lengths).sum())
+        scores.append(-len(left) * square.log() - torch.log1p(kappa * panel.lengths.to(left)).sum())
     grid = panel.features.new_tensor(KAPPAS)
     return grid[torch.stack(scores).argmax(0)]
 
@@ -124,12 +125,13 @@ def fit_panel(
 
 def moved(panel: Panel, columns: int, penalty: float) -> Tensor:
     """p-values, (D,), of the hypotheses that the last features, of which there are `columns`, say nothing of
-    a value: a Wald test with a covariance by units, each with a level of its own.
+    a value: a Wald test with a covariance by units, each with a level of its own; 1 if there are no such
+    features, or no more units than these.
     """
     from scipy.stats import f
 
     units, found = len(panel.lengths), []
-    if units <= columns:
+    if not 0 < columns < units:
         return torch.ones(panel.values.shape[1], dtype=torch.float64)
     weights = penalties(panel.features.shape[1] - columns, penalty).to(panel.features)
     for value, own in enumerate(levels(panel, penalty).tolist()):
