@@ -270,32 +270,31 @@ class BentTrajectory(Trajectory):
         self.rows = self.bends.unsqueezed() if refits else self.bends
         weights = form.refitted.to(torch.float64) if refits else form.weights
         self.path, self.others = form.scaled(states, others)
-        marks = form.marks(torch.arange(self.actions, device=states.device)).to(self.path)
+        self._marks = form.marks(torch.arange(self.actions, device=states.device)).to(self.path)
         base, own = (part.shape[-1] for part in form.features(self.path[:1], self.others[:1], form.bends()))
-        sizes = [base, marks.shape[1] * own, width, weights.shape[-2] - base - marks.shape[1] * own - width]
-        self._base, doses, start, within = weights.split(sizes, -2)
-        self._doses = torch.einsum("al,...lmd->...amd", marks, doses.unflatten(-2, (marks.shape[1], own)))
+        sizes = [base, self._marks.shape[1] * own, width, width * (1 + LATER)]
+        self._base, self._doses, start, within = weights.split(sizes, -2)
         self._start = self.path[:1] @ start
         self._within = within.unflatten(-2, (width, -1))
         self._order: list[int] = form.order.long().tolist()
         self._causes = [form.causes[:, effect].nonzero()[:, 0].tolist() for effect in range(width)]
         before = self.path[:-1].expand(*weights.shape[:-2], -1, -1)
-        early = self._early(before, self.others[:-1], self._doses[..., observed[:-1], :, :])
+        early = self._early(before, self.others[:-1], observed[:-1])
         late = torch.einsum("...tkb,...kbd->...td", form.psi(self.path[1:], self.rows), self._within)
         self.noise = self.path[1:] - early - late
 
     def step(self, states: Tensor, time: int, actions: Tensor) -> Tensor:
         """(..., n, D), t, (n,) or () long -> (..., n, D)."""
-        doses = self._doses[..., actions.expand(states.shape[-2]), :, :]
-        ahead = self._early(self._z(states), self.others[time], doses)
+        ahead = self._early(self._z(states), self.others[time], actions.expand(states.shape[-2]))
         return self._settled(ahead + self.noise[..., time : time + 1, :], time, self.rows)
 
     def branch(self, states: Tensor, time: int, actions: Tensor | None = None) -> Tensor:
         """(n, D), t, (A',) long -> (n, A', D); of the fit alone."""
-        z, doses = self._z(states), self._doses if actions is None else self._doses[actions]
+        z, marks = self._z(states), self._marks if actions is None else self._marks[actions]
         base, own = self.form.features(z, self.others[time], self.bends)
         early = (z + base @ self._base + self._start + self.noise[time]).unsqueeze(1)
-        return self._settled(early + torch.einsum("nm,amd->nad", own, doses), time, self.bends)
+        levels = torch.einsum("nm,lmd->nld", own, self._doses.unflatten(0, (marks.shape[1], -1)))
+        return self._settled(early + marks @ levels, time, self.bends)
 
     def replays(self, actions: Tensor) -> Tensor:
         """The states by each refit under action sequences, (n, H) long -> (R, n, T, D); see `replay`."""
@@ -313,10 +312,11 @@ class BentTrajectory(Trajectory):
         width = self.form.outputs
         return (states - self.form.centre[:width]) / self.form.spread[:width]
 
-    def _early(self, z: Tensor, others: Tensor, doses: Tensor) -> Tensor:
-        """z + phi W, (..., n, D), with the weights of the doses of each row, (..., n, m, D)."""
+    def _early(self, z: Tensor, others: Tensor, actions: Tensor) -> Tensor:
+        """z + phi W, (..., n, D), under the actions of the rows, (n,)."""
         base, own = self.form.features(z, others, self.rows)
-        return z + base @ self._base + self._start + torch.einsum("...nm,...nmd->...nd", own, doses)
+        doses = (self._marks[actions].unsqueeze(-1) * own.unsqueeze(-2)).flatten(-2)
+        return z + base @ self._base + doses @ self._doses + self._start
 
     def _settled(self, early: Tensor, time: int, bends: Bends) -> Tensor:
         """The next states, with what acts within the step added state by state in their order."""
