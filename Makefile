@@ -14,8 +14,9 @@ PY    := $(VENV)/bin/python
 READY := $(VENV)/.ready
 LINT  := $(VENV)/.ready-lint
 DOCS  := $(VENV)/.ready-docs
+OTHERS := $(VENV)/.ready-strangers
 
-.PHONY: help train test test-slow test-bench test-slurm test-gpu coverage mutation fuzz lint docs bench bench-scale bench-all bench-calibration soak reproduce-sepsis reproduce-auf reproduce-online reproduce-cbo reproduce-calibration clean
+.PHONY: help train test test-slow test-bench test-slurm test-gpu strangers coverage mutation fuzz lint docs bench bench-scale bench-all bench-calibration soak reproduce-sepsis reproduce-auf reproduce-online reproduce-cbo reproduce-calibration clean
 
 help:
 	@echo "make train       sets up $(VENV) on first use, then trains and decides: scripts/train.py +experiment=$(EXP)"
@@ -75,6 +76,10 @@ test-slurm: $(READY)
 test-gpu: $(READY)
 	$(PYTEST) -m gpu -n 1 tests/gpu $(ARGS)
 	$(PYTEST) --device cuda -m "not bench" tests/contracts $(ARGS)
+
+# Simulators that others made, which nothing else needs.
+strangers: $(OTHERS)
+	$(PYTEST) -m slow tests/reproduction/strangers $(ARGS)
 
 lint: $(LINT)
 	$(PY) -m ruff check .
@@ -151,8 +156,8 @@ $(READY): pyproject.toml $(CONSTRAINTS)
 	  echo "The packages could not be installed; pip says why above." >&2; exit 1; }
 	@touch $@
 
-# What lint and docs need besides, each installed on first use.
-$(LINT) $(DOCS): $(READY)
+# What lint, docs and strangers need besides, each installed on first use.
+$(LINT) $(DOCS) $(OTHERS): $(READY)
 	@if $(PY) -m pip --version >/dev/null 2>&1; then install="$(PY) -m pip"; else install="$(PYTHON) -m pip --python $(PY)"; fi; \
 	echo "$$install install -c $(CONSTRAINTS) -e '.[$(@:$(VENV)/.ready-%=%)]' $(PIP_ARGS)"; \
 	$$install install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e '.[$(@:$(VENV)/.ready-%=%)]' $(PIP_ARGS)
