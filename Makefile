@@ -15,6 +15,7 @@ READY := $(VENV)/.ready
 LINT  := $(VENV)/.ready-lint
 DOCS  := $(VENV)/.ready-docs
 OTHERS := $(VENV)/.ready-strangers
+FIND_PIP = if $(PY) -m pip --version >/dev/null 2>&1; then install="$(PY) -m pip"; else install="$(PYTHON) -m pip --python $(PY)"; fi;
 
 .PHONY: help train test test-slow test-bench test-slurm test-gpu strangers coverage mutation fuzz lint docs bench bench-scale bench-all bench-calibration soak reproduce-sepsis reproduce-auf reproduce-online reproduce-cbo reproduce-calibration clean
 
@@ -77,9 +78,10 @@ test-gpu: $(READY)
 	$(PYTEST) -m gpu -n 1 tests/gpu $(ARGS)
 	$(PYTEST) --device cuda -m "not bench" tests/contracts $(ARGS)
 
-# Simulators that others made, which nothing else needs.
+# Simulators that others made, which nothing else needs; icu-sepsis without the packages that only its environment needs.
 strangers: $(OTHERS)
-	$(PYTEST) -m slow tests/reproduction/strangers $(ARGS)
+	@$(FIND_PIP) $$install install --quiet --disable-pip-version-check --no-deps -c $(CONSTRAINTS) icu-sepsis $(PIP_ARGS)
+	$(PYTEST) -m slow tests/reproduction/strangers tests/problems/episodes/test_icu_sepsis.py $(ARGS)
 
 lint: $(LINT)
 	$(PY) -m ruff check .
@@ -158,7 +160,7 @@ $(READY): pyproject.toml $(CONSTRAINTS)
 
 # What lint, docs and strangers need besides, each installed on first use.
 $(LINT) $(DOCS) $(OTHERS): $(READY)
-	@if $(PY) -m pip --version >/dev/null 2>&1; then install="$(PY) -m pip"; else install="$(PYTHON) -m pip --python $(PY)"; fi; \
+	@$(FIND_PIP) \
 	echo "$$install install -c $(CONSTRAINTS) -e '.[$(@:$(VENV)/.ready-%=%)]' $(PIP_ARGS)"; \
 	$$install install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e '.[$(@:$(VENV)/.ready-%=%)]' $(PIP_ARGS)
 	@touch $@

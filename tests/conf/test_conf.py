@@ -98,7 +98,8 @@ SUITED = {
     "episodes": ["lipschitz_grid", "mimic", "sepsis"],
 }
 # What reads a file of one's own is tried elsewhere, with such a file.
-READING = ["own_problem", "own_table", "own_system", "own_episodes", "own_sequence", "own_trials"]
+OWN = ["own_problem", "own_table", "own_system", "own_episodes", "own_sequence", "own_trials"]
+READING = [*OWN, "icu_sepsis"]
 PAIRS = [(experiment, decision) for decision in DECISIONS for experiment in SUITED[family(decision)]]
 
 
