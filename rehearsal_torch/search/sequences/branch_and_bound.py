@@ -20,11 +20,12 @@ incumbent.
 
 The model needs a reward that is linear in the states, and a trajectory that bounds its curvature. For other
 rewards with a bound over boxes of states, such as step scores, and for the return of an ensemble's worst
-member, another tree is searched under the same limits (`step_tree`). If neither can be built, or the bound at
-the root is more than `looseness` times the largest gain or loss observed, a small tree is enumerated, and A*
-searches a larger one, which needs Lipschitz constants; if these are missing, greedy changes. The decision says so (`fallback`, and its
-reason). The work at the root is kept: the fallback gets what remains of the limits, A* begins with the best
-sequence of the root, and the answer is the better of the two, under the lower of the two bounds.
+member, another tree is searched under the same limits (`step_tree`). If neither can be built, or the bound
+at the root is more than `looseness` times the largest gain or loss observed, a small tree is enumerated, and
+A* searches a larger one, which needs Lipschitz constants; if these are missing, greedy changes. The decision
+says so (`fallback`, and its reason). The work at the root is kept: the fallback gets what remains of the
+limits, A* begins with the best sequence of the root, and the answer is the better of the two, under the
+lower of the two bounds.
 
 Rounding: everything is computed in float64, and a bound counts as larger than the incumbent if it exceeds it
 by more than 1e-9 times max(1, |observed return|). An optimum is proven up to this tolerance, and its gap is
