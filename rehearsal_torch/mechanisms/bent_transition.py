@@ -255,8 +255,9 @@ class BentTransition(Part):
         return torch.cat([base, doses.flatten(-2), self._start(z, steps)], 1)
 
     def _start(self, z: Tensor, steps: Steps) -> Tensor:
-        """z_0 of each row's unit, (n, D)."""
-        return z[steps.begins].repeat_interleave(steps.lengths, 0)
+        """z_0 of each row's unit, (n, D); 0 of a row that stands alone, of which it would be the state."""
+        known = (steps.lengths > 1).unsqueeze(1)
+        return (z[steps.begins] * known).repeat_interleave(steps.lengths, 0)
 
 
 class BentTrajectory(Trajectory):

@@ -1,5 +1,6 @@
 """The closed form of a step, on simulated units whose steps are known."""
 
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -149,10 +150,14 @@ def truth(move, states, others, noise, actions):
     return torch.stack(course)
 
 
-@pytest.mark.parametrize(("move", "share"), [(linear, 0.05), (within, 0.1)])
-def test_counterfactuals_are_those_of_a_known_world(move, share):
-    """What is wrong of the effects of other actions, over 20 units, as a share of these."""
-    form, wrong, size = fitted(steps(*simulated(move, 3000, 10)[:3]), refits=1), [], []
+@pytest.mark.parametrize(
+    ("move", "alone", "share"), [(linear, False, 0.05), (linear, True, 0.1), (within, False, 0.1)]
+)
+def test_counterfactuals_are_those_of_a_known_world(move, alone, share):
+    """What is wrong of the effects of other actions, over 20 units, as a share of these; also where it is not
+    known which rows are a unit's."""
+    rows = steps(*simulated(move, 3000, 10)[:3])
+    form, wrong, size = fitted(replace(rows, begins=rows.begins | alone), refits=1), [], []
     for states, others, actions, noise in zip(*simulated(move, 20, 8, seed=2), strict=True):
         other = torch.where(torch.arange(8) < 4, 2 - actions, actions)
         found = replay(form.trajectory(states, others, actions), other[None])[0]
