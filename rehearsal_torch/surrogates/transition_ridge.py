@@ -18,6 +18,7 @@ from torch import Tensor
 from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import Episode, next_name
 from rehearsal_torch.data.part import Solved
+from rehearsal_torch.data.sizes import require
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.bent_transition import BentTrajectory, BentTransition, Steps
 from rehearsal_torch.seeding import split_position
@@ -55,8 +56,10 @@ class Halves(Solved):
         return all(form.fitted for form in self.forms)
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits both to `Steps`; the test of what is moved is that of all units."""
+        """Fits both to `Steps`; what is moved is tested by all units. ValueError if there is one."""
         steps = Steps(*examples)
+        units = int(steps.begins.sum())
+        require(units >= HALVES, "transitions of at least 2 units, half of whom choose", units=units)
         unmoved, place = self.forms[0].p_values(steps), halves_of(steps.begins)[steps.begins]
         for half, form in enumerate(self.forms):
             form.fit(steps.units(place == half), unmoved, self.seed + half)
@@ -84,7 +87,8 @@ class TransitionRidge(SingleTransition):
     @classmethod
     def beside(cls, model: SingleTransition, seed: int) -> Self:
         """One with the columns, ranges and levels of another model; it need not be fitted."""
-        found = cls(model.varying, model.static, model.contextual, model.levels.names, seed=seed)
+        doses = model.levels.names, model.levels.count
+        found = cls(model.varying, model.static, model.contextual, *doses, seed=seed)
         found.rescale, found.levels = model.rescale, model.levels
         others = len(found.static) + len(found.contextual)
         found.halves = Halves(len(found.varying), others, found.levels, seed)
@@ -99,12 +103,15 @@ class TransitionRidge(SingleTransition):
 
     def steps(self, table: Table) -> Steps:
         """The transitions in scaled coordinates; rows of unknown units stand alone."""
-        width = len(self.varying)
-        rows = self.rescale.scale(table.columns(self.rescale.names).to(torch.float64))
-        ahead = [next_name(name) for name in self.rescale.names]
-        following = self.rescale.scale(table.columns(ahead).to(torch.float64))
-        actions = self.levels.digitise(table.columns(self.levels.names).to(torch.float64))
-        return Steps(rows[:, :width], rows[:, width:], actions, following[:, :width], begins_of(table))
+        names, width = self.rescale.names, len(self.varying)
+        ahead = [next_name(name) for name in self.varying]
+        now, after = (
+            self.rescale.scale(table.columns(each).to(self.device, torch.float64))
+            for each in (names, [*ahead, *names[width:]])
+        )
+        actions = self.levels.digitise(table.columns(self.levels.names).to(now))
+        begins = begins_of(table).to(now.device)
+        return Steps(now[:, :width], now[:, width:], actions, after[:, :width], begins)
 
     def choosing(self, episode: Episode) -> int:
         """Which half chooses for an episode; the other one claims."""
@@ -149,11 +156,12 @@ class TransitionRidge(SingleTransition):
     def residuals(self, table: Table) -> Tensor:
         """What is left of each step without the unit's level, (n, D), the mean of both halves."""
         steps, width = self.steps(table), len(self.varying)
-        return torch.stack([form.left(steps) * form.spread[:width] for form in self.halves.forms]).mean(0)
+        left = torch.stack([form.left(steps) * form.spread[:width] for form in self.halves.forms])
+        return left.mean(0).to(table.values.device)
 
     def noise(self, table: Table) -> tuple[Tensor, Tensor]:
         """Scaled features and dose levels, and what is left, (n, p) and (n, 1, D)."""
-        return self.examples(table)[0], self.residuals(table).unsqueeze(1)
+        return self.examples(table)[0].to(table.values.device), self.residuals(table).unsqueeze(1)
 
     @property
     def least_noise(self) -> Tensor:

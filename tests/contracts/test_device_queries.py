@@ -14,15 +14,18 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.causal_task import CausalTask
-from rehearsal_torch.data.decision import Decision, RehearsalCase
+from rehearsal_torch.data.decision import Decision, EpisodeCase, RehearsalCase
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.mechanism import TransitionMechanism
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.expected_reward import PosteriorMean
+from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
 from rehearsal_torch.surrogates.counterfactual import counterfactual, recover, sample
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.surrogates.network.network_model import NetworkModel
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
+from rehearsal_torch.surrogates.transition_ridge import TransitionRidge
 from rehearsal_torch.training.cross_validation import clinical_log_likelihood
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
@@ -32,7 +35,7 @@ from tests.toys.fitted_pair import fitted_pair, pair_table
 from tests.toys.linear_truth import chain
 from tests.toys.place import Place
 from tests.toys.rehearsal_methods import learnt_here
-from tests.toys.transitions import model, observations, patients
+from tests.toys.transitions import CONTEXTUAL, DOSES, STATIC, VARYING, model, observations, patients
 
 WORLD = chain()
 TABLE = WORLD.table(60)
@@ -158,6 +161,30 @@ def test_a_moved_model_of_transitions_is_queried_as_on_the_cpu(make: Callable[[]
         for one, other in zip(here, found(deepcopy(made).to(device)), strict=True):
             # Weights in float32 are rounded otherwise on a GPU.
             close(one, other, place, 1 if place.kind == "second" else 100)
+
+
+def test_a_moved_closed_form_claims_as_on_the_cpu(place: Place):
+    made = fit(TransitionRidge(VARYING, STATIC, CONTEXTUAL, DOSES, 3), observations(20))
+    rows, (episode,) = observations(5, seed=3), patients(1, 6, 8)
+
+    def found(asked: TransitionRidge) -> list[Tensor]:
+        wanted = CounterfactualReturn(asked, EpisodeCase(episode), LinearReward({"x": -1.0}), 2)
+        actions = (wanted.observed + 4) % 9
+        gains, trajectory = wanted.gains(actions), wanted.trajectory
+        assert gains is not None
+        there = [
+            asked.least_noise,
+            gains,
+            wanted.replay(actions.unsqueeze(0)),
+            trajectory.branch(trajectory.states[:2], 3),
+            trajectory.branch(trajectory.states[:2], 3, actions[:2]),
+        ]
+        return [asked.residuals(rows), *asked.noise(rows), *(each.cpu() for each in there)]
+
+    here = found(made)
+    with place.entered() as device:
+        for one, other in zip(here, found(deepcopy(made).to(device)), strict=True):
+            close(one, other, place)
 
 
 QUICK = AcquisitionSearch(screened=32, starts=6, incumbents=2, screening_steps=3, kept=2, steps=6)

@@ -1,0 +1,218 @@
+"""Halves of the units: one chooses, the other one claims."""
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+import torch
+
+from rehearsal_torch.checkpoint import load, save
+from rehearsal_torch.data.decision import EpisodeCase
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.mechanisms.mechanism import replay
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.reward import LinearReward
+from rehearsal_torch.search.sequences.exhaustive import Exhaustive
+from rehearsal_torch.surrogates.transition_ridge import TransitionRidge, begins_of, halves_of
+from rehearsal_torch.training.fit import fit
+from tests.toys.transitions import CONTEXTUAL, DOSES, NAMES, STATIC, VARYING, model, observations, patients
+
+CONFIG = {
+    "_target_": "rehearsal_torch.surrogates.transition_ridge.TransitionRidge",
+    "varying": list(VARYING),
+    "static": list(STATIC),
+    "contextual": list(CONTEXTUAL),
+    "doses": list(DOSES),
+    "levels": 3,
+    "seed": 4,
+}
+REWARD = LinearReward({"x": -1.0, "y": 0.5})
+EPISODES = patients(20, 6, seed=7)
+
+
+def made(seed=4):
+    return TransitionRidge(VARYING, STATIC, CONTEXTUAL, DOSES, 3, seed=seed)
+
+
+@cache
+def rows(count=60):
+    return observations(count)
+
+
+@cache
+def known():
+    """A fitted model, not to be changed, with a check of its noise."""
+    return fit(made(), rows(), held_out=observations(30, seed=1))
+
+
+def other_actions(episode):
+    return (known().trajectory(episode).observed[:-1] + 4) % 9
+
+
+def shuffled(table, half):
+    """Twenty rows of one half have the next states of each other: every range is the same."""
+    mine = (halves_of(begins_of(table)) == half).nonzero()[::7, 0][:20]
+    values, ahead = table.values.clone(), [table.names.index(f"{name}'") for name in VARYING]
+    order = torch.randperm(len(mine), generator=torch.Generator().manual_seed(0))
+    values[mine.unsqueeze(1), torch.tensor(ahead)] = values[mine[order].unsqueeze(1), torch.tensor(ahead)]
+    return replace(table, values=values)
+
+
+@pytest.mark.parametrize("half", [0, 1])
+def test_what_is_claimed_does_not_depend_on_the_units_that_choose(half):
+    one, other = known(), fit(made(), shuffled(rows(), half))
+    assert one.unmoved == other.unmoved == (), "which is tested by all units"
+    by = {0: 0, 1: 0}
+    for episode in EPISODES:
+        actions, chooses = other_actions(episode), one.choosing(episode) == half
+        by[int(chooses)] += 1
+        claims = [each.replayed(episode, actions) for each in (one, other)]
+        paths = [replay(each.trajectory(episode), actions[None]) for each in (one, other)]
+        assert claims[0].shape == (60, 6, 2)
+        assert torch.equal(*claims) == chooses
+        assert torch.equal(*paths) != chooses
+    assert min(by.values()) > 3
+
+
+def test_the_half_that_chooses_is_drawn_by_the_name_of_the_episode_and_the_seed():
+    one = replace(EPISODES[0], identity="a")
+    places = [made().choosing(replace(one, identity=str(name))) for name in range(400)]
+    assert sorted(set(places)) == [0, 1]
+    assert 160 < sum(places) < 240
+    assert len({made(seed).choosing(one) for seed in range(20)}) == 2
+    assert made().choosing(one) == made().choosing(replace(EPISODES[1], identity="a"))
+
+
+def test_a_fit_is_that_of_its_seed():
+    one, again, other = (fit(made(seed), rows()).state_dict() for seed in (4, 4, 5))
+    assert all(torch.equal(value, again[name]) for name, value in one.items())
+    assert torch.equal(one["halves.forms.0.weights"], other["halves.forms.0.weights"])
+    for half in (0, 1):
+        assert not torch.equal(one[f"halves.forms.{half}.refitted"], other[f"halves.forms.{half}.refitted"])
+
+
+def test_a_saved_model_answers_to_the_last_digit(tmp_path):
+    one, other = known(), load(save(known(), CONFIG, tmp_path / "ridge"))
+    assert isinstance(other, TransitionRidge)
+    assert other.unmoved == one.unmoved
+    assert torch.equal(other.noise_check.shares, one.noise_check.shares)
+    for episode in EPISODES[:4]:
+        actions = other_actions(episode)
+        assert one.choosing(episode) == other.choosing(episode)
+        assert torch.equal(one.replayed(episode, actions), other.replayed(episode, actions))
+        found = [Exhaustive()(objective(each, episode)) for each in (one, other)]
+        assert (found[0].alteration, found[0].value) == (found[1].alteration, found[1].value)
+    assert torch.equal(one.residuals(rows()), other.residuals(rows()))
+
+
+def objective(surrogate, episode, changes=2):
+    return CounterfactualReturn(surrogate, EpisodeCase(episode), REWARD, changes)
+
+
+def test_gains_are_those_of_the_refits_that_claim():
+    for episode in EPISODES[:3]:
+        wanted, actions = objective(known(), episode), other_actions(episode)
+        gains = wanted.gains(actions)
+        replayed = known().replayed(episode, actions)
+        before = episode.columns(VARYING)
+        weights = torch.tensor([-1.0, 0.5], dtype=torch.float64)
+        torch.testing.assert_close(gains, ((replayed - before) @ weights).sum(-1))
+        assert wanted.gains(wanted.observed).tolist() == [0.0] * 60
+        assert torch.equal(wanted.observed, known().trajectory(episode).observed[:-1])
+
+
+def test_other_models_have_no_refits_that_claim():
+    surrogate = model()
+    for part, examples in surrogate.parts(rows()):
+        part.solve(*examples) if hasattr(part, "solve") else part.finish()
+    wanted = objective(surrogate, EPISODES[0])
+    assert wanted.gains(wanted.observed) is None
+    assert surrogate.claimant is None
+    assert surrogate.unmoved == ()
+
+
+def test_of_every_second_unit_each_half_is_fitted():
+    table = rows()
+    begins = begins_of(table)
+    assert begins.sum() == 60
+    assert torch.equal(halves_of(begins), table.units % 2)
+    one, steps = known(), known().steps(table)
+    for half, form in enumerate(one.halves.forms):
+        mine = steps.units(torch.arange(60) % 2 == half)
+        z = torch.cat([mine.states, mine.others], 1)
+        torch.testing.assert_close(form.centre, z.mean(0))
+    assert torch.equal(*(form.unmoved for form in one.halves.forms)), "tested by all units"
+
+
+def test_rows_of_unknown_units_stand_alone():
+    table = Table.observed(rows().names, rows().values)
+    assert begins_of(table).all()
+    assert halves_of(begins_of(table)).tolist()[:5] == [0, 1, 0, 1, 0]
+    alone = fit(made(), table)
+    assert alone.unmoved == ()
+    for form in alone.halves.forms:
+        assert form.kappa.tolist() == [0.0, 0.0]
+
+
+def test_a_single_unit_has_no_halves():
+    with pytest.raises(ValueError, match=r"expected transitions of at least 2 units, .*; got units=1"):
+        fit(made(), observations(1, 40))
+
+
+def test_one_is_built_beside_a_model_with_its_columns_and_levels():
+    drugs = [f"drug{number}" for number in range(12)]
+    many = TransitionRidge(["x"], [], ["c"], drugs, levels=2)
+    beside = TransitionRidge.beside(many, seed=9)
+    assert beside.rescale is many.rescale
+    assert beside.levels is many.levels
+    assert beside.halves.seed == 9
+    assert (beside.levels.actions, beside.names, beside.contextual) == (2**12, ("x",), ("c",))
+    for form in beside.halves.forms:
+        assert form.doses is many.levels
+    assert not beside.halves.needed
+    assert many.halves.needed
+
+
+def test_the_next_values_of_what_no_step_predicts_are_not_needed():
+    kept = [name for name in rows().names if name not in ("age'", "vent'", "vaso'", "fluid'")]
+    few = Table(tuple(kept), rows().columns(kept), rows().altered[:, : len(kept)], units=rows().units)
+    assert torch.equal(known().residuals(few), known().residuals(rows()))
+
+
+def test_what_no_action_moves_is_named_and_keeps_its_course():
+    table = observations(60)
+    values, stream = table.values.clone(), torch.Generator().manual_seed(3)
+    y, ahead = (table.names.index(name) for name in ("y", "y'"))
+    values[:, [y, ahead]] = torch.randn(len(values), 2, generator=stream, dtype=torch.float64)
+    one = fit(made(), replace(table, values=values))
+    assert one.unmoved == ("y",)
+    (episode,) = patients(1, 6, seed=7)
+    found = one.replayed(episode, other_actions(episode))
+    torch.testing.assert_close(found[..., 1], episode.columns(["y"])[:, 0].expand(60, -1))
+    assert not torch.equal(found[..., 0], episode.columns(["x"])[:, 0].expand(60, -1))
+
+
+def test_noise_is_what_is_left_without_the_level_of_the_unit():
+    inputs, noise = known().noise(rows())
+    assert inputs.shape == (len(rows()), len(NAMES))
+    assert noise.shape == (len(rows()), 1, 2)
+    assert torch.equal(noise[:, 0], known().residuals(rows()))
+    # In the coordinates of the steps, of which the noise of the world is 0.3 and 0.2 in its units.
+    deviation = noise[:, 0].std(0) * known().state_scale()
+    torch.testing.assert_close(deviation, torch.tensor([0.3, 0.2], dtype=torch.float64), rtol=0.25, atol=0)
+    least = known().least_noise.sqrt() * known().state_scale()
+    torch.testing.assert_close(least, deviation, rtol=0.2, atol=0)
+
+
+def test_noise_that_is_noise_cannot_be_predicted():
+    shares = known().noise_shares()
+    assert set(shares) == set(VARYING)
+    assert max(shares.values()) <= 0.1
+    assert not known().errs(())
+    assert fit(made(), rows()).noise_shares() == {}, "nothing was held out"
+
+
+def test_it_claims_what_it_has_chosen_itself():
+    assert known().claimant is known()
+    assert known().chooser(("x",)) is known()
+    assert (known().members, known().each, known().first) == (1, (known(),), known())
