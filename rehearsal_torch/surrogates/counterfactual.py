@@ -30,7 +30,6 @@ from rehearsal_torch.mechanisms.sparse_effects import SparseEffects
 from rehearsal_torch.seeding import seeded
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork
-from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 
@@ -206,8 +205,8 @@ def _node_settings(network: CausalNetwork, fixed: Values | None) -> dict[str, Te
 
 
 def _network(model: object) -> CausalNetwork:
-    if isinstance(model, EpisodeSurrogate) and model.members > 1:
-        expected = f"expected a single model; got a {type(model).__name__} of {model.members}"
+    if isinstance(model, TransitionEnsemble):
+        expected = f"expected a single model; got a {type(model).__name__} of {len(model.each)}"
         raise ValueError(f"{expected}: ask one of them, such as model.each[0]")
     if isinstance(model, CausalModel):
         return model.network()

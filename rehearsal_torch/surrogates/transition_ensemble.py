@@ -75,11 +75,11 @@ class TransitionEnsemble(CheckedTransition, SeparateMembers):
 
     def member_parts(self, place: int, table: Table) -> Fits:
         """A member's mechanism on its own resample."""
-        begins = begins_of(table)
-        unit = begins.cumsum(0) - 1
-        own = (torch.arange(int(unit[-1]) + 1) % HALVES == place % HALVES).nonzero()[:, 0]
+        unit = begins_of(table).cumsum(0) - 1
+        units = int(unit[-1]) + 1
+        own = torch.arange(min(place % HALVES, units - 1), units, HALVES)  # a single one is held out for all
         drawn = own[torch.randint(len(own), (len(own),), generator=paired_generator(self.seed, place))]
-        counts = torch.bincount(drawn, minlength=int(unit[-1]) + 1).to(unit.device)[unit]
+        counts = torch.bincount(drawn, minlength=units).to(unit.device)[unit]
         rows = torch.arange(len(table), device=unit.device).repeat_interleave(counts)
         yield from self.each[place].mechanism_parts(table.rows(rows))
 

@@ -35,8 +35,13 @@ MEMBER = partial(
 @pytest.fixture(scope="module")
 def ensemble() -> TransitionEnsemble:
     torch.manual_seed(0)
-    made = TransitionEnsemble(MEMBER, 3)
+    made = TransitionEnsemble(MEMBER, 6)
     return fit(made, observations(), Descent(max_epochs=4, progress=False), observations(10, seed=1))
+
+
+def searched(ensemble):
+    """The three members of the half that chooses for the episode."""
+    return ensemble.each[ensemble.closed.choosing(patients(1, 5, seed=7)[0]) :: 2]
 
 
 def objective(surrogate, reward, changes=2, **use) -> CounterfactualReturn:
@@ -44,13 +49,13 @@ def objective(surrogate, reward, changes=2, **use) -> CounterfactualReturn:
 
 
 def test_members_share_ranges_and_levels_and_differ_in_weights(ensemble):
-    first, second, _ = ensemble.each
+    first, second, *_ = ensemble.each
     assert second.rescale is first.rescale
     assert second.levels is first.levels
     assert not torch.equal(first.mechanism.networks.inner, second.mechanism.networks.inner)
     torch.manual_seed(0)
     again = fit(
-        TransitionEnsemble(MEMBER, 3),
+        TransitionEnsemble(MEMBER, 6),
         observations(),
         Descent(max_epochs=4, progress=False),
         observations(10, seed=1),
@@ -67,7 +72,7 @@ def test_the_return_is_the_mean_over_the_members(ensemble, reward):
     wanted = objective(ensemble, reward)
     sequences = wanted.observed.repeat(5, 1)
     sequences[torch.arange(5), torch.arange(5) % 4] = torch.tensor([0, 8, 3, 5, 1])
-    each = torch.stack([objective(model, reward)(sequences) for model in ensemble.each])
+    each = torch.stack([objective(model, reward)(sequences) for model in searched(ensemble)])
     torch.testing.assert_close(wanted(sequences), each.mean(0))
     torch.testing.assert_close(wanted.member_returns(sequences[1]), each[:, 1])
     assert wanted.outcome() == pytest.approx(objective(ensemble.each[0], reward).outcome())
@@ -121,7 +126,7 @@ def test_the_return_of_the_worst_member_is_searched_and_recorded(ensemble, rewar
     mean = objective(ensemble, reward)
     generator = torch.Generator().manual_seed(0)
     sequences = torch.randint(9, (6, 2, len(wanted.observed)), generator=generator)
-    each = torch.stack([objective(model, reward)(sequences) for model in ensemble.each])
+    each = torch.stack([objective(model, reward)(sequences) for model in searched(ensemble)])
     torch.testing.assert_close(wanted(sequences), each.amin(0))
     assert wanted.outcome() == pytest.approx(mean.outcome())
     best = Exhaustive()(wanted)
@@ -158,10 +163,60 @@ def test_unknown_uses_of_members_are_refused(ensemble):
         CounterfactualReturn.check(ensemble, reward=SCORE, agreement="some")
 
 
-def test_too_few_or_too_many_members_are_refused():
-    for count in (1, 65):
-        with pytest.raises(ValueError, match="count: expected"):
+def test_too_few_too_many_or_an_odd_number_of_members_are_refused():
+    for count, words in ((1, "count: expected"), (65, "count: expected"), (3, "expected an even number")):
+        with pytest.raises(ValueError, match=words):
             TransitionEnsemble(MEMBER, count)
+
+
+def test_half_of_the_members_have_seen_each_half_of_the_units():
+    made, table = TransitionEnsemble(partial(MEMBER, effects="dense"), 4), observations()
+    for part, examples in made.common_parts(table):
+        part.solve(*examples)
+    every, _ = made.first.examples(table)
+    for place in range(4):
+        ((part, (parents, _)),) = made.member_parts(place, table)
+        assert part is made.each[place].mechanism
+        seen = {int(table.units[at]) for row in parents for at in (every == row).all(-1).nonzero()[:, 0]}
+        assert {unit % 2 for unit in seen} == {place % 2}
+        assert len(parents) == 20 * 5
+        assert 5 < len(seen) < 20, "drawn with replacement"
+
+
+def test_one_unit_that_was_held_out_is_that_of_both_halves():
+    torch.manual_seed(0)
+    made = TransitionEnsemble(MEMBER, 2)
+    trainer = Descent(max_epochs=1, progress=False)
+    fit(made, observations(), trainer, observations(1, seed=1))
+    with pytest.raises(ValueError, match=r"expected transitions of at least 2 units.*; got units=1"):
+        fit(TransitionEnsemble(MEMBER, 2), observations(1, 30), trainer)
+
+
+def test_the_closed_form_is_searched_where_the_noise_of_the_members_can_be_predicted(ensemble):
+    reward, width = LinearReward({"x": -1.0}), len(ensemble.names)
+    kept = ensemble.noise_check.shares, ensemble.closed.noise_check.shares
+
+    def chosen(members, closed):
+        for part, shares in ((ensemble, members), (ensemble.closed, closed)):
+            part.noise_check.shares = torch.tensor(shares, dtype=torch.float64)
+        return objective(ensemble, reward).surrogate
+
+    try:
+        assert chosen([0.11, 0.0], [0.1, 0.9]) is ensemble.closed
+        assert chosen([0.11, 0.0], [0.11, 0.0]) is ensemble, "that of the closed form can be predicted too"
+        assert chosen([0.1, 0.9], [0.0] * width) is ensemble, "y is not rewarded"
+        assert chosen([], [0.0] * width) is ensemble, "it is not known"
+        found = chosen([0.5] * width, [0.0] * width)
+        assert found.claimant is ensemble.claimant is ensemble.closed
+        best = Exhaustive()(objective(ensemble, reward))
+        assert best.value == pytest.approx(Exhaustive()(objective(ensemble.closed, reward)).value)
+    finally:
+        ensemble.noise_check.shares, ensemble.closed.noise_check.shares = kept
+
+
+def test_what_is_not_fitted_claims_nothing():
+    torch.manual_seed(0)
+    assert TransitionEnsemble(MEMBER, 2).claimant is None
 
 
 def test_its_counterfactual_is_the_mean_of_the_members(ensemble):
@@ -182,6 +237,6 @@ def test_lipschitz_constants_are_the_largest_of_the_members(ensemble):
 
 def test_verbs_for_a_single_model_say_so(ensemble):
     (episode,) = patients(1, 5, seed=7)
-    with pytest.raises(ValueError, match=r"expected a single model; got a TransitionEnsemble of 3"):
+    with pytest.raises(ValueError, match=r"expected a single model; got a TransitionEnsemble of 6"):
         rt.recover(ensemble, episode)
     assert rt.recover(ensemble.each[0], episode).shape == (4, 2)
