@@ -2,7 +2,7 @@
 
 A search finds the actions at which the errors of its model are largest. The gain is therefore claimed by R
 refits to other units (`surrogates.transition_ridge`). With g_r the gain of the sequence by refit r, m the
-median of g and s its standard deviation, in which no refit counts for more than three of them,
+median of g and s its standard deviation, before which those beyond three of them are twice drawn in to three,
 
     m +- 1.96 sqrt(s^2 + (.2^2 + 2 R2) m^2),
 
