@@ -176,7 +176,7 @@ def test_doses_that_do_not_vary_say_nothing(model, problem):
 
 
 def test_of_many_rows_evenly_spaced_ones_are_taken(model, problem, monkeypatch):
-    table = problem.observations()
+    table = Table.observed(problem.observations().names, problem.observations().values)
     monkeypatch.setattr(sequence_overturning, "MOST_ROWS", 700)
     places = torch.linspace(0, len(table) - 1, 700, dtype=torch.float64).round().long()
     assert len(table) > 700

@@ -112,12 +112,12 @@ def objective(surrogate, episode, changes=2):
 def test_gains_are_those_of_the_refits_that_claim():
     for episode in EPISODES[:3]:
         wanted, actions = objective(known(), episode), other_actions(episode)
-        gains = wanted.gains(actions)
+        gains = wanted.claimed(actions).sum(-1)
         replayed = known().replayed(episode, actions)
         before = episode.columns(VARYING)
         weights = torch.tensor([-1.0, 0.5], dtype=torch.float64)
         torch.testing.assert_close(gains, ((replayed - before) @ weights).sum(-1))
-        assert wanted.gains(wanted.observed).tolist() == [0.0] * 60
+        assert wanted.claimed(wanted.observed).sum(-1).tolist() == [0.0] * 60
         assert torch.equal(wanted.observed, known().trajectory(episode).observed[:-1])
 
 
@@ -126,7 +126,7 @@ def test_other_models_have_no_refits_that_claim():
     for part, examples in surrogate.parts(rows()):
         part.solve(*examples) if hasattr(part, "solve") else part.finish()
     wanted = objective(surrogate, EPISODES[0])
-    assert wanted.gains(wanted.observed) is None
+    assert wanted.claimed(wanted.observed) is None
     assert surrogate.claimant is None
     assert surrogate.unmoved == ()
 
