@@ -78,7 +78,7 @@ def predictable_noise(
 
     spread = fitted[1].std(0).clamp_min(torch.finfo(torch.float64).tiny)
     (inputs, noise), (others, there) = ((x, (u / spread).mean(1)) for x, u in (fitted, judged))
-    floors = torch.zeros_like(noise[0]) if least is None else least.to(noise) / spread[0].square()
+    floors = torch.zeros_like(noise[0]) if least is None else (least.to(noise).sqrt() / spread[0]).square()
     if not bool(spread.isfinite().all()):
         return unknown
     explained = []

@@ -1,5 +1,7 @@
 """What every surrogate does by itself: refusing before it is fitted, and refusing other questions."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -7,7 +9,8 @@ from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.part import NotFittedError, Solved
 from rehearsal_torch.data.question import Columns, OtherQuestionError
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate, sample
 from tests.toys.curved_episodes import curved_episode
 from tests.toys.second_device import second_device
 
@@ -183,3 +186,17 @@ def test_it_says_on_which_device_it_is_and_copies_itself_to_the_cpu():
         back = there.on_cpu()
         assert (back.device.type, there.device) == ("cpu", device)
         assert torch.equal(back.means[0].mean, made.means[0].mean)
+
+
+def test_a_sample_holds_evenly_spaced_rows_or_whole_units():
+    values = torch.arange(100, dtype=torch.float64).unsqueeze(1)
+    table = Table.observed(("x",), values)
+    assert sample(table, 4).values[:, 0].tolist() == [0, 33, 66, 99]
+    assert sample(table, 200).values[:, 0].tolist() == list(range(100))
+    # Units of ten rows, the numbers of which mean nothing.
+    several = replace(table, units=torch.tensor([7, 3, 9, 1, 8, 2, 6, 0, 5, 4]).repeat_interleave(10))
+    found = sample(several, 35)
+    assert found.units.unique_consecutive().tolist() == [7, 8, 4]
+    assert found.values[:, 0].tolist() == [*range(10), *range(40, 50), *range(90, 100)]
+    assert len(sample(several, 3)) == 10, "one unit at least"
+    assert len(sample(several, 100)) == 100

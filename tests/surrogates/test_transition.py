@@ -310,6 +310,17 @@ def test_noise_cannot_be_predicted_and_error_can():
         assert second == 0
 
 
+@pytest.mark.parametrize("times", [0.5, 4.0, 100.0])
+def test_of_less_noise_than_matters_a_share_of_what_matters_is_predicted(times):
+    given = [rows(400, 1), rows(200, 2)]
+    plain = predictable_noise(abducting(2.0), *given)
+    _, noise = abducting(2.0).noise(given[1])
+    least = torch.stack([times * noise[:, 0, 0].var(correction=0), noise.new_zeros(())])
+    found = predictable_noise(abducting(2.0), *given, least)
+    assert float(found[0]) == pytest.approx(float(plain[0]) / max(times, 1.0), abs=0.002)
+    assert found[1] == plain[1] == 0
+
+
 def test_nothing_is_said_of_few_rows_nor_of_a_model_that_abducts_none():
     for learnt, held_out in ((800, None), (800, 99), (99, 300), (30, 300), (None, 300)):
         given = [None if count is None else rows(count, count) for count in (learnt, held_out)]
