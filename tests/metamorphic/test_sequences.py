@@ -25,32 +25,33 @@ def asked(heat=1.0, flow=1.0):
 
 
 def units():
-    rows = pumps.table()
+    rows = pumps.table(effect=25.0)
     return rows.assign(heat=rows["heat"] * HEAT, flow=rows["flow"] * FLOW), asked(HEAT, FLOW)
 
 
 def shuffled():
-    rows = pumps.table()
+    rows = pumps.table(effect=25.0)
     return rows.iloc[np.random.default_rng(1).permutation(len(rows))].reset_index(drop=True), asked()
 
 
 CHANGES = {
     "units": units,
     "rows": shuffled,
-    "columns": lambda: (pumps.table()[pumps.table().columns[::-1]], asked()),
-    "further": lambda: (pumps.table().assign(aa=1.0, zz="none"), asked()),
+    "columns": lambda: (pumps.table(effect=25.0)[pumps.table(effect=25.0).columns[::-1]], asked()),
+    "further": lambda: (pumps.table(effect=25.0).assign(aa=1.0, zz="none"), asked()),
 }
 
 
 @cache
-def model(change):
-    rows, task = CHANGES[change]() if change else (pumps.table(), asked())
-    return rt.learn_episodes(rows, task, seed=3, **pumps.SMALL)
+def model(change, method):
+    rows, task = CHANGES[change]() if change else (pumps.table(effect=25.0), asked())
+    return rt.learn_episodes(rows, task, method, seed=3, **pumps.SMALL)
 
 
 def answers(change, method):
     """What is said of two pumps: status, claims and actions, without the units that the words name."""
-    asked = replace(model(change), method=method)
+    # A* needs Lipschitz constants, which a closed form has not; all other searches ask the same model.
+    asked = replace(model(change, "astar" if method == "astar" else None), method=method)
     told = [pumps.told(asked.look_back(pump, 1)) for pump in ("1", "2")]
     return [
         {key: each.get(key) for key in ("status", "estimate", "baseline", "gain", "alteration")}
