@@ -17,8 +17,7 @@ that the claim does not confirm at all is none, and the actions stay as they wer
 no say: of many small gains, those that pass by luck would be reported. Where its own noise can be predicted,
 the claim is *may* at best.
 
-The part of a changed action is what is lost if the actions are put back one by one, from the last to the
-first.
+The part of a changed action is what is lost as actions are put back one by one, from the last to the first.
 
 Source: Athey and Imbens (2016) (honest estimates); Kennedy and O'Hagan (2001) (errors of the form); the
 intervals are ours.
@@ -61,30 +60,30 @@ def interval(gains: Tensor, error: float) -> Estimate:
     return Estimate(point, GAIN, point - wide, point + wide, LEVEL)
 
 
-def _gains(objective: CounterfactualReturn, sequence: Tensor) -> Tensor | None:
-    """By each refit, (R,)."""
-    steps = objective.claimed(sequence)
-    return None if steps is None else steps.sum(-1)
-
-
 @torch.no_grad()
 def _claimed(context: Context, objective: CounterfactualReturn, decision: Decision) -> Decision:
     if decision.alteration is None or decision.gain is not None:
         return decision
-    claimant, sequence = objective.surrogate.claimant, objective.sequence(decision)
-    gains = _gains(objective, sequence)
-    if claimant is None or gains is None or not bool(gains.isfinite().all()):
+    claimant, left = objective.surrogate.claimant, objective.sequence(decision)
+    changed, sequences = sorted(decision.actions(), reverse=True), [left]
+    for step in changed:
+        left = left.clone()
+        left[step] = objective.observed[step]
+        sequences.append(left)
+    steps = objective.claimed(torch.stack(sequences))
+    if claimant is None or steps is None:
         return decision
-    known = claimant.noise_shares()
-    worst = max([0.0, *(known.get(name, 0.0) for name in objective.read)])
+    gains = steps.sum(-1)
+    known = gains[gains.isfinite().all(1)]
+    if len(known) < len(gains) / 2:
+        text = f"{len(gains) - len(known)} of the {len(gains)} refits that claim have no finite answer"
+        return decision.told([Finding("claim", text)])
+    shares = claimant.noise_shares()
+    worst = max([0.0, *(shares.get(name, 0.0) for name in objective.read)])
     error = math.sqrt(FORM**2 + PREDICTED * worst)
-    gain, parts, left = interval(gains, error), {}, sequence
-    for step in sorted(decision.actions(), reverse=True):
-        fewer = left.clone()
-        fewer[step] = objective.observed[step]
-        rest = _gains(objective, fewer)
-        assert rest is not None
-        parts[action_name(step)], left, gains = interval(gains - rest, error), fewer, rest
+    gain = interval(known[:, 0], error)
+    lost = (known[:, :-1] - known[:, 1:]).T
+    parts = {action_name(step): interval(each, error) for step, each in zip(changed, lost, strict=True)}
     outcome = objective.outcome()
     total = [outcome + end for end in (gain.point, gain.lower or 0.0, gain.upper or 0.0)]
     estimate = Estimate(total[0], RETURN, total[1], total[2], LEVEL)

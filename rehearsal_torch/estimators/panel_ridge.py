@@ -125,8 +125,9 @@ def fit_panel(
 
 def moved(panel: Panel, columns: int, penalty: float) -> Tensor:
     """p-values, (D,), of the hypotheses that the last features, of which there are `columns`, say nothing of
-    a value: a Wald test with a covariance by units, each with a level of its own; 1 if there are no such
-    features, or no more units than these.
+    a value: a Wald test with a covariance by units, each with a level of its own, whose scores are those of
+    fits without the unit (Bell and McCaffrey, 2002), as features that differ between few units alone need it;
+    1 if there are no such features, or no more units than these.
     """
     from scipy.stats import f
 
@@ -144,11 +145,29 @@ def moved(panel: Panel, columns: int, penalty: float) -> Tensor:
         effect = inverse @ (tested.mT @ outcome)
         scores = tested * (outcome - tested @ effect).unsqueeze(1)
         scores = scores.new_zeros(units, columns).index_add_(0, panel.unit, scores)
-        covariance = inverse @ (scores.mT @ scores) @ inverse * (units / (units - 1))
+        scores = _without(scores, tested, panel.unit, inverse)
+        covariance = inverse @ (scores.mT @ scores) @ inverse * ((units - 1) / units)
         wald = float(effect @ torch.linalg.pinv(covariance, hermitian=True) @ effect)
         freedom = units - columns
         found.append(float(f.sf(wald / columns * freedom / units, columns, freedom)))
     return torch.tensor(found, dtype=torch.float64)
+
+
+# Units beyond which the fit without one of them is that with it; and rows whose products are taken at a time.
+MANY, ROWS = 2_000, 4_096
+
+
+def _without(scores: Tensor, tested: Tensor, unit: Tensor, inverse: Tensor) -> Tensor:
+    """The scores of units, (U, p), by fits without each of them."""
+    units, width = scores.shape
+    if units > MANY:
+        return scores
+    gram = tested.new_zeros(units, width, width)
+    for rows, own in zip(tested.split(ROWS), unit.split(ROWS), strict=True):
+        gram.index_add_(0, own, rows.unsqueeze(2) * rows.unsqueeze(1))
+    # A unit that alone has a level says nothing of it: its own score is 0.
+    left = torch.eye(width).to(tested) - (1 - FREE) * gram @ inverse
+    return torch.linalg.solve(left, scores.unsqueeze(2))[..., 0]
 
 
 # The most values of which every order is compared; and the most causes of one within a step.

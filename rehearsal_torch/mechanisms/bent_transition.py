@@ -18,7 +18,7 @@ and the states of the next step come about in their order.
 is regressed on the levels of a(t) beside the rest of phi; p_j is three times the smallest p-value of the
 three tests. Where a hidden cause drives such a state, its proxies, doses among them, would seem to move it,
 and what seems to be moved comes back through all later steps: one such error is worse than all others, so
-that all D tests together err in one of a hundred models.
+that the level of all D tests together is .01.
 
 **Errors of the form.** Where the bends are is not known. Each refit has bends of its own, one drawn uniformly
 between quantiles in each third (of psi, each fifth) of the values, so that the spread of the refits also
@@ -38,7 +38,7 @@ from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.part import Part
 from rehearsal_torch.data.scaling import quantiles
 from rehearsal_torch.estimators.panel_ridge import Panel, fit_panel, levels, moved, within_step
-from rehearsal_torch.mechanisms.mechanism import Trajectory
+from rehearsal_torch.mechanisms.mechanism import Trajectory, replay
 from rehearsal_torch.seeding import generator
 
 BENDS, LATER = 3, 5
@@ -49,6 +49,8 @@ PENALTY = 1.0
 LAGS = 3
 UNMOVED = 0.01
 REFITS = 60
+# The fewest units with, and without, a level in which it is tested: one unit alone has no spread.
+FEWEST = 5
 
 
 @dataclass(frozen=True)
@@ -178,8 +180,11 @@ class BentTransition(Part):
             row = row[unit[row + lag] == unit[row]]
             if not len(row):
                 break
-            seen = marks[row].amax(0) > marks[row].amin(0)
-            features, left = torch.cat([basis[row], marks[row][:, seen]], 1), lengths - lag
+            left = lengths - lag
+            given = marks.new_zeros(len(lengths), marks.shape[1]).index_add_(0, unit[row], marks[row])
+            with_it, without = (given > 0).sum(0), (given < left.unsqueeze(1)).sum(0)
+            seen = torch.minimum(with_it, without) >= FEWEST
+            features = torch.cat([basis[row], marks[row][:, seen]], 1)
             panel = Panel(features, ahead[row + lag] - z[row], left[left > 0])
             found.append(moved(panel, int(seen.sum()), PENALTY).to(z))
         return (max(len(found) - 1, 1) * torch.stack(found).amin(0)).clamp_max(1.0)
@@ -298,13 +303,8 @@ class BentTrajectory(Trajectory):
         return self._settled(early + marks @ levels, time, self.bends)
 
     def replays(self, actions: Tensor) -> Tensor:
-        """The states by each refit under action sequences, (n, H) long -> (R, n, T, D); see `replay`."""
-        states = [self.states[:1].expand(len(self.noise), len(actions), -1)]
-        kept = actions.eq(self.observed[: actions.shape[1]]).cumprod(1).bool()
-        for time in range(self.horizon - 1):
-            ahead = self.step(states[-1], time, actions[:, time])
-            states.append(torch.where(kept[:, time, None], self.states[time + 1], ahead))
-        return torch.stack(states, 2)
+        """The states by each refit under action sequences, (n, H) long -> (R, n, T, D)."""
+        return replay(self, actions, len(self.noise))
 
     def lipschitz(self) -> None:
         """Not known."""

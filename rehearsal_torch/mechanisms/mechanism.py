@@ -82,16 +82,17 @@ class Trajectory(ABC):
         """K_t with |F_t(x, a) - F_t(y, a)| <= K_t |x - y| everywhere, (T - 1,) float64; None if unknown."""
 
 
-def replay(trajectory: Trajectory, actions: Tensor) -> Tensor:
-    """The states under whole action sequences, (n, T or T - 1) long -> (n, T, D): up to the first other
-    action the observed ones, F_t(s_t, a_t) = s_{t+1}, without the rounding of the step.
+def replay(trajectory: Trajectory, actions: Tensor, *fits: int) -> Tensor:
+    """The states under whole action sequences, (n, T or T - 1) long -> (*fits, n, T, D), of a trajectory by
+    several fits at once if there are some: up to the first other action the observed ones, F_t(s_t, a_t) =
+    s_{t+1}, without the rounding of the step.
     """
-    states = [trajectory.states[:1].expand(len(actions), -1)]
+    states = [trajectory.states[:1].expand(*fits, len(actions), -1)]
     kept = actions.eq(trajectory.observed[: actions.shape[1]]).cumprod(1).bool()
     for time in range(trajectory.horizon - 1):
         ahead = trajectory.step(states[-1], time, actions[:, time])
         states.append(torch.where(kept[:, time, None], trajectory.states[time + 1], ahead))
-    return torch.stack(states, 1)
+    return torch.stack(states, -2)
 
 
 class EquationTrajectory(Trajectory):

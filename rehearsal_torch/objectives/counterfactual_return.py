@@ -252,17 +252,17 @@ class CounterfactualReturn(Objective):
         }
 
     def claimed(self, actions: Tensor, reward: Reward | None = None) -> Tensor | None:
-        """What a sequence, (H,) long, gains at each step by R, or another reward, by each refit of the model
-        that has no say in the search, (R, T); None if there is none.
+        """What sequences, (n, H) long, gain at each step by R, or another reward, by each refit of the model
+        that has no say in the search, (R, n, T); None if there is none.
         """
         claimant, reward = self.surrogate.claimant, reward or self.reward
         replayed = None if claimant is None else claimant.replayed(self.case.episode, actions)
         if replayed is None:
             return None
         names, doses = self.surrogate.names, self._dosed(None, reward)
-        own = self.surrogate.member_units(self.trajectory.states)[:, 0].unsqueeze(0)
-        before = taken(reward(own, names, doses), self.whole(self.observed).unsqueeze(0))
-        after = self.whole(actions).expand(len(replayed), -1)
+        own = self.surrogate.member_units(self.trajectory.states)[:, 0]
+        before = taken(reward(own, names, doses), self.whole(self.observed))
+        after = torch.stack([self.whole(each) for each in actions]).expand(len(replayed), -1, -1)
         return taken(reward(replayed, names, doses), after) - before
 
     def whole(self, actions: Tensor) -> Tensor:
@@ -436,20 +436,19 @@ def _claims(
     """What is claimed of a sequence in place of what the search's own model predicts: the rewards are those
     of the refits on average, in the shares of the steps, with the range of 95 % of them.
     """
-    steps = objective.claimed(sequence)
-    assert steps is not None
+    steps = _steps_claimed(objective, sequence)
     assert gain.lower is not None
     assert gain.upper is not None
     total = steps.sum(-1)
     usual = steps[(total - total.median()).abs() <= 3 * (total - total.median()).abs().median()].mean(0)
-    usual = usual * (gain.point / float(usual.sum()) if abs(float(usual.sum())) > 1e-9 else 1.0)
+    # What they do not add up to, in shares of what each step is worth.
+    usual = usual + (gain.point - usual.sum()) * usual.abs() / usual.abs().sum().clamp_min(1e-300)
     observed, outcome = steps.new_tensor(record["observed_rewards"]), record["observed"]
     lower, upper = torch.quantile(steps, steps.new_tensor([0.025, 0.975]), dim=0)
     related = {}
     for name, returns in record.get("related", {}).items():
-        other = objective.claimed(sequence, objective.related[name])
-        assert other is not None
-        related[name] = returns | {"value": returns["observed"] + float(other.sum(-1).median())}
+        gained = _steps_claimed(objective, sequence, objective.related[name]).sum(-1)
+        related[name] = returns | {"value": returns["observed"] + float(gained.median())}
     size = abs(outcome) or math.inf
     return {
         "rewards": (observed + usual).tolist(),
@@ -461,6 +460,13 @@ def _claims(
         "improvement_ends": [gain.lower / size, gain.upper / size],
         **({"related": related} if related else {}),
     }
+
+
+def _steps_claimed(objective: CounterfactualReturn, sequence: Tensor, reward: Reward | None = None) -> Tensor:
+    """What a sequence, (H,) long, is claimed to gain at each step, by each refit with a finite answer."""
+    steps = objective.claimed(sequence.unsqueeze(0), reward)
+    assert steps is not None
+    return steps[:, 0][steps[:, 0].isfinite().all(-1)]
 
 
 def trajectory_record(objective: Any, decision: Decision) -> dict[str, Any]:

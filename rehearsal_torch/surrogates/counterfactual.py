@@ -30,7 +30,7 @@ from rehearsal_torch.mechanisms.sparse_effects import SparseEffects
 from rehearsal_torch.seeding import seeded
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork
-from rehearsal_torch.surrogates.transition import TransitionModel
+from rehearsal_torch.surrogates.transition import SingleTransition, TransitionModel
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 
 Values = Mapping[str, float]
@@ -115,7 +115,7 @@ def sample(
 
 @torch.no_grad()
 def counterfactual(
-    model: CausalModel | CausalNetwork | TransitionModel | TransitionEnsemble,
+    model: CausalModel | CausalNetwork | SingleTransition | TransitionEnsemble,
     observed: Table | Episode,
     actions: Actions = None,
     fixed: Values | None = None,
@@ -145,7 +145,7 @@ def counterfactual(
     if isinstance(model, TransitionEnsemble):
         answers = [counterfactual(member, observed, actions, fixed) for member in model.each]
         return replace(answers[0], values=torch.stack([answer.values for answer in answers]).mean(0))
-    if not isinstance(model, TransitionModel):
+    if not isinstance(model, SingleTransition):
         network, table = _network(model), _table(observed)
         if actions is not None and not isinstance(actions, Mapping):
             raise ValueError(f"expected actions as name to value; got a {type(actions).__name__}")
@@ -241,7 +241,7 @@ def _boxed(model: TransitionModel, episode: Episode) -> Tensor:
     return model.rescale.scale(episode.columns(model.rescale.names).to(model.levels.medians)).double()
 
 
-def _settings(model: TransitionModel, episode: Episode, fixed: Values | None) -> dict[int, Tensor]:
+def _settings(model: SingleTransition, episode: Episode, fixed: Values | None) -> dict[int, Tensor]:
     """Index of each varying feature that is set, with the scaled value that it is set to."""
     unknown = [name for name in fixed or {} if name not in model.varying]
     if unknown:
@@ -263,7 +263,7 @@ def _set(states: Tensor, settings: Mapping[int, Tensor]) -> Tensor:
     return changed
 
 
-def _actions(model: TransitionModel, episode: Episode, actions: Actions) -> tuple[Tensor, Tensor]:
+def _actions(model: SingleTransition, episode: Episode, actions: Actions) -> tuple[Tensor, Tensor]:
     """Action numbers (..., T - 1) and their doses (..., T - 1, p), observed ones where they are equal."""
     names, steps = model.levels.names, episode.horizon - 1
     given = episode.columns(names)[:-1].to(model.levels.medians, copy=True)

@@ -176,6 +176,7 @@ class EpisodeSurrogate(Surrogate, ABC):
     """A surrogate that can replay an observed episode under other actions: fitted, or a known truth."""
 
     kind: Kind | None = "look_back"
+    has_constants: bool = True  # Whether its steps may have Lipschitz constants (`Trajectory.lipschitz`)
 
     @property
     @abstractmethod
@@ -226,8 +227,8 @@ class EpisodeSurrogate(Surrogate, ABC):
         return ()
 
     def replayed(self, episode: Episode, actions: Tensor) -> Tensor | None:
-        """The states of an episode under actions, (H,) long, in the variables' units, by each of the R refits
-        of a claimant, (R, T, D); None of other models, as by default.
+        """The states of an episode under sequences, (n, H) long, in the variables' units, by each of the R
+        refits of a claimant, (R, n, T, D); None of other models, as by default.
         """
 
     def outside(self, episode: Episode, slack: float = 0.0) -> tuple[Finding, ...]:  # noqa: ARG002

@@ -1,11 +1,10 @@
 """Ensembles of transition models, each fitted to resampled units of one half of them.
 
-A search finds the actions at which the errors of a single learnt model are largest, and two trainings of one
-class recommend differently. Half of the members are fitted to every second unit, the others to the rest; for
-an episode, the members of one half are searched, whose mean decides, and a recommendation is made only where
-all of them predict a gain (`claims.sequences`). What it gains is claimed by the closed form of the other half
-(`surrogates.transition_ridge`). Where what the members take for noise can be predicted, while for the closed
-form it cannot, the closed form is searched in their place.
+Two trainings of one class recommend differently. Half of the members are fitted to every second unit, the
+others to the rest; for an episode, the members of one half are searched, whose mean decides, and a
+recommendation is made only where all of them predict a gain (`claims.sequences`). What it gains is claimed by
+the closed form of the other half (`surrogates.transition_ridge`). Where what the members take for noise can
+be predicted, while for the closed form it cannot, the closed form is searched in their place.
 
 Each member draws as many units as its half has, with replacement, by a seed of its own: of the units to learn
 from, and of those held out for early stopping. Ranges and dose levels are those of the whole table: all
@@ -99,7 +98,7 @@ class TransitionEnsemble(CheckedTransition, SeparateMembers):
 
     @property
     def claimant(self) -> TransitionRidge | None:
-        """The closed form; None of a model that was saved without it."""
+        """The closed form; None before it is fitted."""
         return self.closed if self.closed.halves.fitted else None
 
     def chooser(self, states: Sequence[str]) -> CheckedTransition:

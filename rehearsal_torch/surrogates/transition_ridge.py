@@ -1,16 +1,13 @@
 """Transitions in closed form, fitted to halves of the units: one half chooses, the other one claims.
 
-A search finds the actions at which the errors of a model are largest, so that the model that has chosen them
-claims too much. Two forms (`mechanisms.bent_transition`) are therefore fitted, to every second unit. For an
-episode, one of them is searched, by a hash of the episode's name, and what was chosen is claimed by the
-other, with its refits to resampled units (`claims.sequence_gains`). The one that claims has no say in what is
-chosen: of many small gains, those that pass by luck would be claimed.
+Two forms (`mechanisms.bent_transition`) are fitted, to every second unit. For an episode, one of them is
+searched, by a hash of the episode's name, and what was chosen is claimed by the other, with its refits to
+resampled units (`claims.sequence_gains`). Ranges, levels, and which states are moved, are those of all units.
 
 Source: Athey and Imbens (2016) (honest estimates by halves).
 """
 
-from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -36,19 +33,13 @@ def begins_of(table: Table) -> Tensor:
     return first
 
 
-def halves_of(begins: Tensor) -> Tensor:
-    """The half of each row's unit, (n,) long: every second unit."""
-    return (begins.cumsum(0) - 1) % HALVES
-
-
 class Halves(Solved):
     """Two closed forms, of every second unit each."""
 
     def __init__(self, states: int, others: int, doses: DoseLevels, seed: int) -> None:
         super().__init__()
         self.seed = seed
-        forms = [BentTransition(states, others, doses) for _ in range(HALVES)]
-        self.forms = Modules[BentTransition](forms)
+        self.forms = Modules[BentTransition](BentTransition(states, others, doses) for _ in range(HALVES))
 
     @property
     def fitted(self) -> bool:
@@ -60,9 +51,9 @@ class Halves(Solved):
         steps = Steps(*examples)
         units = int(steps.begins.sum())
         require(units >= HALVES, "transitions of at least 2 units, half of whom choose", units=units)
-        unmoved, place = self.forms[0].p_values(steps), halves_of(steps.begins)[steps.begins]
+        unmoved, place = self.forms[0].p_values(steps), torch.arange(units, device=steps.begins.device)
         for half, form in enumerate(self.forms):
-            form.fit(steps.units(place == half), unmoved, self.seed + half)
+            form.fit(steps.units(place % HALVES == half), unmoved, self.seed + half)
 
 
 class TransitionRidge(SingleTransition):
@@ -70,17 +61,10 @@ class TransitionRidge(SingleTransition):
     of `SingleTransition`; the seed is that of the halves and of the resamples.
     """
 
-    def __init__(
-        self,
-        varying: Sequence[str],
-        static: Sequence[str],
-        contextual: Sequence[str],
-        doses: Sequence[str],
-        levels: int = 5,
-        logarithms: Sequence[str] = (),
-        seed: int = 0,
-    ) -> None:
-        super().__init__(varying, static, contextual, doses, levels, logarithms)
+    has_constants = False
+
+    def __init__(self, *columns: Any, seed: int = 0, **settings: Any) -> None:
+        super().__init__(*columns, **settings)
         others = len(self.static) + len(self.contextual)
         self.halves = Halves(len(self.varying), others, self.levels, seed)
 
@@ -134,9 +118,9 @@ class TransitionRidge(SingleTransition):
 
     @torch.no_grad()
     def replayed(self, episode: Episode, actions: Tensor) -> Tensor:
-        """(H,) long -> (R, T, D), by the refits of the half that claims."""
+        """(n, H) long -> (R, n, T, D), by the refits of the half that claims."""
         judge = self._trajectory(episode, 1 - self.choosing(episode), refits=True)
-        return self.units(judge.replays(actions.unsqueeze(0))[:, 0])
+        return self.units(judge.replays(actions))
 
     @torch.no_grad()
     def _trajectory(self, episode: Episode, half: int, refits: bool = False) -> BentTrajectory:
@@ -169,6 +153,5 @@ class TransitionRidge(SingleTransition):
         where these leave next to nothing, some of that can always be predicted.
         """
         width = len(self.varying)
-        return torch.stack([form.reduced * form.spread[:width].square() for form in self.halves.forms]).mean(
-            0
-        )
+        left = [form.reduced * form.spread[:width].square() for form in self.halves.forms]
+        return torch.stack(left).mean(0)

@@ -101,7 +101,7 @@ class Claimed(CounterfactualReturn):
         return 10.0
 
     def claimed(self, actions, reward=None):
-        return None if self.each is None else self.each * actions
+        return None if self.each is None else self.each.unsqueeze(1) * actions
 
 
 def told(objective, steps=(0, 2), declines=True, **more):
@@ -124,6 +124,16 @@ def test_a_gain_that_is_claimed_is_told_with_the_return_and_its_parts():
     assert found.parts["action[0]"] == interval(each[:, 0], FORM)
     torch.testing.assert_close(found.parts["action[2]"].point, interval(each[:, 2], FORM).point)
     assert sum(part.point for part in found.parts.values()) == pytest.approx(found.gain.point, abs=0.05)
+
+
+def test_refits_without_a_finite_answer_do_not_claim_and_many_of_them_are_named():
+    each = torch.stack([2 + 0.1 * normal(0), torch.zeros(REFITS).double(), 1 + 0.1 * normal(1)], 1)
+    some, most = each.clone(), each.clone()
+    some[:3, 0], most[:40, 0] = torch.nan, torch.inf
+    assert told(Claimed(some))[1].gain == interval(each[3:].sum(1), FORM)
+    _, found = told(Claimed(most))
+    assert (found.gain, found.status) == (None, "may")
+    assert found.warnings == ("40 of the 60 refits that claim have no finite answer",)
 
 
 @pytest.mark.parametrize("declines", [True, False])
@@ -160,8 +170,6 @@ def test_without_a_claimant_and_of_what_is_claimed_or_left_nothing_is_said():
     one, found = told(Claimed(None))
     assert found is one
     each = torch.full((REFITS, 3), torch.nan, dtype=DOUBLE)
-    one, found = told(Claimed(each))
-    assert found is one
     one, found = told(Claimed(torch.ones(REFITS, 3).double()), gain=interval(normal(), 0.2))
     assert found is one
     left = Decision(None, 0.0, reason=Finding("no_gain", "none"))
@@ -199,7 +207,7 @@ def test_of_a_world_the_parts_add_up_and_are_those_of_the_decision():
         assert set(found.parts) == set(found.alteration.names)
         total = sum(part.point for part in found.parts.values())
         assert total == pytest.approx(found.gain.point, abs=0.25 * width(found.gain))
-        claimed = wanted.claimed(wanted.sequence(found)).sum(-1)
+        claimed = wanted.claimed(wanted.sequence(found)[None])[:, 0].sum(-1)
         assert found.gain == interval(claimed, FORM)
         assert found.estimate.point == pytest.approx(wanted.outcome() + found.gain.point)
     assert some > 3

@@ -170,7 +170,7 @@ def test_a_moved_closed_form_claims_as_on_the_cpu(place: Place):
     def found(asked: TransitionRidge) -> list[Tensor]:
         wanted = CounterfactualReturn(asked, EpisodeCase(episode), LinearReward({"x": -1.0}), 2)
         actions = (wanted.observed + 4) % 9
-        gains, trajectory = wanted.claimed(actions), wanted.trajectory
+        gains, trajectory = wanted.claimed(actions.unsqueeze(0)), wanted.trajectory
         assert gains is not None
         there = [
             asked.least_noise,

@@ -181,6 +181,19 @@ def test_p_values_are_small_where_there_is_an_effect():
     assert float(moved(panel, 1, PENALTY)) < 1e-3
 
 
+def test_what_differs_between_few_units_alone_moves_nothing():
+    """Levels of doses that a unit keeps, and noise that is its own."""
+    found = []
+    for seed in range(100):
+        panel = drawn(10 * seed, units=30, steps=(8, 8), effect=0.0)
+        given = torch.rand(30, 2, 1, generator=torch.Generator().manual_seed(seed)) > torch.linspace(
+            0.2, 0.8, 4
+        )
+        features = torch.cat([panel.features, given.flatten(1)[panel.unit].double()], 1)
+        found.append(float(moved(Panel(features, panel.values, panel.lengths), 8, PENALTY)))
+    assert sum(p < 0.01 for p in found) < 12
+
+
 def blocks(values):
     """Each value with two bends of it, (n, D, 3)."""
     return torch.stack([values, (values + 0.5).clamp_min(0), (values - 0.5).clamp_min(0)], -1)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.mechanisms.bent_transition import (
     BENDS,
+    FEWEST,
     LATER,
     OUTER,
     UNMOVED,
@@ -220,6 +221,18 @@ def test_p_values_of_rows_that_stand_alone_or_of_one_action_are_known():
     states, others, actions, _ = simulated(linear, 40, 6)
     same = form.p_values(steps(states, others, torch.ones_like(actions)))
     assert same.tolist() == [1.0, 1.0], "an action that never varies is not seen to move anything"
+
+
+@pytest.mark.parametrize("units", [1, FEWEST - 1])
+def test_a_level_that_few_units_have_moves_nothing(units):
+    """Their noise is no effect of it: a single unit seems to have no spread at all."""
+    states, others, _, _ = simulated(lambda x, level, *rest: linear(x, 0 * level, *rest), 60, 6)
+    given = torch.zeros(60, 6, dtype=torch.long)
+    given[:units] = 1
+    states[:units] += 3
+    form = BentTransition(2, 1, levels())
+    assert form.p_values(steps(states, others, given)).tolist() == [1.0, 1.0]
+    assert form.p_values(steps(states, others, 1 - given)).tolist() == [1.0, 1.0], "nor one that few have not"
 
 
 def test_units_are_rows_in_order():

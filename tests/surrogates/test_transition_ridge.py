@@ -13,7 +13,7 @@ from rehearsal_torch.mechanisms.mechanism import replay
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
-from rehearsal_torch.surrogates.transition_ridge import TransitionRidge, begins_of, halves_of
+from rehearsal_torch.surrogates.transition_ridge import HALVES, TransitionRidge, begins_of
 from rehearsal_torch.training.fit import fit
 from tests.toys.transitions import CONTEXTUAL, DOSES, NAMES, STATIC, VARYING, model, observations, patients
 
@@ -49,9 +49,14 @@ def other_actions(episode):
     return (known().trajectory(episode).observed[:-1] + 4) % 9
 
 
+def place_of(table):
+    """The place of each row's unit; every second one is of a half."""
+    return begins_of(table).cumsum(0) - 1
+
+
 def shuffled(table, half):
     """Twenty rows of one half have the next states of each other: every range is the same."""
-    mine = (halves_of(begins_of(table)) == half).nonzero()[::7, 0][:20]
+    mine = (place_of(table) % HALVES == half).nonzero()[::7, 0][:20]
     values, ahead = table.values.clone(), [table.names.index(f"{name}'") for name in VARYING]
     order = torch.randperm(len(mine), generator=torch.Generator().manual_seed(0))
     values[mine.unsqueeze(1), torch.tensor(ahead)] = values[mine[order].unsqueeze(1), torch.tensor(ahead)]
@@ -66,7 +71,7 @@ def test_what_is_claimed_does_not_depend_on_the_units_that_choose(half):
     for episode in EPISODES:
         actions, chooses = other_actions(episode), one.choosing(episode) == half
         by[int(chooses)] += 1
-        claims = [each.replayed(episode, actions) for each in (one, other)]
+        claims = [each.replayed(episode, actions[None])[:, 0] for each in (one, other)]
         paths = [replay(each.trajectory(episode), actions[None]) for each in (one, other)]
         assert claims[0].shape == (60, 6, 2)
         assert torch.equal(*claims) == chooses
@@ -99,7 +104,7 @@ def test_a_saved_model_answers_to_the_last_digit(tmp_path):
     for episode in EPISODES[:4]:
         actions = other_actions(episode)
         assert one.choosing(episode) == other.choosing(episode)
-        assert torch.equal(one.replayed(episode, actions), other.replayed(episode, actions))
+        assert torch.equal(*(each.replayed(episode, actions[None]) for each in (one, other)))
         found = [Exhaustive()(objective(each, episode)) for each in (one, other)]
         assert (found[0].alteration, found[0].value) == (found[1].alteration, found[1].value)
     assert torch.equal(one.residuals(rows()), other.residuals(rows()))
@@ -112,12 +117,12 @@ def objective(surrogate, episode, changes=2):
 def test_gains_are_those_of_the_refits_that_claim():
     for episode in EPISODES[:3]:
         wanted, actions = objective(known(), episode), other_actions(episode)
-        gains = wanted.claimed(actions).sum(-1)
-        replayed = known().replayed(episode, actions)
+        gains = wanted.claimed(actions.unsqueeze(0))[:, 0].sum(-1)
+        replayed = known().replayed(episode, actions[None])[:, 0]
         before = episode.columns(VARYING)
         weights = torch.tensor([-1.0, 0.5], dtype=torch.float64)
         torch.testing.assert_close(gains, ((replayed - before) @ weights).sum(-1))
-        assert wanted.claimed(wanted.observed).sum(-1).tolist() == [0.0] * 60
+        assert wanted.claimed(wanted.observed.unsqueeze(0))[:, 0].sum(-1).tolist() == [0.0] * 60
         assert torch.equal(wanted.observed, known().trajectory(episode).observed[:-1])
 
 
@@ -126,7 +131,7 @@ def test_other_models_have_no_refits_that_claim():
     for part, examples in surrogate.parts(rows()):
         part.solve(*examples) if hasattr(part, "solve") else part.finish()
     wanted = objective(surrogate, EPISODES[0])
-    assert wanted.claimed(wanted.observed) is None
+    assert wanted.claimed(wanted.observed.unsqueeze(0)) is None
     assert surrogate.claimant is None
     assert surrogate.unmoved == ()
 
@@ -135,7 +140,7 @@ def test_of_every_second_unit_each_half_is_fitted():
     table = rows()
     begins = begins_of(table)
     assert begins.sum() == 60
-    assert torch.equal(halves_of(begins), table.units % 2)
+    assert torch.equal(place_of(table), table.units)
     one, steps = known(), known().steps(table)
     for half, form in enumerate(one.halves.forms):
         mine = steps.units(torch.arange(60) % 2 == half)
@@ -147,7 +152,7 @@ def test_of_every_second_unit_each_half_is_fitted():
 def test_rows_of_unknown_units_stand_alone():
     table = Table.observed(rows().names, rows().values)
     assert begins_of(table).all()
-    assert halves_of(begins_of(table)).tolist()[:5] == [0, 1, 0, 1, 0]
+    assert place_of(table).tolist()[:5] == [0, 1, 2, 3, 4]
     alone = fit(made(), table)
     assert alone.unmoved == ()
     for form in alone.halves.forms:
@@ -187,7 +192,7 @@ def test_what_no_action_moves_is_named_and_keeps_its_course():
     one = fit(made(), replace(table, values=values))
     assert one.unmoved == ("y",)
     (episode,) = patients(1, 6, seed=7)
-    found = one.replayed(episode, other_actions(episode))
+    found = one.replayed(episode, other_actions(episode)[None])[:, 0]
     torch.testing.assert_close(found[..., 1], episode.columns(["y"])[:, 0].expand(60, -1))
     assert not torch.equal(found[..., 0], episode.columns(["x"])[:, 0].expand(60, -1))
 

@@ -327,10 +327,17 @@ class AStar(Search[CounterfactualReturn]):
         self.check_sizes("batch", expected="a batch of at least 1 node")
 
     def check(self, surrogate: Surrogate, **settings: Any) -> None:
-        """Refuses an ensemble's worst member, and rewards without a Lipschitz constant: `UnboundedError`."""
+        """Refuses an ensemble's worst member, and models and rewards without a Lipschitz constant:
+        `UnboundedError`.
+        """
         members = surrogate.members if isinstance(surrogate, EpisodeSurrogate) else 1
         if settings.get("members") == "worst" and members > 1:
             raise UnboundedError(NO_SUM)
+        if isinstance(surrogate, EpisodeSurrogate) and not surrogate.has_constants:
+            raise UnboundedError(
+                f"expected a transition with Lipschitz constants; a {type(surrogate).__name__} has none: use "
+                "branch_and_bound or greedy_changes, or surrogate=transition_published"
+            )
         reward = settings.get("reward")
         if isinstance(reward, Reward) and isinstance(surrogate, EpisodeSurrogate):
             names = surrogate.names
