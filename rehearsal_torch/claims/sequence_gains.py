@@ -8,9 +8,10 @@ median of g and s its standard deviation, before which those beyond three of the
 
 where R2 is that of the noise of the states that the reward reads (`surrogates.transition`), 0 if negative. s
 is the error of sampling and of where the bends are; the rest is that of the form: what refits of one form
-agree in may be wrong all the same, and more so where noise can be predicted. Both factors are the smallest
-with which the intervals of 36 worlds of other classes (`problems.episodes.drawn_episodes`, seeds 0 to 59
-without those that the rules refuse) hold 95 % of the true gains; with s alone they hold 80 %.
+agree in may be wrong all the same, and more so where noise can be predicted. With these factors the
+intervals hold 95 % of the true gains in 40 worlds of other classes, with s alone 80 %
+(`problems.episodes.drawn_episodes`, seeds 0 to 59, without those in which nothing is recommended or
+behaviour is nearly deterministic; in these they hold 68 %).
 
 The estimate of the return is the observed return plus the gain. What is not told from zero is *may*; a gain
 that the claim does not confirm at all is none, and the actions stay as they were. Beside that, the claim has

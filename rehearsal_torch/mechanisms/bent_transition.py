@@ -306,9 +306,6 @@ class BentTrajectory(Trajectory):
         """The states by each refit under action sequences, (n, H) long -> (R, n, T, D)."""
         return replay(self, actions, len(self.noise))
 
-    def lipschitz(self) -> None:
-        """Not known."""
-
     def _z(self, states: Tensor) -> Tensor:
         width = self.form.outputs
         return (states - self.form.centre[:width]) / self.form.spread[:width]

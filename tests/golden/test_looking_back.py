@@ -92,6 +92,7 @@ def test_trained_sequence_file(golden):
     """Two epochs, of which the losses are compared."""
     assert main(["prepare", "machines", "out=.", "machines=120", "seed=1"]) == 0
     typed = (
+        "decision=branch_and_bound",
         "surrogate.member.mechanism.hidden=16",
         "trainer.max_epochs=2",
         "trainer.progress=false",

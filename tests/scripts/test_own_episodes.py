@@ -11,7 +11,7 @@ from rehearsal_torch.program import run
 from tests.scripts.typing_in import lines
 
 TYPED = ["+experiment=own_episodes", "path=machines.csv", "dataset.task=machines.yaml", "workers=1"]
-SMALL = ["trainer.max_epochs=2", "trainer.progress=false", "surrogate.member.mechanism.hidden=20"]
+SMALL = ["trainer.progress=false"]
 
 
 @pytest.fixture(scope="module")

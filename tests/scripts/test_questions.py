@@ -11,7 +11,7 @@ from rehearsal_torch.program import main, run
 from tests.problems.written.conftest import TRIALS, experiments
 from tests.scripts.typing_in import lines
 
-SMALL = {"trainer.max_epochs": 2, "trainer.progress": False, "surrogate.member.mechanism.hidden": 20}
+SMALL = {"trainer.progress": False}
 TYPED = [f"{key}={str(each).lower()}" for key, each in SMALL.items()]
 
 

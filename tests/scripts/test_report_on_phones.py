@@ -17,7 +17,7 @@ from tests.scripts.browsing import WIDTHS, chromium, needs_browser, opened_page
 
 # Pixels of ten points, at the least.
 LEAST = 7.0
-QUICK = ["trainer.max_epochs=2", "trainer.progress=false", "surrogate.member.mechanism.hidden=20", "limit=3"]
+QUICK = ["trainer.progress=false", "limit=3"]
 
 
 @pytest.fixture(scope="module")

@@ -165,8 +165,10 @@ class BranchAndBound(Search[CounterfactualReturn]):
                 root = min(decision.trace.get("root_bound", torch.inf), tree.observed + tree.bound)
                 kept["root_bound"] = root
         text = f"branch_and_bound fell back to {used}: {why}"
-        reason = Finding("no_gain" if decision.alteration is None else "note", text)
-        if decision.reason is not None:
+        reason: Finding | None = Finding("no_gain" if decision.alteration is None else "note", text)
+        if gap == 0.0 and isinstance(search, Exhaustive):
+            reason = decision.reason  # proven all the same
+        elif decision.reason is not None:
             reason = replace(decision.reason, text=f"{text}; {decision.reason.text}")
         trace = {**decision.trace, **kept, "gap": gap, "proven": gap == 0.0}
         trace |= ended(stopped, gap) if stopped else {}

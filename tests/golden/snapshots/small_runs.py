@@ -136,7 +136,7 @@ RUNS: dict[str, tuple[Files, tuple[str, ...]]] = {
     "yes_no": (answered, ("problem.yaml",)),
     "sequence": (
         machines,
-        ("problem.yaml", "limit=3", "trainer.max_epochs=2", "surrogate.member.mechanism.hidden=20"),
+        ("problem.yaml", "limit=3"),
     ),
     "trials": (brews, ("problem.yaml", *OPTIMISED)),
     "world_trials": (nothing, ("+experiment=cbo", "dataset=dropwave", "limit=2", *OPTIMISED)),
