@@ -77,7 +77,7 @@ class Trajectory(ABC):
     def branch(self, states: Tensor, time: int, actions: Tensor | None = None) -> Tensor:
         """F_t under all actions, or under the given ones, (n, D), t, (A',) long -> (n, A', D)."""
 
-    def lipschitz(self) -> Tensor | None:
+    def lipschitz(self) -> Tensor | None:  # noqa: B027  unknown by default
         """K_t with |F_t(x, a) - F_t(y, a)| <= K_t |x - y| everywhere, (T - 1,) float64; None if unknown."""
 
 
