@@ -27,7 +27,8 @@ from typing import Any
 
 from benchmarks.endurance.commands import TRIALS, Command, in_child
 from benchmarks.endurance.kills import after_disturbance, differences, files, undisturbed
-from tests.scripts.refusals import Disk, little_space, own_mounts, read_only
+from benchmarks.endurance.refusing import Disk, own_mounts, read_only
+from tests.scripts.refusals import little_space
 
 OBSTACLES = {
     "file limit": "File too large",

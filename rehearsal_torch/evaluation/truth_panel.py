@@ -131,7 +131,7 @@ def truth_rows(
 def random_change(surrogate: Model, problem: SepsisSimulated, episode: Episode) -> Decision:
     """One action changed at one step, both drawn at random; the same at every call."""
     generator = spaced_generator(problem.seed, int(episode.identity))
-    levels = _first(surrogate).levels
+    levels = surrogate.each[0].levels
     observed, count = levels.digitise(episode.columns(levels.names))[:-1], levels.actions
     step = int(torch.randint(0, max(1, (len(observed) + 1) // 2), (), generator=generator))
     given, other = int(observed[step]), int(torch.randint(1, count, (), generator=generator))
@@ -243,11 +243,6 @@ def _fresh_states(surrogate: TransitionModel, episode: Episode, actions: Tensor)
     return torch.stack(states).to(torch.float64)
 
 
-def _first(surrogate: Model) -> TransitionModel:
-    """The model, or the first of an ensemble, whose dose levels are those of all."""
-    return surrogate.first if isinstance(surrogate, TransitionEnsemble) else surrogate
-
-
 def _gains(
     surrogate: Model,
     problem: SepsisSimulated,
@@ -273,7 +268,7 @@ def _gains(
     last = case.episode.horizon - 1 in decision.actions()
     if optimum is None or changes > optimum or last:
         return
-    best = Exhaustive()(true_return(problem.cohort, _first(surrogate).levels, case.episode, changes)).value
+    best = Exhaustive()(true_return(problem.cohort, surrogate.each[0].levels, case.episode, changes)).value
     yield replace(row, quantity="return", estimator="true optimum", value=best)
     yield replace(row, quantity="regret", estimator="true", value=best - truth["true_value"])
     yield replace(row, quantity="regret", estimator="no action", value=best - truth["true_observed"])

@@ -59,11 +59,6 @@ class TransitionEnsemble(CheckedTransition, SeparateMembers):
         """The members."""
         return tuple(self.models)
 
-    @property
-    def first(self) -> TransitionModel:
-        """The first member."""
-        return self.each[0]
-
     def separate(self) -> tuple[TransitionModel, ...]:
         """The members."""
         return self.each

@@ -7,7 +7,8 @@ resampled units (`claims.sequence_gains`). Ranges, levels, and which states are 
 Source: Athey and Imbens (2016) (honest estimates by halves).
 """
 
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -63,8 +64,17 @@ class TransitionRidge(SingleTransition):
 
     has_constants = False
 
-    def __init__(self, *columns: Any, seed: int = 0, **settings: Any) -> None:
-        super().__init__(*columns, **settings)
+    def __init__(
+        self,
+        varying: Sequence[str],
+        static: Sequence[str],
+        contextual: Sequence[str],
+        doses: Sequence[str],
+        levels: int = 5,
+        logarithms: Sequence[str] = (),
+        seed: int = 0,
+    ) -> None:
+        super().__init__(varying, static, contextual, doses, levels, logarithms)
         others = len(self.static) + len(self.contextual)
         self.halves = Halves(len(self.varying), others, self.levels, seed)
 

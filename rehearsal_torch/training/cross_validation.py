@@ -126,7 +126,7 @@ def clinical_log_likelihood(model: TransitionModel | TransitionEnsemble, table: 
     """Log-likelihood of each transition, density in the variables' units, (n,) float64; the mean over the
     members of an ensemble.
     """
-    first = _first(model)
+    first = model.each[0]
     with torch.no_grad():
         likelihood = model.log_likelihood(table).to(torch.float64)
     return likelihood - _log_volume(first.rescale, first.varying, table)
@@ -137,11 +137,6 @@ def _members(surrogate: Callable[[], Surrogate]) -> int:
     with torch.random.fork_rng(devices=[]):
         model = surrogate()
     return len(model.each) if isinstance(model, CheckedTransition) else 1
-
-
-def _first(model: TransitionModel | TransitionEnsemble) -> TransitionModel:
-    """The model, or the first of an ensemble, whose ranges are those of all."""
-    return model.first if isinstance(model, TransitionEnsemble) else model
 
 
 def _log_volume(rescale: Rescale, varying: Sequence[str], table: Table) -> Tensor:
@@ -178,7 +173,7 @@ def _score(work: _Work, fold: Fold) -> FoldScore:
     how.accelerator = work.accelerator
     fit(model, inside, how)
     # The ranges of the whole table serve as units, the same for every fold and model; no model uses them.
-    first = _first(model)
+    first = model.each[0]
     names, logarithms = first.rescale.names, first.rescale.logged.tolist()
     box = Rescale(names, [name for name, logged in zip(names, logarithms, strict=True) if logged])
     box.solve(torch.cat([table.columns(names), table.columns([next_name(name) for name in names])]))

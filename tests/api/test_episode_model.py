@@ -91,7 +91,7 @@ def test_tables_that_cannot_be_read_are_refused(loaded, given, error, said):
 @pytest.mark.slow
 def test_a_model_is_saved_with_its_method_and_settings(tmp_path):
     asked = {"search.budget_s": 5, **SMALL}
-    model = rt.learn_episodes(table(), task(), "greedy", 3, **asked)
+    model = rt.learn_episodes(table(effect=25.0), task(), "greedy", 3, **asked)
     again = rt.load(model.save(tmp_path / "greedy"))
     assert (again.method, again.seed, again.changes, dict(again.settings)) == (
         "greedy",
@@ -118,8 +118,9 @@ def test_changes_are_a_frame_of_any_library(model):
 @pytest.mark.slow
 def test_steps_are_named_by_the_times_of_the_units_own_table(tmp_path):
     weeks = task(words={"unit": "pump", "units": "pumps", "step": "week"})
-    model = rt.learn_episodes(table().assign(hour=lambda rows: rows["hour"] + 3), weeks, seed=3, **SMALL)
-    later = table(seed=9).assign(hour=lambda rows: rows["hour"] + 13)
+    rows = table(effect=25.0).assign(hour=lambda rows: rows["hour"] + 3)
+    model = rt.learn_episodes(rows, weeks, seed=3, **SMALL)
+    later = table(seed=9, effect=25.0).assign(hour=lambda rows: rows["hour"] + 13)
     for each in (model, rt.load(model.save(tmp_path / "pumps"))):
         units = each.read(later)
         found = next(found for found in (each.look_back(one, 3) for one in units) if found.alteration)
@@ -157,7 +158,7 @@ def test_look_back_with_a_model_of_a_task_has_its_words_and_settings(tmp_path):
 
 @pytest.mark.slow
 def test_it_is_the_model_that_the_command_line_fits(model, tmp_path):
-    table().to_csv(tmp_path / "pumps.csv", index=False)
+    table(effect=25.0).to_csv(tmp_path / "pumps.csv", index=False)
     (tmp_path / "task.yaml").write_text(yaml.safe_dump(task(), sort_keys=False))
     typed = ["+experiment=own_episodes", f"path={tmp_path}/pumps.csv", f"dataset.task={tmp_path}/task.yaml"]
     run = build(configured(*typed, "seed=3", *(f"{key}={value}" for key, value in SMALL.items())))
@@ -210,7 +211,7 @@ def test_units_that_were_learnt_from_can_be_asked_for_by_name(model):
 
 
 def test_frames_of_other_libraries_are_the_same(model):
-    again = rt.learn_episodes(pl.DataFrame(table()), task(), seed=3, **SMALL)
+    again = rt.learn_episodes(pl.DataFrame(table(effect=25.0)), task(), seed=3, **SMALL)
     mine, other = model.surrogate.state_dict(), again.surrogate.state_dict()
     assert all(torch.equal(mine[name], other[name]) for name in mine)
 

@@ -22,7 +22,7 @@ def folder(tmp_path_factory):
 
 @pytest.mark.slow
 def test_a_run_of_episodes_is_loaded_with_its_task(tmp_path, folder):
-    table().to_csv(tmp_path / "pumps.csv", index=False)
+    table(effect=25.0).to_csv(tmp_path / "pumps.csv", index=False)
     (tmp_path / "task.yaml").write_text(yaml.safe_dump(task(), sort_keys=False))
     typed = ["+experiment=own_episodes", f"path={tmp_path}/pumps.csv", f"dataset.task={tmp_path}/task.yaml"]
     run = build(configured(*typed, "seed=3", *(f"{key}={value}" for key, value in SMALL.items())))

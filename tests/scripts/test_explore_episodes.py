@@ -232,6 +232,8 @@ def test_outside_the_data_a_sentence_replaces_the_number(page, session):
 @needs_browser
 def test_nothing_is_cut_off_and_everything_has_a_name(page):
     shown(page)
+    page.select_option("#episode", label="Machine 17")
+    shown(page)
     assert cut_off(page) == []
     assert page.locator("#courses svg text").count() > 20
     assert unnamed(page) == 0

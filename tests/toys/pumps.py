@@ -22,16 +22,8 @@ TASK = {
     "reward": {"weights": {"flow": 0.25}, "score": {"hot": {"heat": {"> 10": 2}}}},
 }
 
-# Settings of a model without words on the terminal; and of networks that are fitted in a second.
+# Settings of a model without words on the terminal.
 SMALL = {"trainer.progress": False}
-NETWORKS = {
-    "method": "branch_and_bound",
-    "trainer.max_epochs": 2,
-    "trainer.least_batches": 1,
-    "trainer.progress": False,
-    "surrogate.count": 2,
-    "surrogate.member.mechanism.hidden": 8,
-}
 
 
 def told(found):
@@ -73,4 +65,4 @@ def table(units=30, steps=6, seed=0, effect=0.0):
 @cache
 def fitted():
     """A model of them; not to be changed."""
-    return rt.learn_episodes(table(), task(), seed=3, **SMALL)
+    return rt.learn_episodes(table(effect=25.0), task(), seed=3, **SMALL)
