@@ -194,7 +194,7 @@ def test_as_many_events_as_allowed_need_no_fallback():
     objective = drawn(0, 5, 2, 2, 3, 3.0)
     count = int(objective.choices.sum())
     for events, falls in ((count, False), (count - 1, True)):
-        decision = BranchAndBound(events=events, looseness=float("inf"))(objective)
+        decision = BranchAndBound(events=events, looseness=float("inf"), enumerated=1)(objective)
         assert (decision.trace["fallback"] is not None) == falls
         assert (f"events={events}" in str(decision.reason)) == falls
 
