@@ -20,7 +20,7 @@ from reproduction.calibration import coverage, drawn_tables, sequence_claims, tr
 from reproduction.calibration.drawn_claims import DRAWN
 from reproduction.calibration.interval_levels import LEVELS
 from reproduction.calibration.jobs import EPISODES, FLOWS, LOG, layouts, recorded_rows, rows_of
-from reproduction.calibration.sequence_claims import SEQUENCES
+from reproduction.calibration.sequence_claims import STAGES
 from reproduction.calibration.trials import TRIALS
 from reproduction.page import Block, Section, caution, minutes, ordered, origin, table
 from reproduction.plan import study, texts
@@ -55,7 +55,7 @@ def parts(out: RunFolder, options: Options) -> Iterator[Block | Section]:
     claims = [
         line
         for stage, found in rows.items()
-        if stage not in (TRIALS, DRAWN, SEQUENCES)
+        if stage not in (TRIALS, DRAWN, *STAGES)
         for line in claims_of(found, stage in EPISODES)
     ]
     out.write(CLAIMS, written(claims, COLUMNS))
@@ -234,7 +234,7 @@ def _parts(rows: dict[str, list[Row]]) -> Iterator[Block | Section]:
     if stays:
         yield Section(["## How many stays are needed", TEXTS["stays"], claims_table(stays, percent=True)])
     yield from drawn_tables.sections(rows[DRAWN])
-    yield from sequence_claims.sections(rows[SEQUENCES])
+    yield from sequence_claims.sections([row for stage in STAGES for row in rows[stage]])
     yield from trial_tables.sections(rows[TRIALS])
 
 

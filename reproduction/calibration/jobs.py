@@ -24,7 +24,7 @@ from rehearsal_torch.search.sequences.baselines import GreedyChanges
 from reproduction.calibration import drawn_claims, sequence_claims, trial_claims, trials
 from reproduction.calibration.drawn_claims import DRAWN
 from reproduction.calibration.interval_levels import FURTHER, LEVELS, further_intervals
-from reproduction.calibration.sequence_claims import SEQUENCES
+from reproduction.calibration.sequence_claims import STAGES
 from reproduction.calibration.trials import TRIALS
 from reproduction.job import configured, decided_cases
 from reproduction.plan import Job, study
@@ -41,7 +41,7 @@ FLOWS, FLOW_CASES = "flows", int(study("calibration")["facts"]["flow_contexts"])
 def layouts(options: Mapping[str, Any]) -> dict[str, Layout]:  # noqa: ARG001
     """Stage to the file of its rows."""
     columns = dict.fromkeys(EPISODES, COLUMNS) | {TRIALS: trial_claims.COLUMNS, DRAWN: drawn_claims.COLUMNS}
-    columns[SEQUENCES] = sequence_claims.COLUMNS
+    columns |= dict.fromkeys(STAGES, sequence_claims.COLUMNS)
     return {
         name: Layout(stage["file"], KEY, columns.get(name, (*COLUMNS, *FURTHER)))
         for name, stage in study("calibration")["stages"].items()
@@ -54,7 +54,7 @@ def rows_of(options: Mapping[str, Any], job: Job) -> tuple[list[Row], Mapping[st
         return trials.rows_of(options, job)
     if job.stage == DRAWN:
         return drawn_claims.rows_of(options, job)
-    if job.stage == SEQUENCES:
+    if job.stage in STAGES:
         return sequence_claims.rows_of(options, job)
     cases = min(options["contexts"], FLOW_CASES) if job.stage == FLOWS else options["contexts"]
     size = (
@@ -79,7 +79,7 @@ def recorded_rows(record: Record, stage: str) -> list[Row]:
         return trial_claims.claims_typed(rows)
     if stage == DRAWN:
         return drawn_claims.typed(rows)
-    if stage == SEQUENCES:
+    if stage in STAGES:
         return sequence_claims.typed(rows)
     further = [{name: number(line.get(name, "")) for name in FURTHER} for line in rows]
     return [one | levels for one, levels in zip(typed(rows), further, strict=True)]

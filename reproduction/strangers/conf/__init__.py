@@ -1,0 +1,1 @@
+"""Configurations of strangers, for ``hydra.searchpath=[pkg://reproduction.strangers.conf]``."""
