@@ -60,7 +60,7 @@ from rehearsal_torch.reporting.page.card import question
 from rehearsal_torch.reporting.page.grounds import SEQUENCES, warnings_of_run
 from rehearsal_torch.reporting.page.material import counted, finite, mapping, shown
 from rehearsal_torch.reporting.page.sentences import said_of_episode
-from rehearsal_torch.reporting.wording import Wording
+from rehearsal_torch.reporting.wording import Wording, telling_gap
 from rehearsal_torch.round_line import Round
 from rehearsal_torch.search.search import Budget, Search
 from rehearsal_torch.search.sequences.decision_process import Effort, sequence_decision
@@ -204,7 +204,6 @@ def sequence_answer(
         "said": sentences,
         "state": optimality(decision, objective.changes, words, hidden) if searched else "",
         "proven": bool(decision.trace.get("proven")) if searched else None,
-        "gap": None if hidden or not searched else finite(decision.trace.get("gap")),
         "withheld": withheld,
         "warnings": [finding.text for finding in decision.findings if finding.kind != "range"],
         "overturned": overturned,
@@ -227,7 +226,8 @@ def optimality(decision: Decision, changes: int, words: Wording, hidden: bool = 
     trace, most = decision.trace, f"at most {counted(changes, 'changed action')}"
     if trace.get("proven"):
         return f"Proven: by this model, no other sequence with {most} is better."
-    gap, limit = finite(trace.get("gap")), finite(trace.get("limit_s"))
+    before = None if decision.baseline is None else decision.baseline.point
+    gap, limit = telling_gap(finite(trace.get("gap")), decision.value, before), finite(trace.get("limit_s"))
     reason = "" if decision.alteration is None else str(decision.reason or "")
     reason = reason or str(trace.get("stopped") or "")
     if limit is not None:

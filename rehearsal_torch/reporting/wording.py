@@ -218,6 +218,15 @@ def _find(node: object, key: str) -> Iterator[object]:
         yield from _find(value, key)
 
 
+def telling_gap(gap: float | None, value: float | None, observed: float | None) -> float | None:
+    """How much better than a sequence with a return of `value` another one may be at most; None if that is
+    not known, or is more than what it gains on the observed one, which says nothing.
+    """
+    if gap is None or value is None or observed is None:
+        return None
+    return gap if gap <= max(0.0, value - observed) else None
+
+
 def claimed_ends(trajectory: Mapping[str, Any]) -> str:
     """The interval of an improvement in brackets, in per cent; empty where none is claimed."""
     ends = trajectory.get("improvement_ends")

@@ -10,6 +10,7 @@ import torch
 import rehearsal_torch as rt
 import rehearsal_torch.explorer.episode_session as courses
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.estimate import Estimate
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.explorer.episode_session import (
     EpisodeSession,
@@ -102,7 +103,7 @@ def test_the_numbers_are_those_of_look_back(session, place, changes, fixed):
     assert found["actions"] == told.trajectory["actions"]
     assert found["changed"] == sorted(told.actions())
     assert not set(found["changed"]) & set(fixed)
-    assert (found["status"], found["proven"], found["gap"]) == (told.status, True, 0.0)
+    assert (found["status"], found["proven"]) == (told.status, True)
     rewards = found["course"]["rewards"]
     assert rewards["observed"] == [-each for each in told.trajectory["observed_rewards"]]
     if told.actions():
@@ -272,6 +273,10 @@ POINTS = Wording("SOFA", -1.0, "points")
             f"{UNKNOWN} Why: the search stopped at its time limit of 1e-05 s.",
         ),
         (
+            {"gap": 2.6, "proven": False},  # more than what is gained says nothing
+            UNKNOWN,
+        ),
+        (
             {"gap": float("inf"), "stopped": "stopped after node_limit=3 expanded nodes"},
             f"{UNKNOWN} Why: stopped after node_limit=3 expanded nodes.",
         ),
@@ -282,7 +287,8 @@ POINTS = Wording("SOFA", -1.0, "points")
     ],
 )
 def test_the_state_of_the_proof_is_a_sentence(trace, said):
-    found = Decision(None, 0.0, reason=Finding("no_gain", "no change is better"), trace=trace)
+    reason = Finding("no_gain", "no change is better")
+    found = Decision(None, 3.0, baseline=Estimate(0.5, "return"), reason=reason, trace=trace)
     assert optimality(found, 2, POINTS) == said
     assert optimality(replace(found, reason=Finding("invalid", "")), 2, POINTS) == "", (
         "what was withdrawn is not proven"
@@ -292,7 +298,8 @@ def test_the_state_of_the_proof_is_a_sentence(trace, said):
 def test_a_search_that_gave_up_says_why():
     made = Alteration(("action[0]",), torch.tensor([1]))
     reason = "its 354,521 sets of time steps are more than sets=200,000"
-    found = Decision(made, 0.0, reason=reason, trace={"gap": 2.5, "proven": False})
+    before = Estimate(-3.0, "return")
+    found = Decision(made, 0.0, baseline=before, reason=reason, trace={"gap": 2.5, "proven": False})
     assert optimality(found, 2, Wording()) == (
         "The best found, not proven: another one with at most 2 changed actions may be better, by 2.5 at "
         f"most. Why: {reason}."
@@ -300,7 +307,8 @@ def test_a_search_that_gave_up_says_why():
 
 
 def test_a_withheld_gap_has_no_number():
-    said = optimality(Decision(None, 0.0, trace={"gap": 1.25}), 1, POINTS, hidden=True)
+    found = Decision(None, 2.0, baseline=Estimate(0.0, "return"), trace={"gap": 1.25})
+    said = optimality(found, 1, POINTS, hidden=True)
     assert said == "The best found, not proven: another one with at most 1 changed action may be better."
 
 
@@ -313,7 +321,7 @@ def test_a_sequence_by_hand_has_its_own_headline_and_no_proof():
     one.surrogate.rescale.upper.fill_(1e6)
     found = sequence_answer(one, made, POINTS, searched=False)
     assert found["headline"] == "Your own sequence: 1 of 4 actions changed."
-    assert (found["changed"], found["state"], found["gap"], found["range"]) == ([2], "", None, None)
+    assert (found["changed"], found["state"], found["range"]) == ([2], "", None)
     with torch.no_grad():
         assert found["value"] == -float(one(sequence))
     assert found["observed"] == -one.outcome()

@@ -15,7 +15,7 @@ from rehearsal_torch.data.codings.texts import recorded_codings
 from rehearsal_torch.data.finding import reason_of, texts_of
 from rehearsal_torch.data.sensitivity import factor, share
 from rehearsal_torch.evaluation import overturning
-from rehearsal_torch.evaluation.recorded_run import Decided, effort
+from rehearsal_torch.evaluation.recorded_run import Decided, claim, effort
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.separation import adjustment
 from rehearsal_torch.reporting import untouched_score
@@ -43,7 +43,7 @@ from rehearsal_torch.reporting.page.material import (
 )
 from rehearsal_torch.reporting.page.pictures import embedded
 from rehearsal_torch.reporting.style import drawing, svg
-from rehearsal_torch.reporting.wording import Wording
+from rehearsal_torch.reporting.wording import Wording, telling_gap
 
 DRAWN, LISTED = 40, 400
 # What alterations of cases take for granted.
@@ -208,7 +208,8 @@ def _episodes(decisions: list[Decided], words: Wording) -> Markup | None:
     rows = []
     for decision in decisions:
         cause = overturning.hidden_cause_of(decision)
-        proven, gap = effort(decision, "proven"), finite(effort(decision, "gap"))
+        ends = finite(decision.get("value")), finite(claim(decision, of="baseline"))
+        proven, gap = effort(decision, "proven"), telling_gap(finite(effort(decision, "gap")), *ends)
         tipping, strongest = _DASH, _DASH
         if cause is not None:
             tipping = "none" if cause.tipping == 1 else share(cause.tipping)

@@ -54,8 +54,10 @@ def test_episodes_have_their_proofs_and_hidden_causes(sepsis_run):
     found.run.decisions[1]["trace"]["hidden_cause"] = "too few rows"
     said = shown(found).said
     assert "stay-0 25.0% age: 0.0% yes 0" in said
-    assert "stay-4 - - no 1.5" in said
+    assert "stay-4 - - no -" in said, "a gap beyond what is gained says nothing"
     assert "too few rows (episode stay-1)" in said
+    found.run.decisions[4] |= {"value": 2.0, "baseline": {"point": 0.5}}
+    assert "stay-4 - - no 1.5" in shown(found).said
 
 
 EDGES = "age-bmi age-s5 s5-bp bmi-bp bp-y s5-y bmi-y"
