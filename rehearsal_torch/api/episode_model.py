@@ -214,7 +214,8 @@ class EpisodeModel:
     ) -> LookedBack:
         """What `rt.look_back` answers with this model; without a reward, with the task's and its words."""
         own, words = (self.reward, self.words) if reward is None else (reward, None)
-        settings = {**self.settings, **settings}
+        rules = {f"objective.rules.{key}": value for key, value in self.reading.roles.rule_settings().items()}
+        settings = {**rules, **self.settings, **settings}
         found = best_change(self.surrogate, episode, changes, method, own, seed, records, settings, words)
         return replace(found, findings=(*found.findings, *self.beyond(found.case.episode)))
 

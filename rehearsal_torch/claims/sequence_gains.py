@@ -14,9 +14,9 @@ intervals hold 95 % of the true gains in 40 worlds of other classes, with s alon
 behaviour is nearly deterministic; in these they hold 68 %).
 
 The estimate of the return is the observed return plus the gain. What is not told from zero is *may*; a gain
-that the claim does not confirm at all is none, and the actions stay as they were. Beside that, the claim has
-no say: of many small gains, those that pass by luck would be reported. Where its own noise can be predicted,
-the claim is *may* at best.
+that the claim does not confirm at all, or below what was asked for, is none, and the actions stay as they
+were. Beside that, the claim has no say: of many small gains, those that pass by luck would be reported. Where
+its own noise can be predicted, the claim is *may* at best.
 
 The part of a changed action is what is lost as actions are put back one by one, from the last to the first.
 
@@ -95,7 +95,9 @@ def _claimed(context: Context, objective: CounterfactualReturn, decision: Decisi
             f"held-out units (R2 {worst:.2g}): it is wrong somewhere, and so may be the gain"
         )
         claimed = claimed.told([Finding("claim", text, {"share": worst})])
-    if gain.point > 0 or not context.declines:
+    least = 0.0 if objective.rules is None else objective.rules.least_gain
+    if gain.point > least or not context.declines:
         return claimed
-    text = f"by the units that had no say in the choice, it gains nothing ({gain.point:.4g})"
+    what = f"no more than the {least:g} asked for" if gain.point > 0 else "nothing"
+    text = f"by the units that had no say in the choice, it gains {what} ({gain.point:.4g})"
     return claimed.withdrawn(Finding("no_gain", text, {"gain": gain.point}))

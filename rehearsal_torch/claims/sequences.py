@@ -1,5 +1,9 @@
 """When the changes of an episode are withdrawn, and what is said of them.
 
+Where too few units had another dose in any comparable step (`objectives.change_rules`), nothing is changed,
+because it cannot be told what that would have led to; where that is so only once earlier changes are made,
+the decision says so, and is *may* at best.
+
 A proposed sequence is withdrawn if what the model takes for noise can be predicted from state and action, or
 if no action is seen to move any state that the reward reads (`mechanisms.bent_transition`): sparing a cost is
 no gain where what it was paid for is not seen.
@@ -25,11 +29,16 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from rehearsal_torch.claims.context import Context
-from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.decision import Decision, action_name
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.surrogates.surrogate import FEWEST
 from rehearsal_torch.surrogates.transition import PREDICTABLE
+
+_UNSUPPORTED = (
+    "in no step did enough comparable units have another dose: what it would have led to cannot be told from "
+    "these records"
+)
 
 
 def sequences(context: Context, decisions: Sequence[Decision]) -> list[Decision]:
@@ -44,9 +53,10 @@ def sequences(context: Context, decisions: Sequence[Decision]) -> list[Decision]
 
 
 def _replayed(context: Context, objective: CounterfactualReturn, decision: Decision) -> Decision:
-    sequence, outcome = objective.sequence(decision), objective.outcome()
     if decision.alteration is None:
-        return decision
+        barred = bool(objective.offered.any()) and not bool(objective.choices.any())
+        return decision.changed(reason=Finding("no_support", _UNSUPPORTED)) if barred else decision
+    sequence, outcome = objective.sequence(decision), objective.outcome()
     value = float(objective(sequence))
     findings = list(objective.warnings())
     if abs(value - decision.value) > 1e-6 * max(1.0, abs(value), abs(outcome)):
@@ -67,11 +77,24 @@ def _replayed(context: Context, objective: CounterfactualReturn, decision: Decis
         against = Finding("no_gain", text)
     against = against or _losing(objective, sequence) or _falling(objective, sequence)
     if against is None:
-        return decision.told([*findings, *unknown_noise(objective)])
+        return decision.told([*findings, *unknown_noise(objective), *_rare(objective, sequence)])
     decision = decision.told(findings)
     if context.declines and (against.kind == "no_gain" or objective.agreement != "none"):
         return decision.withdrawn(against)
-    return decision.told([*unknown_noise(objective), against])
+    return decision.told([*unknown_noise(objective), *_rare(objective, sequence), against])
+
+
+def _rare(objective: CounterfactualReturn, sequence: Tensor) -> list[Finding]:
+    """That too few units had a dose in a step like the one to which the changes before it lead."""
+    if objective.rules is None or objective.support is None:
+        return []
+    least, found = objective.rules.support, objective.supports(sequence)
+    few = {action_name(step): units for step, units in found.items() if units < least}
+    if not few:
+        return []
+    units = ", ".join(f"{name} {count}" for name, count in few.items())
+    text = f"after the changes before, fewer than {least} units had the dose in a comparable step: {units}"
+    return [Finding("few_comparable", text, few)]
 
 
 def _losing(objective: CounterfactualReturn, sequence: Tensor) -> Finding | None:

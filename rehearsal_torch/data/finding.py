@@ -17,6 +17,7 @@ by and a sentence for readers.
     what must be known before acting
         range            a value lies outside its observed range
         support          few observations are near, or none where a case is
+        few_comparable   few units had a dose in a comparable step, once earlier changes are made
         gain             the gain is not told apart from zero
         graph            the graph, or another one that may be true, speaks against it
         refuted_graph    the observations contradict the graph
@@ -57,7 +58,9 @@ Reason = Literal[
 ]
 Model = Literal["model_error", "losing_members", "falling_score", "bad_fit"]
 Claim = Literal["range", "support", "gain", "graph", "refuted_graph", "adjustment", "present", "claim"]
-Doubt = Literal["assumption", "score", "hidden_cause", "noise", "imputed", "constraint", "replay"]
+Doubt = Literal[
+    "few_comparable", "assumption", "score", "hidden_cause", "noise", "imputed", "constraint", "replay"
+]
 Data = Literal["rows", "values", "identifier", "context", "desired", "unused"]
 FindingKind = Literal[Reason, Model, Claim, Doubt, Data, "note"]
 KINDS: tuple[FindingKind, ...] = get_args(FindingKind)
@@ -65,7 +68,7 @@ NOTHING_BETTER: tuple[FindingKind, ...] = ("no_gain", "never_acts", "nothing_lef
 """Reasons for altering nothing that answer the question; by the others, the method cannot answer it."""
 MISFITS: tuple[FindingKind, ...] = ("bad_fit", "score")
 """Findings by which a model is not one to act on alone: they come first."""
-DOUBTING: tuple[FindingKind, ...] = (*MISFITS, "hidden_cause", "adjustment", "claim")
+DOUBTING: tuple[FindingKind, ...] = (*MISFITS, "hidden_cause", "adjustment", "claim", "few_comparable")
 """Findings by which a decision is at most *may*."""
 OUTSIDE: tuple[FindingKind, ...] = ("range", "support")
 """Findings by which a claim lies outside the data."""

@@ -17,6 +17,7 @@ from rehearsal_torch.files.dotted import dotted, found_at
 from rehearsal_torch.methods.allowed import ROOMS, check_allowed
 from rehearsal_torch.methods.conf import trusted_names
 from rehearsal_torch.methods.presets import USUAL
+from rehearsal_torch.objectives.change_rules import ChangeRules
 from rehearsal_torch.objectives.imputed_success import ImputedSuccess
 from rehearsal_torch.problems.episodes.roles import gives_way, with_roles
 from rehearsal_torch.problems.problem import Problem
@@ -96,8 +97,8 @@ def tasked(config: DictConfig, problem: Problem) -> None:
     """Fills open values of a surrogate's configuration from the problem (`problems.problem.Facts`), in place:
     the task, and candidate graphs. The configuration then builds the surrogate on its own.
 
-    Episodes with a task of their own bring the columns of a model of transitions, and the reward of a step:
-    they take the place of those that the configuration brings along for sepsis patients; what was set to
+    Episodes with a task of their own bring the columns of a model of transitions, the reward of a step, and
+    rules of changes: they take the place of those that the configuration brings along; what was set to
     something else is kept (`problems.episodes.roles`).
 
     Raises:
@@ -180,6 +181,10 @@ def _episode_roles(config: DictConfig, problem: Problem) -> None:
             own = config.objective.get("reward")
             if gives_way(None if own is None else _container(own), columns):
                 config.objective.reward = dict(reward)
+        rules = _container(config.objective.get("rules"))
+        for name, value in problem.facts().rules.items() if rules else ():
+            if ChangeRules(**{name: rules[name]}) == ChangeRules():
+                config.objective.rules[name] = value
 
 
 def _container(node: Any) -> dict[str, Any]:

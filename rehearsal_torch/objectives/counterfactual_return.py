@@ -7,7 +7,7 @@ Given an observed episode tau and a limit k, choose actions a'_0 ... a'_{T-1} th
 in the counterfactual process F of the episode's abducted noise. The last action changes no state, so that it
 is open to change only if the reward itself depends on the action. A change must change the doses given: an
 action with the same doses as the observed one is not a change, and actions that the surrogate does not allow
-to be selected are excluded.
+to be selected, or the rules exclude (`objectives.change_rules`), are excluded.
 
 The M members of an ensemble are M processes F^m, each with noise of its own. Their returns are joined by
 their mean (the default), or by the smallest, which is the largest return that every member grants:
@@ -39,6 +39,7 @@ from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.finite import NoFiniteValueError
 from rehearsal_torch.data.question import Kind
 from rehearsal_torch.mechanisms.mechanism import replay
+from rehearsal_torch.objectives.change_rules import ChangeRules
 from rehearsal_torch.objectives.objective import Objective
 from rehearsal_torch.objectives.reward import BoundedReward, Doses, LinearReward, Reward
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
@@ -56,9 +57,11 @@ class CounterfactualReturn(Objective):
         changes: k, maximum number of actions that differ from the observed ones.
         members: How the returns of an ensemble's members are joined: "mean" or "worst".
         agreement: Which members have to predict a gain, so that a change is recommended: "all" or "none".
+        rules: Which changes may be recommended at all; None for any.
 
     Raises:
-        ValueError: if k is negative, the mask of fixed actions has another length, or a use is unknown.
+        ValueError: if k is negative, the mask of fixed actions has another length, or a use is unknown, or
+            the rules name no dose.
     """
 
     kind: Kind | None = "look_back"
@@ -71,6 +74,7 @@ class CounterfactualReturn(Objective):
         changes: int,
         members: str = "mean",
         agreement: str = "all",
+        rules: ChangeRules | None = None,
     ) -> None:
         if changes < 0:
             raise ValueError(f"expected at least 0 changes; got {changes}")
@@ -78,6 +82,9 @@ class CounterfactualReturn(Objective):
         surrogate = surrogate.chooser(reward.reads)
         self.worst, self.agreement = members == "worst" and surrogate.members > 1, agreement
         self.surrogate, self.case, self.changes = surrogate, case, changes
+        self.rules = rules
+        if rules is not None:
+            rules.check(surrogate.dose_names)
         self._exact, self.reward = reward, reward.tolerant(surrogate.names, surrogate.state_scale())
         self.trajectory = surrogate.trajectory(case.episode)
         if len(case.fixed) not in (0, self.horizon):
@@ -88,13 +95,16 @@ class CounterfactualReturn(Objective):
 
     @classmethod
     def check(cls, surrogate: Surrogate, **settings: Any) -> None:
-        """Checks the use of the members, and that the surrogate models every variable that the reward reads.
+        """Checks the use of the members, and that the surrogate models every variable that the reward reads,
+        and has the doses of the rules.
 
         Raises:
             ValueError: if it does not, or there is no such use.
         """
         _check_use(settings.get("members", "mean"), settings.get("agreement", "all"))
-        reward = settings.get("reward")
+        reward, rules = settings.get("reward"), settings.get("rules")
+        if isinstance(rules, ChangeRules) and isinstance(surrogate, EpisodeSurrogate):
+            rules.check(surrogate.dose_names)
         if not isinstance(reward, Reward) or not isinstance(surrogate, EpisodeSurrogate):
             return
         unknown = [name for name in reward.reads if name not in surrogate.names]
@@ -153,9 +163,34 @@ class CounterfactualReturn(Objective):
     @cached_property
     def choices(self) -> Tensor:
         """The actions to which each observed action may be changed, (H, A) bool."""
-        allowed = ~self._same
-        if self.surrogate.selectable is not None:
-            allowed &= self.surrogate.selectable.to(allowed.device)
+        if self.rules is None or self.support is None:
+            return self.offered
+        return self.offered & (self.support[: len(self.offered)] >= self.rules.support)
+
+    @cached_property
+    def support(self) -> Tensor | None:
+        """In how many units each action was taken in a comparable step, (T, A) long; None if that does not
+        matter, or is not known.
+        """
+        asked = self.rules is not None and self.rules.support > 0
+        return self.surrogate.support(self.case.episode) if asked else None
+
+    def supports(self, sequence: Tensor) -> dict[int, int]:
+        """The same of each change of a sequence, (H,) long, at the state to which those before it lead."""
+        states = self.surrogate.units(self.replay(sequence.unsqueeze(0))[0])
+        found = self.surrogate.support(self.case.episode, states)
+        steps = (sequence != self.observed).nonzero()[:, 0].tolist()
+        return {} if found is None else {step: int(found[step, sequence[step]]) for step in steps}
+
+    @cached_property
+    def offered(self) -> Tensor:
+        """`choices` without the rule of support."""
+        surrogate, allowed = self.surrogate, ~self._same
+        if self.rules is not None:
+            doses = surrogate.doses(torch.arange(self.actions, device=self.observed.device))
+            allowed &= self.rules.allowed(surrogate.dose_names, doses, self.observed)
+        if surrogate.selectable is not None:
+            allowed &= surrogate.selectable.to(allowed.device)
         if len(self.case.fixed):
             allowed &= ~self.case.fixed[: len(allowed), None].to(allowed.device)
         if not self.case.episode.acts_last:
@@ -399,7 +434,8 @@ def return_record(objective: CounterfactualReturn, decision: Decision) -> dict[s
         ``rewards_lower`` and ``rewards_upper``, the range of the members' rewards at each step; ``related``,
         the returns ``value`` and ``observed`` by each related reward (`Reward.related`). Of a gain that
         another model claims, all of these are its own, ``improvement_ends`` is its interval, and ``searched``
-        the return that the search found.
+        the return that the search found. ``support``, if known, is in how many units each changed step's dose
+        was given in a comparable one, step to number.
     """
     sequence, observed, outcome = objective.sequence(decision), objective.observed, objective.outcome()
     given, levels = given_doses(objective), objective.surrogate.doses(observed)
@@ -425,6 +461,8 @@ def return_record(objective: CounterfactualReturn, decision: Decision) -> dict[s
         **_bands(objective, states, sequence),
         **_related(objective, states, sequence),
     }
+    if changed and objective.support is not None:
+        record["support"] = {str(step): units for step, units in objective.supports(sequence).items()}
     if not changed or decision.gain is None:
         return record
     return record | _claims(objective, sequence, decision.gain, record)

@@ -56,6 +56,7 @@ class Facts:
         surrogate: Surrogate settings that its configuration leaves open, name to plain data.
         reward: The reward of a step of episodes, as the node of a configuration; empty where the
             configuration's own reward counts.
+        rules: Which changes of episodes may be recommended, by the names of `objectives.change_rules`.
         wording: What units, steps and columns are called in reports: ``unit``, ``units``, ``step``,
             ``units_of``, column to unit, and ``levels``, action to the names of its levels.
         waiting: The trials, if proposed experiments wait for their result, which decisions then heed.
@@ -77,6 +78,7 @@ class Facts:
     unweighed: Sequence[str] = ()
     surrogate: Mapping[str, Any] = field(default_factory=dict)
     reward: Mapping[str, Any] = field(default_factory=dict)
+    rules: Mapping[str, Any] = field(default_factory=dict)
     wording: Mapping[str, Any] = field(default_factory=dict)
     waiting: TrialLog | None = None
     experiments: "Experiments | None" = None

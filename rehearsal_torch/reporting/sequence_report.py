@@ -386,11 +386,13 @@ def _span(row: Row, name: str, times: float = 1.0) -> str:
 
 def changed_doses(run: Recorded, words: Wording) -> list[Row]:
     """The rows of ``changes.csv``, one for each dose that a recommendation changes: unit, step from 0, time
-    of the table, if known, the name of the dose, from what to what, and its unit.
+    of the table, if known, the name of the dose, from what to what, its unit, and in how many units it was
+    given in a comparable step, if known.
     """
     rows: list[Row] = []
     for decided in (each for each in run.decisions if is_sequence(each)):
         trajectory, times = decided["trajectory"], decided.get("times") or ()
+        support = trajectory.get("support") or {}
         for step in sorted(map(action_step, decided.get("alteration") or ())):
             given, chosen = (trajectory.get(key, ()) for key in ("observed_doses", "doses"))
             if step >= min(len(given), len(chosen)):
@@ -399,7 +401,8 @@ def changed_doses(run: Recorded, words: Wording) -> list[Row]:
                 dose, time = words.dose(place), times[step] if step < len(times) else ""
                 ends = {"from": dose.level(old) or old, "to": dose.level(new) or new}
                 row = {"unit": decided["identity"], "step": step, "time": time, "action": dose.name}
-                rows += [row | ends | {"dose_unit": dose.unit}] if old != new else []
+                more = {"dose_unit": dose.unit, "support": support.get(str(step), "")}
+                rows += [row | ends | more] if old != new else []
     return rows
 
 

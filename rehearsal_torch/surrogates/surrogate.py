@@ -217,6 +217,12 @@ class EpisodeSurrogate(Surrogate, ABC):
         """The model to search for a reward that reads these states; itself by default."""
         return self
 
+    def support(self, episode: Episode, states: Tensor | None = None) -> Tensor | None:
+        """In how many units of the fit each dose of each action that differs from the observed one was given
+        in a comparable step, (T, A) long, at the observed states or others, (T, D) in the variables' units;
+        None if that is not known, as by default.
+        """
+
     @property
     def claimant(self) -> "EpisodeSurrogate | None":
         """The model that claims what an action gains, and has no say in which is chosen; None by default."""

@@ -38,7 +38,7 @@ from torch import Tensor
 from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import Episode, next_name
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.data.part import Part
+from rehearsal_torch.data.part import Examples, Part
 from rehearsal_torch.data.question import Columns, Question
 from rehearsal_torch.data.scaling import Rescale
 from rehearsal_torch.data.table import Table
@@ -46,6 +46,7 @@ from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.mechanisms.mechanism import Trajectory
 from rehearsal_torch.mechanisms.sparse_effects import SparseEffects
 from rehearsal_torch.spaces.box import setting_text
+from rehearsal_torch.surrogates.comparable_steps import KEPT, ComparableSteps
 from rehearsal_torch.surrogates.surrogate import FEWEST, EpisodeSurrogate, Fits, sample
 
 
@@ -111,6 +112,14 @@ BLOCK = 65_536
 """Rows that are scaled at a time: intermediate results of all rows would be larger than the table."""
 
 
+def begins_of(table: Table) -> Tensor:
+    """Whether a row is the first of its unit, (n,) bool; rows of unknown units stand alone."""
+    first = torch.ones(len(table), dtype=torch.bool, device=table.values.device)
+    if table.units is not None:
+        first[1:] = table.units.diff() != 0
+    return first
+
+
 class CheckedTransition(EpisodeSurrogate, ABC):
     """One or several transition models with ranges and levels in common, and a check of their noise."""
 
@@ -120,6 +129,11 @@ class CheckedTransition(EpisodeSurrogate, ABC):
     @abstractmethod
     def each(self) -> tuple["SingleTransition", ...]:
         """The models, whose states stand side by side in a trajectory."""
+
+    @property
+    @abstractmethod
+    def known(self) -> ComparableSteps:
+        """The steps that others are compared with."""
 
     @property
     def first(self) -> "SingleTransition":
@@ -149,6 +163,22 @@ class CheckedTransition(EpisodeSurrogate, ABC):
     def doses(self, actions: Tensor) -> Tensor:
         """(...) -> (..., p), the median doses of the levels."""
         return self.first.levels.doses(actions)
+
+    @torch.no_grad()
+    def support(self, episode: Episode, states: Tensor | None = None) -> Tensor | None:
+        """As `EpisodeSurrogate.support`; an action has that of the rarest of its doses."""
+        if not self.known.fitted:
+            return None
+        rescale, levels = self.first.rescale, self.first.levels
+        columns = episode.columns(rescale.names).to(rescale.lower)
+        observed = levels.levels(levels.digitise(episode.columns(levels.names).to(columns)))
+        if states is not None:
+            columns = torch.cat([states.to(columns), columns[:, states.shape[1] :]], 1)
+        counts = self.known.counts(rescale.scale(columns))
+        every = levels.levels(torch.arange(levels.actions, device=counts.device))
+        own = counts[:, torch.arange(len(levels.names)), every]
+        units = torch.iinfo(counts.dtype).max
+        return own.masked_fill(every == observed.unsqueeze(1), units).amin(-1)
 
     @property
     def selectable(self) -> Tensor:
@@ -228,6 +258,19 @@ class SingleTransition(CheckedTransition):
         self.rescale = Rescale(features, logarithms)
         self.levels = DoseLevels(doses, levels)
         self.noise_check = NoiseCheck(len(self.varying))
+        self.past = ComparableSteps(len(features), self.levels)
+
+    @property
+    def known(self) -> ComparableSteps:
+        """Its own."""
+        return self.past
+
+    def known_part(self, table: Table) -> tuple[ComparableSteps, Examples]:
+        """The steps of some thousand rows, with their examples."""
+        some = sample(table, KEPT)
+        features = self.rescale.scale(some.columns(self.rescale.names).to(self.device, torch.float64))
+        actions = self.levels.digitise(some.columns(self.levels.names).to(features))
+        return self.known, (features, actions, begins_of(some).to(features.device))
 
     @property
     def each(self) -> tuple[Self]:
@@ -330,6 +373,7 @@ class TransitionModel(SingleTransition):
         """
         yield self.rescale, (self.extremes(table),)
         yield self.levels, (table.columns(self.levels.names),)
+        yield self.known_part(table)
         steps = self.mechanism_parts(table)
         del table  # training does not need it, and it may be the largest thing in memory
         yield from steps

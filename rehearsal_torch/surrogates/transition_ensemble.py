@@ -25,9 +25,10 @@ from rehearsal_torch.data.sizes import bounded, require
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.mechanism import Trajectory, stacked
 from rehearsal_torch.seeding import paired_generator
+from rehearsal_torch.surrogates.comparable_steps import ComparableSteps
 from rehearsal_torch.surrogates.surrogate import Fits, Modules, SeparateMembers
-from rehearsal_torch.surrogates.transition import CheckedTransition, NoiseCheck, TransitionModel
-from rehearsal_torch.surrogates.transition_ridge import HALVES, TransitionRidge, begins_of
+from rehearsal_torch.surrogates.transition import CheckedTransition, NoiseCheck, TransitionModel, begins_of
+from rehearsal_torch.surrogates.transition_ridge import HALVES, TransitionRidge
 
 MAX_MEMBERS = 64
 
@@ -55,6 +56,11 @@ class TransitionEnsemble(CheckedTransition, SeparateMembers):
         self.closed = TransitionRidge.beside(models[0], seed)
 
     @property
+    def known(self) -> ComparableSteps:
+        """Those of the closed form."""
+        return self.closed.known
+
+    @property
     def each(self) -> tuple[TransitionModel, ...]:
         """The members."""
         return tuple(self.models)
@@ -78,7 +84,8 @@ class TransitionEnsemble(CheckedTransition, SeparateMembers):
         yield from self.each[place].mechanism_parts(table.rows(rows))
 
     def closing_parts(self, table: Table) -> Fits:
-        """The closed form."""
+        """What is compared with, and the closed form."""
+        yield self.closed.known_part(table)
         yield self.closed.halves, tuple(vars(self.closed.steps(table)).values())
 
     @property

@@ -20,18 +20,11 @@ from rehearsal_torch.data.sizes import require
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.bent_transition import BentTrajectory, BentTransition, Steps
 from rehearsal_torch.seeding import split_position
+from rehearsal_torch.surrogates.comparable_steps import ComparableSteps
 from rehearsal_torch.surrogates.surrogate import Fits, Modules
-from rehearsal_torch.surrogates.transition import SingleTransition
+from rehearsal_torch.surrogates.transition import SingleTransition, begins_of
 
 HALVES = 2
-
-
-def begins_of(table: Table) -> Tensor:
-    """Whether a row is the first of its unit, (n,) bool; rows of unknown units stand alone."""
-    first = torch.ones(len(table), dtype=torch.bool, device=table.values.device)
-    if table.units is not None:
-        first[1:] = table.units.diff() != 0
-    return first
 
 
 class Halves(Solved):
@@ -87,12 +80,14 @@ class TransitionRidge(SingleTransition):
         others = len(found.static) + len(found.contextual)
         found.halves = Halves(len(found.varying), others, found.levels, seed)
         found.halves.needed = False
+        found.past = ComparableSteps(len(found.rescale.names), found.levels)
         return found
 
     def parts(self, table: Table) -> Fits:
-        """The ranges, the dose levels, and both forms."""
+        """The ranges, the dose levels, what is compared with, and both forms."""
         yield self.rescale, (self.extremes(table),)
         yield self.levels, (table.columns(self.levels.names),)
+        yield self.known_part(table)
         yield self.halves, tuple(vars(self.steps(table)).values())
 
     def steps(self, table: Table) -> Steps:

@@ -396,7 +396,7 @@ class Replayed(CounterfactualReturn):
     """An episode of one step whose return is 1 as observed and 3 changed, and what each member gains. Members
     differ in what they say of the observed actions."""
 
-    observed = torch.tensor([0])
+    observed, rules, support = torch.tensor([0]), None, None
 
     def __init__(self, gains, agreement="all"):
         self.gains, self.agreement = torch.tensor(gains, dtype=DOUBLE), agreement

@@ -13,6 +13,7 @@ from rehearsal_torch.claims.rules import ruled
 from rehearsal_torch.claims.sequence_gains import FARTHEST, FORM, NORMAL, interval, sequence_gains
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
+from rehearsal_torch.objectives.change_rules import ChangeRules
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.episode_reward import episode_reward
 from rehearsal_torch.problems.episodes.drawn_episodes import DrawnEpisodes
@@ -84,7 +85,7 @@ class Claimed(CounterfactualReturn):
     """An episode of three steps in which each step where the action is 1 gains what a refit says."""
 
     observed = torch.tensor([0, 0, 0])
-    read = ("x",)
+    read, rules = ("x",), None
 
     def __init__(self, gains, shares=None):
         self.each = gains
@@ -150,6 +151,17 @@ def test_what_is_not_confirmed_is_withdrawn_unless_nothing_is(declines, middle):
         assert found.trace["would_set"] == {"action[0]": 1.0}
     else:
         assert found.status == "may"
+
+
+@pytest.mark.parametrize(("least", "kept"), [(0.9, True), (1.0, False), (1.1, False)])
+def test_less_than_what_was_asked_for_leaves_everything_as_it_was(least, kept):
+    objective = Claimed(torch.ones(REFITS, 3, dtype=DOUBLE))
+    objective.rules = ChangeRules(least_gain=least)
+    _, found = told(objective, (0,))
+    assert (found.alteration is not None) == kept
+    if not kept:
+        assert (found.status, found.reason.kind) == ("leave", "no_gain")
+        assert f"no more than the {least:g} asked for" in found.reason.text
 
 
 @pytest.mark.parametrize(("share", "status"), [(0.1, "do"), (0.11, "may"), (-0.5, "do")])

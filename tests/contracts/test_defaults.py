@@ -13,7 +13,7 @@ OTHERWISE = {
     "search/cheapest_alteration": {"fallback"},
     "search/sobol_actions": {"sampling"},
     "objective/chance_cost": {"weights", "reference"},
-    "objective/counterfactual_return": {"changes"},
+    "objective/counterfactual_return": {"changes", "rules"},
 }
 VARIANTS = {"search/astar_published"}
 # A file that refines another one has no class of its own.

@@ -1,5 +1,7 @@
 """What the data set tells a surrogate of."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.methods.build import problem_of, surrogate_of, tasked, trainer_of
 from rehearsal_torch.methods.run import build as run_of
 from rehearsal_torch.methods.run import method_of
+from rehearsal_torch.objectives.change_rules import ChangeRules
 from rehearsal_torch.objectives.imputed_success import ImputedSuccess
 from rehearsal_torch.objectives.objective import class_of
 from rehearsal_torch.problems.episodes.machines import Machines
@@ -52,6 +55,18 @@ def test_episodes_with_a_task_bring_their_columns_and_their_reward():
     assert (member.levels.names, member.levels.count) == (("service", "load"), 3)
     reward = method_of(config).objective.keywords["reward"]
     assert (reward.reads, reward.reads_doses) == (problem.roles.names[:3], ("service", "load"))
+
+
+def test_the_rules_of_a_task_are_those_of_the_search_unless_others_are_typed():
+    config = machines("decision=closed_form")
+    problem = problem_of(config)
+    problem.roles = replace(problem.roles, rules={"most_levels": 1, "support": 3})
+    tasked(config, problem)
+    rules = method_of(config).objective.keywords["rules"]
+    assert rules == ChangeRules(support=3, most_levels=1, boluses=["service", "load"])
+    config = machines("decision=closed_form", "objective.rules.support=8")
+    tasked(config, problem)
+    assert method_of(config).objective.keywords["rules"].support == 8
 
 
 def test_columns_and_a_reward_of_ones_own_are_kept():

@@ -163,15 +163,16 @@ def test_every_changed_dose_has_a_row_in_names_and_units():
         "times": ["a", "b"],
     }
     one["trajectory"] |= {"observed_doses": [[0, 3.5], [2, 1.5]], "doses": [[1, 3.5], [0, 4.0]]}
+    one["trajectory"]["support"] = {"0": 12}
     beyond = decision(2) | {"alteration": {"action[9]": 1}}
     left = decision(3) | {"alteration": None, "status": "leave"}
     doses = (Dose("V", "valve", "", ("shut", "half", "open")), Dose("O", "oil", "ml"))
     found = changed_doses(Recorded(Path(), [one, beyond, left]), Wording(doses=doses))
     assert as_csv(found).splitlines() == [
-        "unit,step,time,action,from,to,dose_unit",
-        "'=7,0,a,valve,shut,half,",
-        "'=7,1,b,valve,open,shut,",
-        "'=7,1,b,oil,1.5,4.0,ml",
+        "unit,step,time,action,from,to,dose_unit,support",
+        "'=7,0,a,valve,shut,half,,12",
+        "'=7,1,b,valve,open,shut,,",
+        "'=7,1,b,oil,1.5,4.0,ml,",
     ]
 
 

@@ -7,10 +7,12 @@ import pytest
 import torch
 
 from rehearsal_torch.checkpoint import load, save
+from rehearsal_torch.claims.rules import ruled
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.mechanism import replay
-from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.change_rules import ChangeRules
+from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, return_record
 from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
 from rehearsal_torch.surrogates.transition_ridge import HALVES, TransitionRidge, begins_of
@@ -221,3 +223,57 @@ def test_it_claims_what_it_has_chosen_itself():
     assert known().claimant is known()
     assert known().chooser(("x",)) is known()
     assert (known().members, known().each, known().first) == (1, (known(),), known())
+
+
+def asked(episode, support, **rules):
+    return CounterfactualReturn(
+        known(), EpisodeCase(episode), REWARD, 2, rules=ChangeRules(support, boluses=DOSES, **rules)
+    )
+
+
+def test_the_support_of_an_action_is_that_of_its_rarest_new_dose():
+    episode = EPISODES[0]
+    found = known().support(episode)
+    part, levels = known().known, known().levels
+    counts = part.counts(known().rescale.scale(episode.columns(known().rescale.names)))
+    observed = levels.levels(levels.digitise(episode.columns(DOSES)))
+    for step, action in ((0, 4), (2, 7), (4, 1)):
+        new = levels.levels(torch.tensor(action)).tolist()
+        own = [
+            int(counts[step, dose, level]) for dose, level in enumerate(new) if level != observed[step, dose]
+        ]
+        assert int(found[step, action]) == min(own, default=torch.iinfo(torch.long).max)
+    states = episode.columns(VARYING)
+    assert torch.equal(known().support(episode, states), found)
+    assert not torch.equal(known().support(episode, states + 3), found)
+
+
+def test_what_too_few_comparable_units_did_is_not_searched_and_proven_without():
+    free, some, none = (asked(EPISODES[0], support) for support in (0, 20, 10_000))
+    assert torch.equal(some.choices, free.choices & (free.surrogate.support(EPISODES[0])[:-1] >= 20))
+    assert 0 < int(some.choices.sum()) < int(free.choices.sum())
+    (found,) = ruled(some, [Exhaustive()(some)])
+    chosen = some.sequence(found)
+    assert all(some.choices[step, chosen[step]] for step in found.actions())
+    (left,) = ruled(none, [Exhaustive()(none)])
+    assert (left.status, left.reason.kind, left.undecided) == ("leave", "no_support", True)
+    assert free.support is None
+
+
+def test_support_is_told_at_the_state_to_which_earlier_changes_lead():
+    wanted = asked(EPISODES[0], 5)
+    (found,) = ruled(wanted, [Exhaustive()(wanted)])
+    sequence = wanted.sequence(found)
+    states = known().units(wanted.replay(sequence.unsqueeze(0))[0])
+    beside = known().support(EPISODES[0], states)
+    told = {
+        step: int(beside[step, sequence[step]])
+        for step in sorted(map(int, return_record(wanted, found)["support"]))
+    }
+    assert wanted.supports(sequence) == told
+    few = wanted.rules.support > min(told.values())
+    assert any(each.kind == "few_comparable" for each in found.findings) == few
+    strict = asked(EPISODES[0], 5)
+    strict.supports = lambda sequence: dict.fromkeys(told, 4)
+    (doubted,) = ruled(strict, [Exhaustive()(strict)])
+    assert (doubted.status, [each.kind for each in doubted.findings].count("few_comparable")) == ("may", 1)

@@ -54,7 +54,7 @@ def plain_task(roles: EpisodeRoles) -> dict[str, Any]:
     plain["missing"] = {"carry": missing.steps} if missing.rule == "carry" else missing.rule
     step = {"step": words.step} if words.step else {}
     plain["words"] = {"unit": words.unit, "units": words.units} | step
-    return plain
+    return plain | ({"rules": _copied(roles.rules)} if roles.rules else {})
 
 
 def _column(column: Column) -> dict[str, Any]:
@@ -173,6 +173,7 @@ class EpisodeTable(OwnData, SplitEpisodes):
             super().facts(),
             surrogate=self.roles.surrogate_settings(),
             reward=self.roles.reward_settings(),
+            rules=self.roles.rule_settings(),
             wording={**self.roles.wording(), **first},
             reading=sealed(reading),
         )

@@ -110,6 +110,8 @@ class EpisodeRoles:
         weights: State to weight in the reward.
         score: Part to criteria, as in `objectives.episode_reward`.
         reward_name: Empty if the reward was not named.
+        rules: Which changes may be recommended, by the names of `objectives.change_rules`; those not named
+            are the method's own.
     """
 
     unit: str
@@ -125,6 +127,7 @@ class EpisodeRoles:
     reward_name: str = ""
     missing: Carry = field(default_factory=Carry)
     words: Words = field(default_factory=lambda: Words("unit", "units"))
+    rules: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def features(self) -> tuple[Column, ...]:
@@ -167,6 +170,11 @@ class EpisodeRoles:
             "doses": [action.name for action in self.actions],
             "name": self.reward_name or None,
         }
+
+    def rule_settings(self) -> dict[str, Any]:
+        """The rules of changes; a named level, unlike a dose, may be the highest one in a single step."""
+        named = [action.name for action in self.actions if action.levels]
+        return {**self.rules, "boluses": [*named, *self.rules.get("boluses", ())]}
 
     def wording(self) -> dict[str, Any]:
         """The words for reports: of units and steps, units of columns, and names of levels of actions."""

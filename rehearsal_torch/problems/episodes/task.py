@@ -18,6 +18,12 @@
       name: risk and cost
     missing: refuse                     # or drop, or {carry: 2}
     words: {unit: machine, units: machines, step: week}
+    rules:                              # optional: which changes may be recommended at all
+      support: 5                        # in how many units the dose was given in a comparable step
+      most_levels: 1                    # by how many levels a step
+      boluses: [coolant]                # a single highest dose between two steps without it
+      forbidden: {coolant: lower}       # or raise, or change
+      least_gain: 0.5                   # else everything stays as it was
 
 The cost of levels is a list, or a mapping, {major: 6}, in which the others cost nothing; a single number is
 the cost of each step up. Of several rows in a step (`combine`), the highest level counts, amounts are added
@@ -39,6 +45,7 @@ from rehearsal_torch.files.plain import repeated
 from rehearsal_torch.files.schema import (
     Fault,
     Name,
+    Names,
     Number,
     Schema,
     Sides,
@@ -182,6 +189,18 @@ class WordsForm(Schema):
     step: Name | None = None
 
 
+class RulesForm(Schema):
+    """Which changes may be recommended (`objectives.change_rules`)."""
+
+    support: Annotated[int, Field(ge=0)] | None = None
+    most_levels: Annotated[int, Field(ge=1)] | None = None
+    boluses: Names | None = None
+    forbidden: (
+        Annotated[dict[Name, Literal["raise", "lower", "change"]], mapping("{action: raise}")] | None
+    ) = None
+    least_gain: Annotated[Number, Field(ge=0)] | None = None
+
+
 class EpisodeTaskFile(Schema):
     """The schema of a task of episodes."""
 
@@ -196,6 +215,7 @@ class EpisodeTaskFile(Schema):
     reward: RewardForm = Field(description=REWARD_AS)
     missing: Annotated[Any, BeforeValidator(_missing)] = "refuse"
     words: WordsForm = Field(default_factory=WordsForm)
+    rules: RulesForm = Field(default_factory=RulesForm)
 
 
 PARTS = tuple(EpisodeTaskFile.model_fields)
@@ -219,6 +239,11 @@ def episode_task(task: TaskLike) -> EpisodeRoles:
     actions = [_action(name, form, faults) for name, form in found.get("actions", {}).items()]
     if actions and found.get("levels", 0) >= 2:
         faults += _too_many(actions, int(found["levels"]))
+    if "rules" in found:
+        named_doses = [*(found["rules"].boluses or ()), *(found["rules"].forbidden or ())]
+        known = [action.name for action in actions]
+        unknown = [name for name in named_doses if name not in known]
+        faults += [Fault("rules", f"{name!r} is no action; {meant(name, known)}") for name in unknown]
     if "reward" in found:
         faults += _reward_faults(found["reward"], states, actions)
     if faults:
@@ -342,6 +367,7 @@ def _roles(found: Mapping[str, Any], actions: tuple[Action, ...]) -> EpisodeRole
         reward_name=reward.name or "",
         missing=Carry.of(missing),
         words=Words(unit, words.units or f"{unit}s", words.step or ""),
+        rules=found["rules"].model_dump(exclude_none=True),
     )
 
 

@@ -188,6 +188,10 @@ class SequenceForm(Schema):
         default_factory=dict,
         description="what reports call things: {unit: machine, units: machines, step: week}",
     )
+    rules: Annotated[Any, WithJsonSchema({"type": "object"})] = Field(
+        default_factory=dict,
+        description="which changes may be recommended: {most_levels: 1, forbidden: {...}}",
+    )
     method: Name | None = Field(default=None, description=METHOD_AS)
     changes: (
         Annotated[int, BeforeValidator(_changes), WithJsonSchema({"type": "integer", "minimum": 1})] | None

@@ -283,6 +283,8 @@ def problem_of(task: Mapping[str, Any], data: str) -> dict[str, Any]:
             if "values" in said:
                 said["kind"], said["levels"] = "categorical", said.pop("values")
             variables[name] = {"role": role, **said}
-    rest = {part: task[part] for part in ("step", "levels", "reward", "missing", "words") if part in task}
+    rest = {
+        part: task[part] for part in ("step", "levels", "reward", "missing", "words", "rules") if part in task
+    }
     keys = {"question": "sequence", "data": data, "unit": task["unit"], "time": task["time"]}
     return {**keys, "variables": variables, **rest}

@@ -349,7 +349,9 @@ def _change(name: str, trajectory: dict[str, Any], decision: Decided, words: Wor
         first, second = (dose.level(value) or shown(value) for value in (old, new))
         change = f"stays at {first}" if new in (old, level) else f"from {first} to {second}"
         parts.append(f"{dose.name} {change}{f' {dose.unit}' if dose.unit else ''}")
-    return f"{words.at(step)}: {', '.join(parts)}."
+    units = finite(mapping(trajectory.get("support")).get(str(step)))
+    such = "" if units is None else f" ({units:g} {words.subjects} had this in a comparable step)"
+    return f"{words.at(step)}: {', '.join(parts)}{such}."
 
 
 def _outcome(trajectory: dict[str, Any], words: Wording, *, changed: bool) -> list[str]:

@@ -256,6 +256,13 @@ def tasks(draw):
     }
     if draw(st.booleans()):
         found["step"] = draw(st.floats(0.5, 30))
+    if draw(st.booleans()):
+        found["rules"] = {
+            "support": 3,
+            "most_levels": 1,
+            "forbidden": {f"{dose}1": "raise"},
+            "least_gain": 0.5,
+        }
     return found
 
 

@@ -73,3 +73,26 @@ def test_columns_may_be_a_list_and_ranges_short():
 def test_a_list_in_the_place_of_a_column_is_a_fault():
     with pytest.raises(TaskError, match=r"varying: expected .*; got"):
         episode_task(task(varying=[["flow"], {"heat": 1}]))
+
+
+def test_rules_say_which_changes_may_be_recommended():
+    said = {"most_levels": 1, "boluses": ["oil"], "forbidden": {"valve": "raise"}}
+    roles = episode_task(task(rules=said))
+    assert roles.rules == said
+    assert roles.rule_settings() == said | {"boluses": ["valve", "oil"]}, "named levels may stand alone"
+    assert episode_task(TASK).rule_settings() == {"boluses": ["valve"]}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"boluses": ["oill"]}, r"rules: 'oill' is no action; .*oil"),
+        ({"forbidden": {"valv": "raise"}}, r"rules: 'valv' is no action"),
+        ({"forbidden": {"valve": "up"}}, r"rules.forbidden.valve: .*'raise'"),
+        ({"most_levels": 0}, r"rules.most_levels: "),
+        ({"suport": 3}, r"rules.suport: unknown key"),
+    ],
+)
+def test_faulty_rules_are_named(wrong, words):
+    with pytest.raises(TaskError, match=words):
+        episode_task(task(rules=wrong))

@@ -1,0 +1,100 @@
+"""How many units had a dose in a step like this one, counted one by one, and what follows for searches."""
+
+import pytest
+import torch
+
+from rehearsal_torch.data.dose_levels import DoseLevels
+from rehearsal_torch.surrogates.comparable_steps import CELLS, EACH, OTHERS, SHARE, ComparableSteps
+
+DOUBLE = torch.float64
+
+
+def steps(units=60, length=10, features=3, seed=0, wide=1.0):
+    """Features, actions of two doses of three levels, and which rows begin a unit."""
+    draws = torch.Generator().manual_seed(seed)
+    rows = units * length
+    features = wide * torch.randn(rows, features, generator=draws, dtype=DOUBLE)
+    actions = torch.randint(9, (rows,), generator=draws)
+    begins = torch.arange(rows) % length == 0
+    return features, actions, begins
+
+
+def fitted(*examples):
+    doses = DoseLevels(["drug", "water"], 3).fix([[0.0, 1.0, 2.0], [0.0, 5.0, 9.0]])
+    part = ComparableSteps(examples[0].shape[1], doses)
+    part.solve(*examples)
+    assert not part.faults()
+    return part
+
+
+def cell_of(part, features):
+    away = (features - part.centre) / part.spread
+    return (away.unsqueeze(1) - part.middles).norm(dim=-1).argmin(1)
+
+
+def test_a_unit_counts_once_in_a_cell():
+    features, actions, begins = steps()
+    part = fitted(features, actions, begins)
+    cells, unit = cell_of(part, features), begins.cumsum(0) - 1
+    found = part.counts(features)
+    for row in (0, 17, 333, 599):
+        for dose, level in ((0, 0), (0, 2), (1, 1)):
+            had = (actions // 3 if dose == 0 else actions % 3) == level
+            units = unit[had & (cells == cells[row])].unique()
+            assert int(found[row, dose, level]) == len(units)
+
+
+@pytest.mark.parametrize("units", [20, 60, 400])
+def test_cells_are_as_fine_as_leaves_what_was_given_with_five_others(units):
+    features, actions, begins = steps(units)
+    part = fitted(features, actions, begins)
+    levels = torch.stack([actions // 3, actions % 3], 1)
+    own = part.counts(features).gather(2, levels.unsqueeze(-1))[..., 0]
+    share = float((own[levels > 0] > OTHERS).double().mean())
+    assert share >= SHARE or len(part.middles) == 1
+    assert len(part.middles) <= min(CELLS, len(features) // EACH)
+
+
+def test_more_units_make_finer_cells():
+    assert len(fitted(*steps(20)).middles) < len(fitted(*steps(400)).middles)
+
+
+def test_neither_unit_nor_order_of_columns_matters():
+    features, actions, begins = steps()
+    found = fitted(features, actions, begins).counts(features)
+    scaled = features * torch.tensor([1e3, 1.0, 1e-6], dtype=DOUBLE) + 7
+    assert torch.equal(fitted(scaled, actions, begins).counts(scaled), found)
+
+
+def test_a_dose_that_nobody_had_where_states_are_high_has_no_units_there():
+    features, actions, begins = steps(300)
+    high = features[:, 0] > 0.5
+    actions = torch.where(high, actions % 3, actions)  # no drug
+    part = fitted(features, actions, begins)
+    far = torch.tensor([[2.0, 0.0, 0.0], [-1.0, 0.0, 0.0]], dtype=DOUBLE)
+    above, below = part.counts(far)
+    assert above[0, 1:].tolist() == [0, 0]
+    assert int(above[0, 0]) >= 5
+    assert int(above[1].min()) >= 5
+    assert int(below[0].min()) >= 5
+
+
+def test_no_row_is_kept():
+    features, actions, begins = steps()
+    part = fitted(features, actions, begins)
+    kept = (part.middles * part.spread + part.centre).unsqueeze(1)
+    assert float((kept - features).abs().amax(-1).min()) > 1e-3
+
+
+def test_few_different_states_are_a_cell_each():
+    features, actions, begins = steps(300)
+    part = fitted(features[:, :1].sign(), actions, begins)
+    assert len(part.middles) == 2
+
+
+def test_a_constant_feature_and_a_single_unit_do():
+    features, actions, begins = steps(1)
+    features[:, 1] = 4.0
+    part = fitted(features, actions, begins)
+    assert part.counts(features).max() == 1
+    assert len(part.middles) == 1
