@@ -23,6 +23,7 @@ class Episode:
         names: The d columns.
         values: (T, d), one row per time step, in temporal order, each column in its own unit.
         acts_last: Whether an action followed the last state; else those of its row stand for none.
+        filled: (T, d), true where a value was filled in that no model is to learn; None for nowhere.
 
     Raises:
         ValueError: if there are fewer than two rows, the shapes disagree, or a value is missing.
@@ -32,6 +33,7 @@ class Episode:
     names: tuple[str, ...]
     values: Tensor
     acts_last: bool = True
+    filled: Tensor | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(self.names))
@@ -56,13 +58,14 @@ class Episode:
     def first(self, horizon: int) -> "Episode":
         """The episode's first `horizon` time steps."""
         acts = self.acts_last or horizon < self.horizon
-        return Episode(self.identity, self.names, self.values[:horizon].clone(), acts)
+        filled = None if self.filled is None else self.filled[:horizon].clone()
+        return Episode(self.identity, self.names, self.values[:horizon].clone(), acts, filled)
 
 
 def transitions(episodes: Sequence[Episode]) -> Table:
     """All transitions from one time step to the next: a table of sum(T - 1) rows over 2 d columns, of which
     those of the next step have a prime ("SOFA'"), with the number of each row's episode as its unit. No
-    episode, or other columns in some, is a ValueError.
+    mechanism has set a next cell that was filled in. No episode, or other columns in some, is a ValueError.
     """
     if not episodes:
         raise ValueError("expected at least one episode; got none: loosen the filters of the data set")
@@ -78,7 +81,20 @@ def transitions(episodes: Sequence[Episode]) -> Table:
     lengths = torch.tensor([each.horizon - 1 for each in episodes])
     units = torch.arange(len(episodes)).repeat_interleave(lengths).to(values.device)
     altered = torch.zeros_like(values, dtype=torch.bool)
+    for begin, each in zip((lengths.cumsum(0) - lengths).tolist(), episodes, strict=True):
+        if each.filled is not None:
+            altered[begin : begin + each.horizon - 1, width:] = each.filled[1:]
     return Table((*names, *(next_name(name) for name in names)), values, altered, units=units)
+
+
+def following(table: Table, names: Sequence[str], beside: Sequence[str] = ()) -> Tensor:
+    """Columns of the next step of transitions, NaN where no mechanism set the cell, and columns of this step
+    `beside` them, (n, len(names) + len(beside)).
+    """
+    ahead = [next_name(name) for name in names]
+    found = table.columns([*ahead, *beside])
+    found[:, : len(ahead)].masked_fill_(table.altered[:, positions(table.names, ahead)], torch.nan)
+    return found
 
 
 def next_name(name: str) -> str:

@@ -38,6 +38,14 @@ def in_numbers(of: str) -> Iterator[None]:
         raise ValueError(f"no answer follows from {of}: {reason}") from error
 
 
+def alike(known: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """The columns of a mask (n, D) that mark the same rows: their places, ascending, and these rows, (n,)."""
+    groups: dict[bytes, list[int]] = {}
+    for place, rows in enumerate(known.T.contiguous().cpu().numpy()):
+        groups.setdefault(rows.tobytes(), []).append(place)
+    return [(torch.tensor(each, device=known.device), known[:, each[0]]) for each in groups.values()]
+
+
 UNDEFINED = "every value of the objective is NaN or infinite"
 
 

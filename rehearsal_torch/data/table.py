@@ -34,7 +34,7 @@ class Table:
     Attributes:
         names: The d variables.
         values: (n, d), each column in its variable's unit.
-        altered: (n, d), true where a decision, not the mechanism, set the cell.
+        altered: (n, d), true where a decision or a filling in, not the mechanism, set the cell.
         units: The number of the unit (a patient, a store) of each row, (n,) long; None if rows stand alone.
         places: Where each row stood when they were recorded, (n,) long; None if they stand in that order.
 

@@ -28,6 +28,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.finite import alike
+
 # Relative to the variance: what is left of a column below this counts as nothing.
 SMALLEST = 1e-8
 
@@ -72,10 +74,10 @@ def strongest(
     doses: Tensor, covariates: Tensor, outcomes: Tensor, names: Sequence[str], states: Sequence[str]
 ) -> Strength | None:
     """The covariate that could bias effects most if hidden, in linear regressions of outcomes (n, D) on doses
-    (n, p) and covariates (n, f); None if no covariate varies given the others.
+    (n, p) and covariates (n, f); None if no covariate varies given the others. Outcomes may be NaN.
     """
     ones = torch.ones_like(doses[:, :1])
-    count, width = doses.shape[1], outcomes.shape[1]
+    count, known = doses.shape[1], alike(~outcomes.isnan())
     ranked: list[tuple[float, Strength]] = []
     variance = covariates.var(0, correction=0) * len(covariates)
     for index, name in enumerate(names):
@@ -87,9 +89,12 @@ def strongest(
         across = first[0, 1:]
         explained = across @ torch.linalg.pinv(first[1:, 1:], hermitian=True, rtol=SMALLEST) @ across
         treatment = (explained / first[0, 0]).clamp(0.0, 1.0)
-        second = _left(torch.cat([own, outcomes, others, doses], -1), 1 + width)
-        spread = (second[0, 0] * second.diagonal()[1:]).clamp_min(1e-300)
-        outcome = (second[0, 1:].square() / spread).clamp(0.0, 1.0)
+        outcome = outcomes.new_zeros(outcomes.shape[1])
+        for places, rows in known:
+            parts = torch.cat([own, outcomes[:, places], others, doses], -1)
+            second = _left(parts[rows], 1 + len(places))
+            spread = (second[0, 0] * second.diagonal()[1:]).clamp_min(1e-300)
+            outcome[places] = (second[0, 1:].square() / spread).clamp(0.0, 1.0)
         state = int(outcome.argmax())
         rank = float(equal_strength(outcome[state], treatment))
         ranked.append((rank, Strength(name, float(treatment), states[state], float(outcome[state]))))

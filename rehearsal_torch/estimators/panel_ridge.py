@@ -30,6 +30,8 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.finite import alike
+
 KAPPAS = (0.0, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 # The penalty of the constant: enough for the factorisation of features that repeat it.
 FREE = 1e-6
@@ -41,7 +43,7 @@ class Panel:
 
     Attributes:
         features: (n, p) float64, the first of which is the constant 1.
-        values: (n, D) float64.
+        values: (n, D) float64, NaN where unknown (not for `moved`): each is fitted to the rows that know it.
         lengths: Rows of each unit, (U,) long, which sum to n.
     """
 
@@ -53,6 +55,16 @@ class Panel:
     def unit(self) -> Tensor:
         """The unit of each row, (n,) long."""
         return torch.arange(len(self.lengths), device=self.lengths.device).repeat_interleave(self.lengths)
+
+    def alike(self) -> "list[tuple[Tensor, Panel]]":
+        """Values that are known in the same rows, their places and these rows; units may be left without."""
+        known, found = ~self.values.isnan(), list[tuple[Tensor, Panel]]()
+        if bool(known.all()):
+            return [(torch.arange(known.shape[1], device=known.device), self)]
+        for places, rows in alike(known):
+            lengths = torch.bincount(self.unit[rows], minlength=len(self.lengths))
+            found.append((places, Panel(self.features[rows], self.values[rows][:, places], lengths)))
+        return found
 
     def levelled(self, kappa: float) -> "Panel":
         """The rows whose covariance is that of e alone."""
@@ -82,14 +94,17 @@ def ridge(features: Tensor, values: Tensor, weights: Tensor) -> Tensor:
 
 def levels(panel: Panel, penalty: float) -> Tensor:
     """kappa of each value, (D,)."""
-    weights, scores = penalties(panel.features.shape[1], penalty).to(panel.features), []
-    for kappa in KAPPAS:
-        own = panel.levelled(kappa)
-        left = own.values - own.features @ ridge(own.features, own.values, weights)
-        square = left.square().sum(0).clamp_min(torch.finfo(left.dtype).tiny)
-        scores.append(-len(left) * square.log() - torch.log1p(kappa * panel.lengths.to(left)).sum())
-    grid = panel.features.new_tensor(KAPPAS)
-    return grid[torch.stack(scores).argmax(0)]
+    weights = penalties(panel.features.shape[1], penalty).to(panel.features)
+    grid, found = panel.features.new_tensor(KAPPAS), panel.values.new_zeros(panel.values.shape[1])
+    for places, part in panel.alike():
+        scores = []
+        for kappa in KAPPAS:
+            own = part.levelled(kappa)
+            left = own.values - own.features @ ridge(own.features, own.values, weights)
+            square = left.square().sum(0).clamp_min(torch.finfo(left.dtype).tiny)
+            scores.append(-len(left) * square.log() - torch.log1p(kappa * part.lengths.to(left)).sum())
+        found[places] = grid[torch.stack(scores).argmax(0)]
+    return found
 
 
 def fit_panel(
@@ -99,18 +114,19 @@ def fit_panel(
     refit if there is a generator.
     """
     found = torch.zeros_like(used, dtype=panel.values.dtype)
-    root, prior = panel.values.new_ones(len(panel.values), 1), torch.zeros_like(found)
+    root, prior = panel.values.new_ones(len(panel.lengths)), torch.zeros_like(found)
     if draws is not None:
         units = len(panel.lengths)
         counts = torch.bincount(torch.randint(units, (units,), generator=draws), minlength=units)
-        root = counts.to(root).sqrt()[panel.unit].unsqueeze(1)
+        root = counts.to(root).sqrt()
         prior = torch.randn(found.shape, generator=draws, dtype=torch.float64).to(found)
-    for own in kappa.unique().tolist():
-        group = (kappa == own).nonzero()[:, 0]
-        part = panel.levelled(own)
-        features, values = part.features * root, part.values[:, group] * root
+    groups = [(*group, own) for group in panel.alike() for own in kappa[group[0]].unique().tolist()]
+    for places, rows, own in groups:
+        group = (kappa[places] == own).nonzero()[:, 0]
+        part, weight = rows.levelled(own), root[rows.unit].unsqueeze(1)
+        features, values = part.features * weight, part.values[:, group] * weight
         gram, cross, squares = features.mT @ features, features.mT @ values, values.square().mean(0)
-        for place, value in enumerate(group.tolist()):
+        for place, value in enumerate(places[group].tolist()):
             kept = used[:, value].nonzero()[:, 0]
             weights, side = penalties(len(kept), penalty).to(gram), cross[kept, place]
             factor = torch.linalg.cholesky(gram[kept][:, kept] + torch.diag(weights))
@@ -223,9 +239,10 @@ def _scores(
     panel: Panel, kappa: Tensor, late: Tensor, value: int, penalty: float
 ) -> dict[tuple[int, ...], float]:
     """The likelihood of a value given each set of causes, less the price of their features."""
-    rows, width, block = late.shape
+    _, width, block = late.shape
     whole = torch.cat([panel.features, late.flatten(1)], 1)
-    part = Panel(whole, panel.values[:, [value]], panel.lengths).levelled(float(kappa[value]))
+    ((_, part),) = Panel(whole, panel.values[:, [value]], panel.lengths).alike()
+    rows, part = len(part.values), part.levelled(float(kappa[value]))
     basis, shown = part.features.split([panel.features.shape[1], width * block], 1)
     shown = torch.cat([shown, part.values], 1)
     shown = shown - basis @ ridge(basis, shown, penalties(basis.shape[1], penalty).to(basis))

@@ -61,7 +61,7 @@ class Steps:
         states: (n, D), the varying features, on any scale.
         others: (n, Q), static and contextual features.
         actions: (n,) long.
-        following: (n, D), the states of the next step.
+        following: (n, D), the states of the next step, NaN where they were not measured.
         begins: Whether a row is the first of its unit, (n,) bool.
     """
 
@@ -144,17 +144,21 @@ class BentTransition(Part):
 
     def fit(self, steps: Steps, unmoved: Tensor, seed: int) -> None:
         """Fits it; `unmoved` are the p-values of the states, (D,)."""
-        z, q, ahead = self._scale(steps)
+        z, q, after = self._scale(steps)
+        ahead, change = _carried(z, after), after - z
         self.unmoved, bends = unmoved, self._bends(z, ahead)
-        panel = Panel(self._shown(z, q, steps, bends), ahead - z, steps.lengths)
+        panel = Panel(self._shown(z, q, steps, bends), change, steps.lengths)
         self.kappa = levels(panel, PENALTY)
         psi = self.psi(ahead, bends)
         acts, order = within_step(panel, self.kappa, psi, self.held, PENALTY)
         self.causes, self.order = acts.to(z), order.to(z)
         everywhere = torch.ones_like(panel.features[0], dtype=torch.bool)
         early = everywhere.unsqueeze(1).expand(-1, self.outputs)
-        left = panel.values - panel.features @ fit_panel(panel, self.kappa, early, PENALTY)
-        self.reduced = left.var(0, correction=0)
+        weights = fit_panel(panel, self.kappa, early, PENALTY)
+        self.reduced = torch.zeros_like(self.kappa)
+        for places, part in panel.alike():
+            left = part.values - part.features @ weights[:, places]
+            self.reduced[places] = left.var(0, correction=0)
         used = torch.cat([early, acts.repeat_interleave(psi.shape[-1], 0)])
         drawn, random = [bends], generator(seed)
         drawn += [self._bends(z, ahead, random) for _ in range(self.refits)]
@@ -162,16 +166,16 @@ class BentTransition(Part):
         fits = []
         for place, each in enumerate(drawn):
             features = torch.cat([self._shown(z, q, steps, each), self.psi(ahead, each).flatten(1)], 1)
-            panel = Panel(features, ahead - z, steps.lengths)
+            panel = Panel(features, change, steps.lengths)
             fits.append(fit_panel(panel, self.kappa, used, PENALTY, random if place else None))
         # Half the memory; a refit replays what was observed exactly all the same.
         self.weights, self.refitted = fits[0], torch.stack(fits[1:]).to(torch.float32)
 
     def p_values(self, steps: Steps) -> Tensor:
         """Those of the states, (D,), that no action moves them; fits the scales alone."""
-        z, q, ahead = self._scale(steps)
+        z, q, after = self._scale(steps)
         lengths, marks = steps.lengths, self.marks(steps.actions).to(z)
-        base = self.features(z, q, self._bends(z, ahead))[0]
+        base = self.features(z, q, self._bends(z, _carried(z, after)))[0]
         basis = torch.cat([base, self._start(z, steps)], 1)
         unit = torch.arange(len(lengths), device=z.device).repeat_interleave(lengths)
         found = [torch.ones_like(z[0])]
@@ -180,24 +184,31 @@ class BentTransition(Part):
             row = row[unit[row + lag] == unit[row]]
             if not len(row):
                 break
-            left = lengths - lag
-            given = marks.new_zeros(len(lengths), marks.shape[1]).index_add_(0, unit[row], marks[row])
-            with_it, without = (given > 0).sum(0), (given < left.unsqueeze(1)).sum(0)
-            seen = torch.minimum(with_it, without) >= FEWEST
-            features = torch.cat([basis[row], marks[row][:, seen]], 1)
-            panel = Panel(features, ahead[row + lag] - z[row], left[left > 0])
-            found.append(moved(panel, int(seen.sum()), PENALTY).to(z))
+            found.append(torch.ones_like(z[0]))
+            shown, left = torch.cat([basis[row], marks[row]], 1), (lengths - lag).clamp_min(0)
+            for places, part in Panel(shown, after[row + lag] - z[row], left).alike():
+                own, given = part.features.split([basis.shape[1], marks.shape[1]], 1)
+                total = marks.new_zeros(len(left), marks.shape[1]).index_add_(0, part.unit, given)
+                with_it, without = (total > 0).sum(0), (total < part.lengths.unsqueeze(1)).sum(0)
+                seen = torch.minimum(with_it, without) >= FEWEST
+                features, some = torch.cat([own, given[:, seen]], 1), part.lengths[part.lengths > 0]
+                panel = Panel(features, part.values, some)
+                found[-1][places] = moved(panel, int(seen.sum()), PENALTY).to(z)
         return (max(len(found) - 1, 1) * torch.stack(found).amin(0)).clamp_max(1.0)
 
     def left(self, steps: Steps) -> Tensor:
         """What is left of each step without its level of the unit, (n, D), in standard deviations."""
         z, q = self.scaled(steps.states, steps.others)
-        ahead, bends = self.scaled(steps.following, steps.others)[0], self.bends()
-        features = torch.cat([self._shown(z, q, steps, bends), self.psi(ahead, bends).flatten(1)], 1)
-        left, lengths = ahead - z - features @ self.weights, steps.lengths
+        after, bends = self.scaled(steps.following, steps.others)[0], self.bends()
+        late = self.psi(_carried(z, after), bends)
+        features = torch.cat([self._shown(z, q, steps, bends), late.flatten(1)], 1)
+        left, lengths = after - z - features @ self.weights, steps.lengths
         unit = torch.arange(len(lengths), device=z.device).repeat_interleave(lengths)
-        total = left.new_zeros(len(lengths), self.outputs).index_add_(0, unit, left)
-        return left - (self.kappa * total / (1 + self.kappa * lengths.unsqueeze(1)))[unit]
+        total, count = (
+            left.new_zeros(len(lengths), self.outputs).index_add_(0, unit, each)
+            for each in (left.where(~left.isnan(), 0.0), (~left.isnan()).to(left))
+        )
+        return left - (self.kappa * total / (1 + self.kappa * count))[unit]
 
     def scaled(self, states: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:
         """z and q, (..., D) and (..., Q)."""
@@ -231,16 +242,16 @@ class BentTransition(Part):
         return BentTrajectory(self, states.to(torch.float64), others.to(torch.float64), observed, refits)
 
     def _scale(self, steps: Steps) -> tuple[Tensor, Tensor, Tensor]:
-        """Fits scales and ends. z, q and z', (n, D), (n, Q), (n, D)."""
+        """Fits scales and ends. z, q and z', (n, D), (n, Q), (n, D), NaN where it was not measured."""
         rows = torch.cat([steps.states, steps.others], 1)
         spread = rows.std(0, correction=0)
         self.centre, self.spread = rows.mean(0), torch.where(spread > 0, spread, 1.0)
         z, q = self.scaled(steps.states, steps.others)
-        ahead = self.scaled(steps.following, steps.others)[0]
-        low, high = torch.cat([z, ahead]).aminmax(dim=0)
+        after = self.scaled(steps.following, steps.others)[0]
+        low, high = torch.cat([z, _carried(z, after)]).aminmax(dim=0)
         reach = WIDENED * (high - low)
         self.ends = torch.stack([low - reach, high + reach])
-        return z, q, ahead
+        return z, q, after
 
     def _bends(self, z: Tensor, ahead: Tensor, draws: torch.Generator | None = None) -> Bends:
         """In the middle of each part of the rows, or where they are drawn."""
@@ -263,6 +274,11 @@ class BentTransition(Part):
         """z_0 of each row's unit, (n, D); 0 of a row that stands alone, of which it would be the state."""
         known = (steps.lengths > 1).unsqueeze(1)
         return (z[steps.begins] * known).repeat_interleave(steps.lengths, 0)
+
+
+def _carried(z: Tensor, after: Tensor) -> Tensor:
+    """The next states as causes within the step: those that were not measured, as they were before."""
+    return after.where(~after.isnan(), z)
 
 
 class BentTrajectory(Trajectory):

@@ -13,6 +13,8 @@ The loss is the negative log-likelihood of a transition,
 
     -log p(v | x, q) = |C^-1 u|^2 / 2 + sum_i log C_ii + sum_i log phi_i + c/2 log(2 pi),   u = (v - h) / phi.
 
+Of values that are not all known, it is that of the known ones, o: with Sigma_oo in place of Sigma.
+
 **Networks.** m of them, in one batch, have one hidden layer,
 
     z = tanh(c (W_s s + b + W_a a)),    out = c (W_z z + b_z),    c = sqrt(L),
@@ -430,6 +432,12 @@ class LocationScaleTrajectory(CurvedTrajectory):
         return torch.addmm(centre, location, hidden[:, :half].mT).mT, spread.mT
 
 
+def _known(values: Tensor) -> tuple[Tensor, ...]:
+    """Values; where some are NaN, with 0 in their place, and which are known."""
+    known = ~values.isnan()
+    return (values,) if bool(known.all()) else (values.where(known, 0.0), known)
+
+
 class LocationScale(Trained, TransitionMechanism):
     """v = h(parents) + phi(parents) * u with jointly normal u. ValueError if outputs exceeds smooth, or the
     floor is not positive.
@@ -523,9 +531,24 @@ class LocationScale(Trained, TransitionMechanism):
         return standard_normal((*shape, self.outputs), self.factor) @ self.cholesky().mT
 
     def log_likelihood(self, parents: Tensor, values: Tensor) -> Tensor:
-        """log p(values | parents) of each row, (..., p), (..., c) -> (...)."""
+        """log p(values | parents) of each row, (..., p), (..., c) -> (...); of those that are not NaN."""
+        return self._density(parents, *_known(values))
+
+    def _density(self, parents: Tensor, values: Tensor, known: Tensor | None = None) -> Tensor:
         location, scale = self.moments(parents)
         noise = ((values - location) / scale).reshape(-1, self.outputs)
+        if known is not None:
+            seen = known.reshape(-1, self.outputs)
+            # What is unknown becomes noise 0 of variance 1 that depends on nothing. No `cholesky`, whose
+            # check would wait for a GPU in every step.
+            factor = self.cholesky().double()
+            alone = torch.eye(self.outputs, dtype=factor.dtype, device=factor.device)
+            both = seen.unsqueeze(2) & seen.unsqueeze(1)
+            factor = torch.linalg.cholesky_ex(torch.where(both, factor @ factor.mT, alone))[0].to(noise)
+            white = torch.linalg.solve_triangular(factor, (noise * seen).unsqueeze(2), upper=False)[..., 0]
+            each = white.square() / 2 + factor.diagonal(dim1=1, dim2=2).log()
+            each = each + seen * (scale.log().reshape(noise.shape) + 0.5 * math.log(2 * math.pi))
+            return -each.sum(-1).reshape(scale.shape[:-1])
         white = torch.linalg.solve_triangular(self.cholesky(), noise.mT, upper=False)
         quadratic = white.square().sum(0).reshape(scale.shape[:-1])
         constant = self.factor.diagonal().sum() + 0.5 * self.outputs * math.log(2 * math.pi)
@@ -533,12 +556,13 @@ class LocationScale(Trained, TransitionMechanism):
 
     def parts(self, parents: Tensor, values: Tensor) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
         """Itself, with all examples."""
-        yield self, (parents, values)
+        yield self, (parents, *_known(values))
 
     def loss(self, *examples: Tensor) -> Tensor:
-        """Mean negative log-likelihood of parents (n, p) and values (n, c), -> ()."""
-        parents, values = examples
-        return -self.log_likelihood(parents, values).mean()
+        """Mean negative log-likelihood of parents (n, p) and values (n, c), of which some may be marked as
+        known, (n, c) bool, -> ().
+        """
+        return -self._density(*examples).mean()
 
     def finish(self) -> None:
         """Writes the spectrally normalised weights back, exact in float64."""

@@ -81,8 +81,10 @@ class ActionEffects(Solved):
 
     @torch.no_grad()
     def solve(self, *examples: Tensor) -> None:
-        """Selects terms from features (n, f), first states, doses (n, p), residuals and scales (n, D)."""
-        count, width = examples[0].shape
+        """Selects terms from features (n, f), first states, doses (n, p), residuals and scales (n, D), which
+        are infinite where a residual is unknown: its row has no weight.
+        """
+        width, counts = examples[0].shape[1], examples[3].isfinite().sum(0).tolist()
         controls = 1 + width + width * (width + 1) // 2
         size = controls + 3 * self.count * (1 + self.states) + 1
         gram = torch.zeros(self.states, size, size, dtype=torch.float64, device=examples[0].device)
@@ -90,7 +92,10 @@ class ActionEffects(Solved):
             self._add(gram, *(each.to(torch.float64) for each in rows))
         shape = (3 * self.count, 1 + self.states)
         self.coefficients = torch.stack(
-            [self._selected(each, controls, count).unflatten(0, shape) for each in gram]
+            [
+                self._selected(each, controls, count).unflatten(0, shape)
+                for each, count in zip(gram, counts, strict=True)
+            ]
         )
 
     def _add(self, gram: Tensor, features: Tensor, doses: Tensor, residuals: Tensor, scales: Tensor) -> None:
@@ -207,7 +212,7 @@ class SparseEffects(nn.Module, TransitionMechanism):
     def parts(self, parents: Tensor, values: Tensor) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
         """The networks without doses, then the effects, from their residuals in float64."""
         self.effects.clear()
-        yield self.blind, (self.unseen(parents), values)
+        yield from self.blind.parts(self.unseen(parents), values)
         yield self.effects, self._unexplained(deepcopy(self.blind).to(torch.float64), parents, values)
 
     @torch.no_grad()
@@ -223,6 +228,8 @@ class SparseEffects(nn.Module, TransitionMechanism):
             features = self.unseen(parents[block]).to(torch.float64)
             location, scale = exact.moments(features)
             residuals = values[block].to(torch.float64) - location
+            unknown = residuals.isnan()
+            residuals, scale = residuals.masked_fill(unknown, 0.0), scale.masked_fill(unknown, torch.inf)
             rows = features, self.shares(parents[block]).to(torch.float64), residuals, scale
             for target, part in zip(whole, rows, strict=True):
                 target[block] = part

@@ -97,19 +97,21 @@ class SequenceOverturning:
         table, first = self.observations(), self.model.first
         if not len(table):
             return NO_RECORDS
-        if bool(table.altered.any()):
-            return ALTERED
+        names = first.rescale.names
         if missing := self.missing(table.names):
             return f"not computed: the transitions have no column {missing}"
+        if len(table.unaltered((*names, *first.dose_names))) < len(table):
+            return ALTERED
         kept = sample(table, MOST_ROWS)
-        names = first.rescale.names
         columns = 1 + len(names) + len(names) * (len(names) + 1) // 2 + len(first.dose_names)
         if len(kept) < (least := ROWS_PER_COLUMN * columns):
             return f"not computed: there are {len(kept)} transitions; expected at least {least}"
         # Variances are those of rows, which lie on the CPU.
         home = kept.values.device
         parents, values = (each.to(home, torch.float64) for each in first.examples(kept))
-        residual = self.model.residuals(kept).to(home).std(0, correction=0)
+        left = self.model.residuals(kept).to(home)
+        known = torch.stack([each[~each.isnan()].std(correction=0) for each in left.T])
+        residual = left.std(0, correction=0).where(~left.isnan().any(0), known)
         if bool((kept.columns(first.dose_names).std(0, correction=0) == 0).all()):
             return "not computed: no dose varies among the transitions"
         features, doses = parents.split([len(names), len(first.dose_names)], -1)

@@ -36,7 +36,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.dose_levels import DoseLevels
-from rehearsal_torch.data.episode import Episode, next_name
+from rehearsal_torch.data.episode import Episode, following, next_name
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.part import Examples, Part
 from rehearsal_torch.data.question import Columns, Question
@@ -66,24 +66,24 @@ def predictable_noise(
     surrogate: EpisodeSurrogate, rows: Table | None, held_out: Table | None, least: Tensor | None = None
 ) -> Tensor:
     """R2 of each state's noise on held-out rows, (D,) float64, to three places; `least` are variances of
-    noise below which none of it matters, (D,). (0,) if there are fewer than 100 finite rows of either kind,
+    noise below which none of it matters, (D,). (0,) if a state has fewer than 100 finite rows of either kind,
     noise is beyond arithmetic, or none is abducted.
     """
     unknown = torch.empty(0, dtype=torch.float64)
     if rows is None or held_out is None:
         return unknown
     fitted, judged = (_finite(surrogate, sample(each)) for each in (rows, held_out))
-    if fitted is None or judged is None:
+    if not fitted or not judged:
         return unknown
     from sklearn.ensemble import HistGradientBoostingRegressor
 
-    spread = fitted[1].std(0).clamp_min(torch.finfo(torch.float64).tiny)
-    (inputs, noise), (others, there) = ((x, (u / spread).mean(1)) for x, u in (fitted, judged))
-    floors = torch.zeros_like(noise[0]) if least is None else (least.to(noise).sqrt() / spread[0]).square()
-    if not bool(spread.isfinite().all()):
-        return unknown
     explained = []
-    for own, other, floor in zip(noise.T, there.T, floors, strict=True):
+    for place, parts in enumerate(zip(fitted, judged, strict=True)):
+        spread = parts[0][1].std(0).clamp_min(torch.finfo(torch.float64).tiny)
+        if not bool(spread.isfinite().all()):
+            return unknown
+        (inputs, own), (others, other) = ((x, (u / spread).mean(1)) for x, u in parts)
+        floor = own.new_zeros(()) if least is None else (least[place].to(own).sqrt() / spread[0]).square()
         trees = HistGradientBoostingRegressor(random_state=0).fit(inputs.numpy(), own.numpy())
         left = (other - torch.from_numpy(trees.predict(others.numpy()))).square().sum()
         noisy = (other - other.mean()).square().sum()
@@ -93,14 +93,18 @@ def predictable_noise(
     return shares if bool(shares.isfinite().all()) else unknown
 
 
-def _finite(surrogate: EpisodeSurrogate, table: Table) -> tuple[Tensor, Tensor] | None:
-    """Inputs and noise of the rows in which all of it is finite; None if they are too few, or abduct none."""
+def _finite(surrogate: EpisodeSurrogate, table: Table) -> list[tuple[Tensor, Tensor]]:
+    """Inputs and noise, (n, p) and (n, M), of each state, of the rows in which all of it is finite; none if
+    those of a state are too few, or no noise is abducted.
+    """
     abducted = surrogate.noise(table)
     if abducted is None:
-        return None
+        return []
     inputs, noise = abducted
-    kept = inputs.isfinite().all(-1) & noise.isfinite().flatten(1).all(-1)
-    return (inputs[kept], noise[kept]) if int(kept.sum()) >= FEWEST else None
+    kept = inputs.isfinite().all(-1).unsqueeze(1) & noise.isfinite().all(1)
+    if bool((kept.sum(0) < FEWEST).any()):
+        return []
+    return [(inputs[own], noise[own, :, place]) for place, own in enumerate(kept.T)]
 
 
 PREDICTABLE = 0.1
@@ -385,7 +389,7 @@ class TransitionModel(SingleTransition):
         yield from self.mechanism.parts(*scaled)
 
     def examples(self, table: Table) -> tuple[Tensor, Tensor]:
-        """Scaled parents (n, p) and values (n, D) of transitions, as the mechanism takes them."""
+        """Scaled parents (n, p) and values (n, D), as the mechanism takes them; NaN if filled in."""
         self.require_fitted()
         return self._scaled(table)
 
@@ -405,13 +409,13 @@ class TransitionModel(SingleTransition):
         return parents, values
 
     def _scaled_block(self, table: Table) -> tuple[Tensor, Tensor]:
-        ahead = [next_name(name) for name in self.varying]
+        width = len(self.varying)
         boxed = self.rescale.scale(table.columns(self.rescale.names))
-        after = torch.cat([table.columns(ahead), table.columns(self.rescale.names)[:, len(ahead) :]], -1)
+        after = following(table, self.varying, self.rescale.names[width:])
         actions = self.levels.digitise(table.columns(self.levels.names))
         dtype = self.mechanism.factor.dtype
         parents = torch.cat([boxed, self.levels.encoded(actions).to(boxed)], -1)
-        return parents.to(dtype), self.rescale.scale(after)[:, : len(ahead)].to(dtype)
+        return parents.to(dtype), self.rescale.scale(after)[:, :width].to(dtype)
 
     def log_likelihood(self, table: Table) -> Tensor:
         """Log-likelihood of each transition's next state, scaled coordinates, (n,), where the table is."""
@@ -452,7 +456,7 @@ class TransitionModel(SingleTransition):
         mechanism = deepcopy(self.mechanism).to(torch.float64)
         parents, values = (part[:REPORTED].to(torch.float64) for part in self.examples(table))
         with torch.no_grad():
-            noise = mechanism.abduct(parents, values)
+            noise = mechanism.abduct(parents, values).nan_to_num(0.0)
 
         def moved(state: Tensor, rest: Tensor, u: Tensor) -> Tensor:
             location, scale = mechanism.moments(torch.cat([state, rest]).unsqueeze(0))

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.dose_levels import DoseLevels
-from rehearsal_torch.data.episode import Episode, next_name
+from rehearsal_torch.data.episode import Episode, following
 from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.sizes import require
 from rehearsal_torch.data.table import Table
@@ -93,10 +93,9 @@ class TransitionRidge(SingleTransition):
     def steps(self, table: Table) -> Steps:
         """The transitions in scaled coordinates; rows of unknown units stand alone."""
         names, width = self.rescale.names, len(self.varying)
-        ahead = [next_name(name) for name in self.varying]
         now, after = (
-            self.rescale.scale(table.columns(each).to(self.device, torch.float64))
-            for each in (names, [*ahead, *names[width:]])
+            self.rescale.scale(each.to(self.device, torch.float64))
+            for each in (table.columns(names), following(table, self.varying, names[width:]))
         )
         actions = self.levels.digitise(table.columns(self.levels.names).to(now))
         begins = begins_of(table).to(now.device)

@@ -24,7 +24,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.episode import Episode, next_name, transitions
+from rehearsal_torch.data.episode import Episode, following, next_name, transitions
 from rehearsal_torch.data.scaling import Rescale
 from rehearsal_torch.data.sizes import require
 from rehearsal_torch.data.table import Table
@@ -140,11 +140,12 @@ def _members(surrogate: Callable[[], Surrogate]) -> int:
 
 
 def _log_volume(rescale: Rescale, varying: Sequence[str], table: Table) -> Tensor:
-    """log |dv / dx| of each row's next state, (n,)."""
+    """log |dv / dx| of each row's next state, of what of it was measured, (n,)."""
     width = len(varying)
-    after = table.columns([next_name(name) for name in varying]).to(rescale.width.device, torch.float64)
+    after, widths = following(table, varying).to(rescale.width.device, torch.float64), rescale.width[:width]
     logged = torch.log1p(after.clamp_min(-1 + 1e-12)).where(rescale.logged[:width], 0.0)
-    return (rescale.width[:width].log().sum() + logged.sum(-1)).to(table.values.device)
+    logged = logged.where(~after.isnan(), -widths.log())
+    return (widths.log().sum() + logged.sum(-1)).to(table.values.device)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,13 @@ from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.finding import Finding, findings_of, recorded
 from rehearsal_torch.data.reading import table_file
 from rehearsal_torch.problems.episodes.cohort import sofa
-from rehearsal_torch.problems.episodes.splits import REPEATED, SplitEpisodes, check_split, repeated_shares
+from rehearsal_torch.problems.episodes.splits import (
+    REPEATED,
+    SplitEpisodes,
+    check_measured,
+    check_split,
+    repeated_shares,
+)
 from rehearsal_torch.problems.episodes.stays import (
     COLUMNS,
     DOSES,
@@ -149,6 +155,7 @@ class Mimic(SplitEpisodes):
         split: The split that the cases come from: "train", "validation" or "test".
         age_unit: "days" as AI-Clinician has it, or "years".
         impossible: What happens to cells outside their ranges: "refuse", "drop" or "clip" (`stays`).
+        masked: Whether states whose column such as ``GCS_obs`` is 0 are no values for a model to predict.
 
     Raises:
         TableError: if there is no such file, or the table has faults; all are listed.
@@ -165,17 +172,22 @@ class Mimic(SplitEpisodes):
         split: str = "test",
         age_unit: str = "days",
         impossible: Impossible = "refuse",
+        masked: bool = False,
     ) -> None:
         check_split(split)
         frame = recognised(table_file(path))
         self.path = Path(str(path))
-        self._rows = len(frame)
+        self._rows, self.masked = len(frame), masked
         # Missing values are refused; imputed ones are marked in columns such as GCS_obs, 1 where measured.
         self.missing = {
             name: int((frame[f"{name}_obs"] == 0).sum()) for name in COLUMNS if f"{name}_obs" in frame.columns
         }
+        if masked and not self.missing:
+            needed = "with masked=true, expected columns such as GCS_obs, 0 where the state was filled in"
+            raise ValueError(f"{self.path}: {needed}; got none: add them, or learn all with masked=false")
         self.outcomes = observed_outcomes(frame)
-        self.stays = read_stays(frame, str(self.path), min_length, max_length, age_unit, impossible)
+        source = str(self.path)
+        self.stays = read_stays(frame, source, min_length, max_length, age_unit, impossible, masked)
         if not self.stays.episodes:
             left = f"no episode of at least {min_length} steps is left ({dict(self.stays.drops)})"
             raise ValueError(f"{self.path}: {left}: lower `min_length`")
@@ -183,6 +195,8 @@ class Mimic(SplitEpisodes):
         if not self.chosen:
             few = f"no episode of split {split!r} has {horizon} steps"
             raise ValueError(f"{self.path}: {few}: lower `horizon`")
+        if masked:
+            check_measured(self.observations(), STATES, source)
 
     def case(self, index: int) -> EpisodeCase:
         """Episode number `index` of the split, in retrospect, with the stay's observed outcomes."""
@@ -206,7 +220,8 @@ class Mimic(SplitEpisodes):
     def _filled(self) -> list[Finding]:
         """The states of which much was filled in upstream, as the table says or as repeated values show."""
         shares = repeated_shares(self.observations(), [name for name in STATES if name not in self.missing])
-        shares |= {name: count / self._rows for name, count in self.missing.items() if name in STATES}
+        marked = {} if self.masked else self.missing
+        shares |= {name: count / self._rows for name, count in marked.items() if name in STATES}
         large = {name: share for name, share in shares.items() if share >= REPEATED}
         named = ", ".join(f"{name} {share:.0%}" for name, share in large.items())
         words = f"filled in or carried forward upstream, so that the model learns the copies: {named}"

@@ -31,7 +31,12 @@ from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.files.plain import sealed
 from rehearsal_torch.files.schema import listed, meant
 from rehearsal_torch.problems.episodes.roles import Action, Column, EpisodeRoles
-from rehearsal_torch.problems.episodes.splits import SplitEpisodes, check_split, repeated_shares
+from rehearsal_torch.problems.episodes.splits import (
+    SplitEpisodes,
+    check_measured,
+    check_split,
+    repeated_shares,
+)
 from rehearsal_torch.problems.episodes.steps import read_episodes
 from rehearsal_torch.problems.episodes.task import TaskLike, episode_task
 from rehearsal_torch.problems.problem import Facts, OwnData
@@ -102,6 +107,7 @@ class EpisodeTable(OwnData, SplitEpisodes):
         split: The split that the cases come from: "train", "validation" or "test".
         keep_last: How many actions at the end of each episode stay as they were, because what they bring
             comes after it. With costs, the last action would else be dropped for its cost alone.
+        masked: Whether states that were carried forward are no values for a model to predict.
 
     Attributes:
         length: The length of a step, in the unit of time.
@@ -124,6 +130,7 @@ class EpisodeTable(OwnData, SplitEpisodes):
         horizon: int | None = None,
         split: str = "test",
         keep_last: int = 1,
+        masked: bool = False,
     ) -> None:
         check_split(split)
         lengths = {"horizon": horizon, "max_length": max_length, "min_length": min_length}
@@ -139,8 +146,8 @@ class EpisodeTable(OwnData, SplitEpisodes):
         else:
             frame, where = table_file(path, needed=lambda names: _needed(task, names)), str(path)
             self.source = Path(where).name
-        self.roles, self.keep_last = _task(task, frame, where), keep_last
-        read = read_episodes(frame, self.roles, where, min_length, max_length)
+        self.roles, self.keep_last, self.masked = _task(task, frame, where), keep_last, masked
+        read = read_episodes(frame, self.roles, where, min_length, max_length, mask=masked)
         del frame  # of many rows, the largest thing in memory
         self.length, self.counts, self._read = read.length, read.counts, replace(read, episodes=())
         self.first, self.step, words = read.first, read.step, self.roles.words
@@ -192,7 +199,7 @@ class EpisodeTable(OwnData, SplitEpisodes):
         """Sizes, ranges, what was left out, levels, splits, source, words and caution."""
         words, rows = self.roles.words, torch.cat([episode.values for episode in self.all])
         lengths, missing = sorted(episode.horizon for episode in self.all), self.roles.missing
-        carried = f"carry forward within {missing.steps} steps"
+        carried = f"carry forward within {missing.steps} steps{', states not learnt' * self.masked}"
         medians = zip(self.roles.actions, self._levels().medians.tolist(), strict=True)
         return {
             "source": self.source,
@@ -221,6 +228,8 @@ class EpisodeTable(OwnData, SplitEpisodes):
         self.largest = dict(zip(self.roles.names, largest.tolist(), strict=True))
         if faults := fixed_columns(self.roles, least, largest):
             raise TableError(listed(where, faults, "nothing was fitted"))
+        if self.masked:
+            check_measured(self.observations(), [each.name for each in self.roles.varying], where)
 
     def _levels(self) -> DoseLevels:
         """The levels of the actions, fitted to the units to learn from."""

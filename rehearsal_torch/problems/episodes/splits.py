@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import DecisionContext, EpisodeCase
-from rehearsal_torch.data.episode import Episode, next_name, transitions
+from rehearsal_torch.data.episode import Episode, following, transitions
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.problems.problem import EpisodeProblem
 from rehearsal_torch.seeding import split_position
@@ -20,6 +20,8 @@ from rehearsal_torch.seeding import split_position
 BATCH = 50_000  # Sequences that are evaluated at once.
 # The share of repeated values from which a state is warned of, and how many different ones it has at least.
 REPEATED, MANY = 0.5, 30
+# The fewest measured values of a state, if those that were filled in are masked.
+MEASURED = 100
 SHARES: Mapping[str, float] = {"train": 0.7, "validation": 0.1, "test": 0.2}
 
 
@@ -82,16 +84,28 @@ class SplitEpisodes(EpisodeProblem):
 def repeated_shares(table: Table, names: Sequence[str]) -> dict[str, float]:
     """State to the share of transitions that repeat its value to the last bit, if it is large and the state
     has many values: they were carried forward, or not measured anew. The most frequent value, such as 0, is
-    left out, at which a state may stay.
+    left out, at which a state may stay, and so is what no model learns.
     """
     found = {}
     for name in names:
-        before, after = table.columns((name, next_name(name))).T
-        moving = before != before.mode().values
+        after, before = following(table, (name,), (name,)).T
+        moving = (before != before.mode().values) & ~after.isnan()
         share = float((before == after)[moving].double().mean())
         if share >= REPEATED and len(before.unique()) >= MANY:
             found[name] = share
     return found
+
+
+def check_measured(table: Table, names: Sequence[str], where: str) -> None:
+    """Refuses (ValueError) transitions to learn from in which some states were hardly ever measured."""
+    counts = dict(zip(names, (~following(table, names).isnan()).sum(0).tolist(), strict=True))
+    if few := {name: count for name, count in counts.items() if count < MEASURED}:
+        which = ", ".join(f"{name} in {count}" for name, count in few.items())
+        raise ValueError(
+            f"{where}: with masked=true, a state is learnt where it was measured after the first step of a "
+            f"unit; expected {MEASURED} such steps of {len(table)} to learn from; got {which}: take these "
+            "states out, merge rows into longer steps, or learn what was filled in too, masked=false"
+        )
 
 
 def check_split(name: str) -> str:

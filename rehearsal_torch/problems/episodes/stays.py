@@ -156,8 +156,10 @@ def read_stays(
     max_length: int | None = None,
     age_unit: str = "days",
     impossible: Impossible = "refuse",
+    mask: bool = False,
 ) -> Stays:
-    """Validates a table and cuts it into episodes.
+    """Validates a table and cuts it into episodes; with `mask`, they mark the cells whose column such as
+    ``GCS_obs`` is 0.
 
     Names of other pipelines are recognised (`ALIASES`), and ``subject_id``, if present, names the patient.
     Without it every stay counts as a separate patient, and two stays of one person may fall into two splits.
@@ -193,7 +195,10 @@ def read_stays(
     # Reasons stand in this order, whatever happens first.
     drops.update(dict.fromkeys((behind, short, of_these), 0))
     episodes, patients, piece = [], [], Counter[int]()
-    rows = torch.from_numpy(values)
+    rows, marks = torch.from_numpy(values), np.zeros(values.shape, bool)
+    for place, name in enumerate(COLUMNS):
+        if f"{name}_obs" in table:
+            marks[:, place] = (table[f"{name}_obs"] == 0).to_numpy()[order]
     for begin, end in pairwise(begins):
         part = rows[begin:end]
         if max_length is not None and len(part) > max_length:
@@ -207,7 +212,8 @@ def read_stays(
             drops[of_these] += len(part)
             continue
         # A view would carry the whole table into every process.
-        episodes.append(Episode(identity, COLUMNS, part.clone()))
+        filled = torch.from_numpy(marks[begin : begin + len(part)].copy()) if mask else None
+        episodes.append(Episode(identity, COLUMNS, part.clone(), filled=filled))
         patients.append(str(patient[begin]))
     counted = {reason: count for reason, count in drops.items() if count}
     return Stays(tuple(episodes), tuple(patients), counted)

@@ -47,7 +47,7 @@ from rehearsal_torch.problems.episodes.step_numbers import (
 )
 
 # The columns of the result beside those of the episodes; no task can name such columns.
-UNIT, TIME, LINE, BARE = "\x1funit", "\x1ftime", "\x1fline", "\x1fbare"
+UNIT, TIME, LINE, BARE, FILLED = "\x1funit", "\x1ftime", "\x1fline", "\x1fbare", "\x1ffilled "
 REMEDY = "add them, or say what to do with `missing: drop` or `missing: {carry: 1}`"
 
 
@@ -285,9 +285,10 @@ def read_episodes(
     min_length: int = 2,
     max_length: int | None = None,
     length: float | None = None,
+    mask: bool = False,
 ) -> UnitEpisodes:
     """The episodes of a table; `length` is that of a step, if other rows of the same table have told it (the
-    task's own counts before it).
+    task's own counts before it), and `mask` whether what was carried is marked.
 
     Raises:
         TableError: with all faults: columns that are missing, cells that cannot be read, are outside their
@@ -319,7 +320,7 @@ def read_episodes(
     rows[BARE] = actionless(rows, rows[UNIT].to_numpy(), rows[TIME].to_numpy(), acts)
     for name in acts:
         rows[name] = np.where(rows[BARE], 0.0, rows[name])
-    rows = _settled(rows, roles, counts)
+    rows = _settled(rows, roles, counts, mask)
     episodes, times = _cut(rows, roles, min_length, max_length, counts)
     step = step_text(found, dated, roles)
     return UnitEpisodes(episodes, found, step, dict(counts), first, above, times, dated)
@@ -402,7 +403,7 @@ def _merged(rows: pd.DataFrame, roles: EpisodeRoles, counts: Counter[str]) -> pd
     return kept.reset_index()
 
 
-def _settled(rows: pd.DataFrame, roles: EpisodeRoles, counts: Counter[str]) -> pd.DataFrame:
+def _settled(rows: pd.DataFrame, roles: EpisodeRoles, counts: Counter[str], mask: bool) -> pd.DataFrame:
     """The rows after the policy for missing values and steps."""
     names, most = list(roles.names), roles.missing.steps
     begins = (rows[UNIT] != rows[UNIT].shift()).to_numpy()
@@ -441,6 +442,8 @@ def _settled(rows: pd.DataFrame, roles: EpisodeRoles, counts: Counter[str]) -> p
         _count(counts, f"values of {name} carried forward", int((carried[name] & ~inserted).sum()))
     _count(counts, reason, len(long | lost))
     whole[names] = filled
+    if mask:
+        whole[[FILLED + name for name in names]] = carried.to_numpy()
     return whole[kept]
 
 
@@ -451,6 +454,7 @@ def _cut(
     unit, names, time = rows[UNIT].to_numpy(), roles.names, rows[TIME].to_numpy(np.float64)
     bare = rows[BARE].to_numpy()
     columns = [rows[name].to_numpy(np.float64) for name in names]
+    marks = [rows[FILLED + name].to_numpy(bool) for name in names if FILLED + name in rows]
     begins = [*np.flatnonzero(np.r_[True, unit[1:] != unit[:-1]]).tolist(), len(unit)] if len(unit) else []
     episodes, times = list[Episode](), dict[str, np.ndarray]()
     for begin, end in pairwise(begins):
@@ -463,7 +467,8 @@ def _cut(
         # Numbers of its own: a view would carry the whole table into every process.
         values = torch.from_numpy(np.stack([column[begin:end] for column in columns], -1))
         identity = str(unit[begin])
-        episodes.append(Episode(identity, names, values, acts_last=not bare[end - 1]))
+        filled = torch.from_numpy(np.stack([each[begin:end] for each in marks], -1)) if marks else None
+        episodes.append(Episode(identity, names, values, not bare[end - 1], filled))
         times[identity] = time[begin:end].copy()
     return tuple(episodes), times
 

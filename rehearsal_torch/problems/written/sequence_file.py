@@ -136,10 +136,12 @@ class OwnSequence(OfFile, EpisodeTable):
         horizon: int | None = None,
         split: str = "test",
         keep_last: int = 1,
+        masked: bool = False,
     ) -> None:
         problem = path if isinstance(path, SequenceProblem) else sequence_problem(path)
         self.problem, self.read_notes = problem, problem.notes
-        super().__init__(problem.rows, problem.roles, seed, min_length, max_length, horizon, split, keep_last)
+        lengths = min_length, max_length, horizon
+        super().__init__(problem.rows, problem.roles, seed, *lengths, split, keep_last, masked)
 
     def facts(self) -> Facts:
         """The file's method, and what its reader decided by itself."""
