@@ -2,7 +2,7 @@ import pytest
 import torch
 from linear_operator.utils.errors import NotPSDError
 
-from rehearsal_torch.data.finite import in_numbers
+from rehearsal_torch.data.finite import alike, in_numbers
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,9 @@ def test_what_ends_in_no_number_is_said_of_the_rows(fail):
 def test_other_faults_stay_what_they_are():
     with pytest.raises(RuntimeError, match="shapes"), in_numbers("these rows"):
         raise RuntimeError("shapes do not agree")
+
+
+def test_columns_that_mark_the_same_rows_go_together():
+    known = torch.tensor([[1, 0, 1, 0], [1, 1, 1, 1]], dtype=torch.bool)
+    found = [(places.tolist(), rows.tolist()) for places, rows in alike(known)]
+    assert found == [([0, 2], [True, True]), ([1, 3], [False, True])]

@@ -76,3 +76,18 @@ def test_covariates_that_repeat_others_are_left_out():
     x = normal(0, ROWS, 1)
     d, y = x + normal(1, ROWS, 1), x + normal(2, ROWS, 1)
     assert strongest(d, torch.cat([x, 2 * x], -1), y, ("a", "b"), ("y",)) is None
+
+
+def test_outcomes_that_are_not_always_known_count_where_they_are():
+    doses, covariates = normal(0, 400, 1), normal(1, 400, 2)
+    outcomes = covariates @ normal(2, 2, 2) + normal(3, 400, 2)
+    outcomes[::2, 0] = torch.nan
+    names, states = ("a", "b"), ("u", "v")
+    found = strongest(doses, covariates, outcomes, names, states)
+    for place in range(2):
+        rows = ~outcomes[:, place].isnan()
+        own = strongest(doses, covariates, outcomes[:, [place]], names, states[place : place + 1])
+        alone = strongest(doses[rows], covariates[rows], outcomes[rows][:, [place]], names, ("it",))
+        if own is not None and found.state == own.state:
+            assert found == own
+            assert own.explained == pytest.approx(alone.explained)

@@ -302,3 +302,24 @@ def test_the_best_graph_is_that_of_all_orders():
         graphs.append((total, acts.tolist()))
     assert len(graphs) == 25, "graphs of three values without a circle"
     assert ordered(panel)[0].tolist() == max(graphs)[1]
+
+
+def test_each_value_is_fitted_to_the_rows_in_which_it_is_known():
+    panel = drawn(3, units=40, values=3)
+    known = torch.rand(panel.values.shape, generator=torch.Generator().manual_seed(0)) < 0.4
+    known[:, 0], known[panel.unit == 5] = True, torch.tensor([True, False, False])
+    masked = Panel(panel.features, panel.values.where(known, torch.nan), panel.lengths)
+    kappa = levels(masked, PENALTY)
+    weights = fit_panel(masked, kappa, whole(masked), PENALTY)
+    refit = fit_panel(masked, kappa, whole(masked), PENALTY, torch.Generator().manual_seed(1))
+    assert refit.isfinite().all()
+    late = normal(9, len(panel.values), 3, 2)
+    acts, order = within_step(masked, kappa, late, torch.zeros(3, dtype=torch.bool), PENALTY)
+    assert sorted(order.tolist()) == [0, 1, 2]
+    assert not acts.any()
+    for place, rows in enumerate(known.T):
+        lengths = torch.bincount(panel.unit[rows], minlength=40)
+        own = Panel(panel.features[rows], panel.values[rows][:, [place]], lengths[lengths > 0])
+        torch.testing.assert_close(levels(own, PENALTY), kappa[[place]])
+        alone = fit_panel(own, kappa[[place]], whole(own), PENALTY)
+        torch.testing.assert_close(alone, weights[:, [place]], rtol=1e-10, atol=1e-12)

@@ -563,3 +563,27 @@ def test_unconstrained_networks_have_courses_too(constants: tuple[float | None, 
     bound = trajectory.lipschitz()
     assert bound is not None
     assert torch.isfinite(bound).all()
+
+
+def test_the_likelihood_of_some_values_is_their_marginal_density():
+    made = mechanism()
+    parents, values = draws(3, 40, 8, 3)
+    unknown = torch.rand(values.shape, generator=torch.Generator().manual_seed(4)) < 0.4
+    found = made.log_likelihood(parents, values.masked_fill(unknown, torch.nan))
+    location, scale = made.moments(parents)
+    root = made.cholesky().detach()
+    for row, hidden in enumerate(unknown):
+        seen = (~hidden).nonzero()[:, 0]
+        spread = torch.diag(scale[row]) @ root @ root.mT @ torch.diag(scale[row])
+        wanted = torch.zeros((), dtype=torch.float64)
+        if len(seen):
+            normal = torch.distributions.MultivariateNormal(location[row][seen], spread[seen][:, seen])
+            wanted = normal.log_prob(values[row][seen])
+        torch.testing.assert_close(found[row], wanted)
+    torch.testing.assert_close(
+        made._density(parents, values, torch.ones_like(unknown)), made.log_likelihood(parents, values)
+    )
+    ((_, examples),) = made.parts(parents, values.masked_fill(unknown, torch.nan))
+    made.loss(*examples).backward()
+    torch.testing.assert_close(made.loss(*examples), -found.mean())
+    assert all(weight.grad.isfinite().all() for weight in made.parameters())

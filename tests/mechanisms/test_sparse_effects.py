@@ -221,3 +221,19 @@ def test_small_tables_have_no_spurious_effects(rows):
         made.solve(*drawn(rows, 200 + seed, beta=0.0))
         found += int(made.coefficients.count_nonzero())
     assert found <= 2
+
+
+def test_rows_without_a_residual_have_no_say_in_the_effects_on_that_state():
+    made, *_ = instance(0)
+    parents = torch.rand(400, 7, generator=torch.Generator().manual_seed(1), dtype=torch.float64) - 0.5
+    values = made(parents, made.noise((400,)))
+    unknown = torch.zeros_like(values, dtype=torch.bool)
+    unknown[::3, 0] = True
+    found = []
+    for each, rows in ((values.masked_fill(unknown, torch.nan), slice(None)), (values, ~unknown[:, 0])):
+        (_, _), (part, examples) = made.parts(parents[rows], each[rows])
+        part.solve(*examples)
+        found.append(part.coefficients)
+    torch.testing.assert_close(found[0][0], found[1][0])
+    assert found[0].isfinite().all()
+    assert found[0][0].any()

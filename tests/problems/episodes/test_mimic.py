@@ -206,3 +206,26 @@ def test_two_columns_of_one_name_are_left_out():
 def test_tables_without_outcomes_or_stays_have_none():
     assert observed_outcomes(table(SOFA=[1] * 5)).facts() == {}
     assert observed_outcomes(pd.DataFrame({"died_in_hosp": [1]})).by_stay == {}
+
+
+def test_states_that_were_filled_in_upstream_are_masked_where_the_table_marks_them(tmp_path: Path) -> None:
+    frame, file = simulate(150, seed=1).frame(), tmp_path / "filled.csv"
+    frame.to_csv(file, index=False)
+    with pytest.raises(ValueError, match=r"columns such as GCS_obs, .* got none: add them, or learn all"):
+        Mimic(file, masked=True)
+    copied = frame["bloc"] % 4 != 1
+    frame["Total_bili"] = frame["Total_bili"].mask(copied).groupby(frame["icustayid"]).ffill()
+    frame = frame.assign(Total_bili_obs=1 - copied.astype(int))
+    frame.sample(frac=1, random_state=0).to_csv(file, index=False)
+    masked, learnt = Mimic(file, masked=True), Mimic(file)
+    table, place = masked.observations(), masked.episodes()[0].names.index("Total_bili")
+    assert not any("copies" in each.text for each in findings_of(masked.card()))
+    assert not learnt.observations().altered.any()
+    assert table.values.equal(learnt.observations().values)
+    width = len(table.names) // 2
+    blocs = torch.cat([torch.arange(2, each.horizon + 1) for each in masked.episodes()])
+    assert table.altered[:, width + place].equal(blocs % 4 != 1)
+    assert int(table.altered.sum()) == int((blocs % 4 != 1).sum())
+    frame.assign(Total_bili_obs=0).to_csv(file, index=False)
+    with pytest.raises(ValueError, match=r"got Total_bili in 0: take"):
+        Mimic(file, masked=True)

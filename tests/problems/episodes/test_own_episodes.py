@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.episode import following
 from rehearsal_torch.data.finding import Finding, texts_of
 from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.data.task_file import TaskError
@@ -283,3 +284,22 @@ def test_the_task_of_pumps_comes_back(missing):
         "cost": [0.0, 1.0, 3.0],
         "combine": "max",
     }
+
+
+def test_states_that_were_carried_are_masked_or_refused():
+    frame = table(200)
+    frame["flow"] = frame["flow"].where(frame["hour"] % 3 == 0)
+    carry = task(missing={"carry": 2})
+    learnt, masked = (EpisodeTable(frame, carry, masked=each) for each in (False, True))
+    assert any("copies" in text for text in texts_of(learnt.card()))
+    assert not any("copies" in text for text in texts_of(masked.card()))
+    assert masked.card()["missing"]["policy"] == "carry forward within 2 steps, states not learnt"
+    known = ~following(masked.observations(), ("flow",)).isnan()
+    assert int(known.sum()) == len(masked.episodes())
+    frame["heat"] = frame["heat"].where(frame["hour"] == 0)
+    words = (
+        r"the table: with masked=true, .* 100 such steps of \d+ to learn from; got heat in 0: take these"
+        r" states out, merge rows into longer steps, or learn what was filled in too, masked=false"
+    )
+    with pytest.raises(ValueError, match=words):
+        EpisodeTable(frame, task(missing={"carry": 5}), masked=True)

@@ -394,3 +394,13 @@ def test_numbers_beyond_all_floats_beside_a_text_are_told_by_line():
         "point, or name the values in the task",
         "flow: expected finite numbers up to 1e+150 in line 2 (pump 1)",
     ]
+
+
+def test_what_was_carried_is_marked_if_it_is_to_be_masked():
+    frame = rows(0, 1, 3, 4, level=[10.0, np.nan, 12.0, 13.0], valve=[0, 1, np.nan, 1])
+    plain = task(**PLAIN, missing={"carry": 2})
+    found = read_episodes(frame, episode_task(plain), "pumps.csv", mask=True)
+    assert found.episodes[0].names == ("level", "size", "valve", "oil")
+    wanted = [[0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 1, 1], [0, 0, 1, 0], [0, 0, 0, 0]]
+    assert found.episodes[0].filled.int().tolist() == wanted
+    assert read(frame, missing={"carry": 2}).episodes[0].filled is None
