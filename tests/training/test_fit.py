@@ -497,6 +497,7 @@ def test_held_out_examples_are_made_for_trained_parts_alone_and_losses_have_name
     assert [each for each in made if each[1] == 200] == [
         ("Rescale", 200),
         ("DoseLevels", 200),
+        ("ComparableSteps", 200),
         ("LocationScale", 200),
     ]
     assert made.index(("LocationScale", 200)) < made.index(("Rescale", 50)), "only when they are needed"
