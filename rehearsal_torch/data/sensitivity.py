@@ -30,7 +30,7 @@ Source: Cinelli and Hazlett (2020), Making sense of sensitivity: extending omitt
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
 Basis = Literal["interval", "certificate", "point"]
@@ -144,6 +144,7 @@ class HiddenCause:
         doses: The partial R^2 of the covariate with the doses of its step.
         state: The next state variable that it explains most, in this comparison; empty without one.
         explained: The partial R^2 of the covariate with that variable.
+        parts: Changed action to the tipping strength of the part that it carries.
 
     Raises:
         ValueError: if a strength is out of range.
@@ -154,6 +155,7 @@ class HiddenCause:
     doses: float = 0.0
     state: str = ""
     explained: float = 0.0
+    parts: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         if not 0 < self.tipping <= 1 or not 0 <= self.doses <= 1 or not 0 <= self.explained <= 1:
@@ -188,15 +190,19 @@ class HiddenCause:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; without a covariate, the tipping strength alone."""
-        return asdict(self) if self.covariate else {"tipping": self.tipping}
+        """Plain data for JSON; without a covariate, the tipping strengths alone."""
+        plain = asdict(self)
+        left = {"parts"} if not self.parts else set[str]()
+        left |= set() if self.covariate else set(plain) - {"tipping", "parts"}
+        return {name: value for name, value in plain.items() if name not in left}
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> "HiddenCause":
         """The inverse of `to_dict`."""
         doses, explained = (float(plain.get(part, 0.0)) for part in ("doses", "explained"))
         covariate, state = (str(plain.get(part, "")) for part in ("covariate", "state"))
-        return cls(float(plain["tipping"]), covariate, doses, state, explained)
+        parts = {str(name): float(part) for name, part in (plain.get("parts") or {}).items()}
+        return cls(float(plain["tipping"]), covariate, doses, state, explained, parts)
 
 
 def share(strength: float) -> str:

@@ -13,7 +13,10 @@ trajectory is rolled out again with shifts of this size at the changed steps,
     x_{t+1} = F_t(x_t, a'_t) +- kappa(rho) sigma sqrt(c_t' S^-1 c_t),
 
 each sign chosen so that the shift alone does the most harm, summed over a grid of rho. The tipping strength
-is the smallest rho of the grid at which the return no longer exceeds the observed one.
+is the smallest rho of the grid at which the return no longer exceeds the observed one. That of the part which
+one changed action carries is the smallest rho at which, with shifts at its step alone, the sequence is no
+better than the same with this action put back; actions are put back from the last to the first
+(`claims.sequence_gains`).
 
 Where the strength of a recommendation cannot be computed, its trace says why, as ``hidden_cause``.
 
@@ -32,7 +35,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.decision import Decision, action_name
 from rehearsal_torch.data.episode import next_name
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.sensitivity import HiddenCause
@@ -131,33 +134,28 @@ class SequenceOverturning:
         if isinstance(self.spread, str):
             return replace(decision, trace=decision.trace | {TRACE: self.spread})
         found, own = self.spread.strongest, self.tipping(objective, decision)
+        parts = self.part_tippings(objective, decision)
         if found is None:
-            return replace(decision, hidden_cause=HiddenCause(_rounded(own)))
-        shown = (found.covariate, _rounded(found.doses), found.state, _rounded(found.explained))
+            return replace(decision, hidden_cause=HiddenCause(_rounded(own), parts=parts))
+        shown = (found.covariate, _rounded(found.doses), found.state, _rounded(found.explained), parts)
         return _doubted(replace(decision, hidden_cause=HiddenCause(_rounded(own), *shown)))
 
     def tipping(self, objective: CounterfactualReturn, decision: Decision) -> float:
         """The tipping strength of a decision that recommends a change, in (0, 1]."""
         sequence = objective.sequence(decision)
-        radius = self._radius(objective, sequence)
-        outcome, places = objective.outcome(), (radius > 0).nonzero()
-        if not len(places):
-            # Only the last action changes: it counts by its own dose, and moves no state.
-            return 1.0
-        shifts = radius.new_zeros(len(places), len(SIGNS), *radius.shape)
-        for number, (time, state) in enumerate(places.tolist()):
-            shifts[number, :, time, state] = radius[time, state] * bias_factor(SIGNS).to(radius)
-        harm = [
-            shifted_returns(objective, sequence, sign * shifts.flatten(0, 1)).view(len(places), -1).sum(-1)
-            for sign in (1.0, -1.0)
-        ]
-        signs = torch.where(harm[0] <= harm[1], 1.0, -1.0).to(radius)
-        worst = torch.zeros_like(radius)
-        worst[places[:, 0], places[:, 1]] = signs
-        every = bias_factor(GRID).to(radius)[:, None, None] * (worst * radius)
-        overturned = ~(shifted_returns(objective, sequence, every) > outcome)
-        first = overturned.nonzero()
-        return float(GRID[int(first[0, 0])]) if len(first) else 1.0
+        return _tipping(objective, sequence, self._radius(objective, sequence), objective.outcome())
+
+    def part_tippings(self, objective: CounterfactualReturn, decision: Decision) -> dict[str, float]:
+        """Those of the parts, action to strength."""
+        left, found = objective.sequence(decision), dict[str, float]()
+        radius = self._radius(objective, left)
+        for step in sorted(decision.actions(), reverse=True):
+            alone, without = torch.zeros_like(radius), left.clone()
+            alone[step : step + 1] = radius[step : step + 1]
+            without[step] = objective.observed[step]
+            found[action_name(step)] = _rounded(_tipping(objective, left, alone, float(objective(without))))
+            left = without
+        return found
 
     def _radius(self, objective: CounterfactualReturn, sequence: Tensor) -> Tensor:
         """sigma_i sqrt(c_t' S^-1 c_t) of each step and state, (T - 1, D); zero where nothing is changed."""
@@ -170,6 +168,30 @@ class SequenceOverturning:
         still = [name in objective.surrogate.unmoved for name in objective.surrogate.names]
         residual = self.spread.residual.to(change).masked_fill(change.new_tensor(still).bool(), 0.0)
         return size.clamp_min(0.0).sqrt().unsqueeze(-1) * residual
+
+
+def _tipping(objective: CounterfactualReturn, sequence: Tensor, radius: Tensor, outcome: float) -> float:
+    """The strength at which a sequence, (H,) long, shifted by multiples of radii, (T - 1, D), is no better
+    than an outcome.
+    """
+    places = (radius > 0).nonzero()
+    if not len(places):
+        # Only the last action changes: it counts by its own dose, and moves no state.
+        return 1.0
+    shifts = radius.new_zeros(len(places), len(SIGNS), *radius.shape)
+    for number, (time, state) in enumerate(places.tolist()):
+        shifts[number, :, time, state] = radius[time, state] * bias_factor(SIGNS).to(radius)
+    harm = [
+        shifted_returns(objective, sequence, sign * shifts.flatten(0, 1)).view(len(places), -1).sum(-1)
+        for sign in (1.0, -1.0)
+    ]
+    signs = torch.where(harm[0] <= harm[1], 1.0, -1.0).to(radius)
+    worst = torch.zeros_like(radius)
+    worst[places[:, 0], places[:, 1]] = signs
+    every = bias_factor(GRID).to(radius)[:, None, None] * (worst * radius)
+    overturned = ~(shifted_returns(objective, sequence, every) > outcome)
+    first = overturned.nonzero()
+    return float(GRID[int(first[0, 0])]) if len(first) else 1.0
 
 
 def shifted_returns(objective: CounterfactualReturn, sequence: Tensor, shifts: Tensor) -> Tensor:

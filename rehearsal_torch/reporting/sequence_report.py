@@ -19,7 +19,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from rehearsal_torch.data.decision import action_step
+from rehearsal_torch.data.decision import action_name, action_step
 from rehearsal_torch.data.finding import undecided
 from rehearsal_torch.evaluation.bootstrap import Interval, mean_interval
 from rehearsal_torch.evaluation.recorded_run import NOTHING, Decided, Recorded, effort, group_of, is_sequence
@@ -386,14 +386,19 @@ def _span(row: Row, name: str, times: float = 1.0) -> str:
 
 def changed_doses(run: Recorded, words: Wording) -> list[Row]:
     """The rows of ``changes.csv``, one for each dose that a recommendation changes: unit, step from 0, time
-    of the table, if known, the name of the dose, from what to what, its unit, and in how many units it was
-    given in a comparable step, if known.
+    of the table, if known, the name of the dose, from what to what, its unit, and, if known, in how many
+    units it was given in a comparable step, and the part of the gain that the step carries, with its interval
+    and the tipping strength of a hidden cause.
     """
     rows: list[Row] = []
     for decided in (each for each in run.decisions if is_sequence(each)):
         trajectory, times = decided["trajectory"], decided.get("times") or ()
-        support = trajectory.get("support") or {}
-        for step in sorted(map(action_step, decided.get("alteration") or ())):
+        support, steps = (
+            trajectory.get("support") or {},
+            sorted(map(action_step, decided.get("alteration") or ())),
+        )
+        parts = {step: _part(decided, action_name(step)) for step in steps}
+        for step in steps:
             given, chosen = (trajectory.get(key, ()) for key in ("observed_doses", "doses"))
             if step >= min(len(given), len(chosen)):
                 continue
@@ -401,9 +406,17 @@ def changed_doses(run: Recorded, words: Wording) -> list[Row]:
                 dose, time = words.dose(place), times[step] if step < len(times) else ""
                 ends = {"from": dose.level(old) or old, "to": dose.level(new) or new}
                 row = {"unit": decided["identity"], "step": step, "time": time, "action": dose.name}
-                more = {"dose_unit": dose.unit, "support": support.get(str(step), "")}
+                more = {"dose_unit": dose.unit, "support": support.get(str(step), ""), **parts[step]}
                 rows += [row | ends | more] if old != new else []
     return rows
+
+
+def _part(decided: Decided, name: str) -> Row:
+    """What a changed action carries."""
+    part = (decided.get("parts") or {}).get(name) or {}
+    tipping = ((decided.get("hidden_cause") or {}).get("parts") or {}).get(name, "")
+    ends = {"part": "point", "part_low": "lower", "part_high": "upper"}
+    return {key: part.get(end, "") for key, end in ends.items()} | {"tipping": tipping}
 
 
 def observed_groups(run: Recorded) -> list[Row]:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -74,9 +75,11 @@ FOUND = HiddenCause(0.02, "MeanBP", 0.004, "GCS", 0.4)
 
 
 def test_plain_data_and_back():
-    for each in (FOUND, HiddenCause(1.0), HiddenCause(0.5)):
+    parts = {"action[3]": 0.2}
+    for each in (FOUND, HiddenCause(1.0), replace(FOUND, parts=parts), HiddenCause(0.5, parts=parts)):
         assert HiddenCause.of(json.loads(json.dumps(each.to_dict()))) == each
     assert HiddenCause(0.5).to_dict() == {"tipping": 0.5}
+    assert HiddenCause(0.5, parts=parts).to_dict() == {"tipping": 0.5, "parts": parts}
 
 
 def test_the_yardstick_has_the_bias_of_the_covariate():

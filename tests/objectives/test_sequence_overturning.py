@@ -107,6 +107,25 @@ def test_larger_improvements_need_stronger_causes(model, problem, hidden):
     assert hidden.tipping(half, decision) < tipping
 
 
+def test_a_part_tips_where_its_own_step_shifted_is_no_better_than_without_it(model, problem, hidden):
+    wanted = objective(model, problem)
+    decision = GreedyChanges()(wanted)
+    parts, sequence = hidden.part_tippings(wanted, decision), wanted.sequence(decision)
+    radius, steps = hidden._radius(wanted, sequence), sorted(decision.actions())
+    assert list(parts) == [action_name(step) for step in steps[::-1]]
+    assert len(steps) > 1
+    for step in steps[::-1]:
+        without, alone = sequence.clone(), torch.zeros_like(radius)
+        without[step], alone[step] = wanted.observed[step], radius[step]
+        corners = torch.cartesian_prod(*[torch.tensor([-1.0, 1.0])] * radius.shape[1]).to(radius)
+        tipping = torch.tensor(parts[action_name(step)], dtype=torch.float64)
+        for factor, better in ((1.001, False), (0.1, True)):
+            shifts = corners.unsqueeze(1) * bias_factor(factor * tipping) * alone
+            least = float(shifted_returns(wanted, sequence, shifts).min())
+            assert (least > float(wanted(without))) == better
+        sequence = without
+
+
 def test_the_decision_carries_it_with_the_strongest_covariate(model, problem, hidden):
     wanted = objective(model, problem)
     decision = hidden.with_hidden_cause(wanted, GreedyChanges()(wanted))

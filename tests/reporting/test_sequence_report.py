@@ -164,15 +164,17 @@ def test_every_changed_dose_has_a_row_in_names_and_units():
     }
     one["trajectory"] |= {"observed_doses": [[0, 3.5], [2, 1.5]], "doses": [[1, 3.5], [0, 4.0]]}
     one["trajectory"]["support"] = {"0": 12}
+    one["parts"] = {"action[0]": {"point": 0.4, "lower": 0.1, "upper": 0.7}}
+    one["hidden_cause"] = {"tipping": 0.5, "parts": {"action[0]": 0.25}}
     beyond = decision(2) | {"alteration": {"action[9]": 1}}
     left = decision(3) | {"alteration": None, "status": "leave"}
     doses = (Dose("V", "valve", "", ("shut", "half", "open")), Dose("O", "oil", "ml"))
     found = changed_doses(Recorded(Path(), [one, beyond, left]), Wording(doses=doses))
     assert as_csv(found).splitlines() == [
-        "unit,step,time,action,from,to,dose_unit,support",
-        "'=7,0,a,valve,shut,half,,12",
-        "'=7,1,b,valve,open,shut,,",
-        "'=7,1,b,oil,1.5,4.0,ml,",
+        "unit,step,time,action,from,to,dose_unit,support,part,part_low,part_high,tipping",
+        "'=7,0,a,valve,shut,half,,12,0.4,0.1,0.7,0.25",
+        "'=7,1,b,valve,open,shut,,,,,,",
+        "'=7,1,b,oil,1.5,4.0,ml,,,,,",
     ]
 
 
