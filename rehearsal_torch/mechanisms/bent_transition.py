@@ -28,6 +28,7 @@ Source: Hastie, Tibshirani and Friedman (2009), Ch. 5 (bends); Pearl (2009), Ch.
 Mallick and Smith (1998) (bends at random). The form was chosen on worlds of other classes than its own.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -224,10 +225,10 @@ class BentTransition(Part):
         row, column = torch.triu_indices(self.outputs, self.outputs)
         return torch.cat([own, bent, c[..., row] * c[..., column]], -1), own
 
-    def psi(self, ahead: Tensor, bends: Bends) -> Tensor:
-        """(..., D) -> (..., D, B)."""
-        c = ahead.clamp(self.ends[0], self.ends[1]).unsqueeze(-1)
-        bent = (c - bends.late.mT).clamp_min(0)
+    def psi(self, ahead: Tensor, bends: Bends, some: Sequence[int] | slice = slice(None)) -> Tensor:
+        """Of some of the states, (..., D) -> (..., K, B)."""
+        c = ahead[..., some].clamp(self.ends[0, some], self.ends[1, some]).unsqueeze(-1)
+        bent = (c - bends.late[..., some].mT).clamp_min(0)
         return torch.cat([c.expand(*bent.shape[:-1], 1), bent], -1)
 
     def marks(self, actions: Tensor) -> Tensor:
@@ -292,56 +293,57 @@ class BentTrajectory(Trajectory):
         self.rows = self.bends.unsqueezed() if refits else self.bends
         weights = form.refitted.to(torch.float64) if refits else form.weights
         self.path, self.others = form.scaled(states, others)
-        self._marks = form.marks(torch.arange(self.actions, device=states.device)).to(self.path)
+        self.marks = form.marks(torch.arange(self.actions, device=states.device)).to(self.path)
         base, own = (part.shape[-1] for part in form.features(self.path[:1], self.others[:1], form.bends()))
-        sizes = [base, self._marks.shape[1] * own, width, width * (1 + LATER)]
-        self._base, self._doses, start, within = weights.split(sizes, -2)
-        self._start = self.path[:1] @ start
-        self._within = within.unflatten(-2, (width, -1))
-        self._order: list[int] = form.order.long().tolist()
-        self._causes = [form.causes[:, effect].nonzero()[:, 0].tolist() for effect in range(width)]
+        sizes = [base, self.marks.shape[1] * own, width, width * (1 + LATER)]
+        self.base, dosed, start, within = weights.split(sizes, -2)
+        self.dosed, self.within = dosed.unflatten(-2, (-1, own)), within.unflatten(-2, (width, -1))
+        self._start, self.held = self.path[:1] @ start, form.held
+        self.acting: list[tuple[int, list[int], Tensor]] = []
+        for effect in form.order.long().tolist():
+            if causes := form.causes[:, effect].nonzero()[:, 0].tolist():
+                self.acting.append((effect, causes, self.within[..., causes, :, effect]))
         before = self.path[:-1].expand(*weights.shape[:-2], -1, -1)
         early = self._early(before, self.others[:-1], observed[:-1])
-        late = torch.einsum("...tkb,...kbd->...td", form.psi(self.path[1:], self.rows), self._within)
+        late = torch.einsum("...tkb,...kbd->...td", form.psi(self.path[1:], self.rows), self.within)
         self.noise = self.path[1:] - early - late
 
     def step(self, states: Tensor, time: int, actions: Tensor) -> Tensor:
         """(..., n, D), t, (n,) or () long -> (..., n, D)."""
-        ahead = self._early(self._z(states), self.others[time], actions.expand(states.shape[-2]))
-        return self._settled(ahead + self.noise[..., time : time + 1, :], time, self.rows)
+        early = self._early(self.scaled(states), self.others[time], actions)
+        return self._settled(early + self.noise[..., time : time + 1, :], time, self.rows)
 
     def branch(self, states: Tensor, time: int, actions: Tensor | None = None) -> Tensor:
         """(n, D), t, (A',) long -> (n, A', D); of the fit alone."""
-        z, marks = self._z(states), self._marks if actions is None else self._marks[actions]
+        z, marks = self.scaled(states), self.marks if actions is None else self.marks[actions]
         base, own = self.form.features(z, self.others[time], self.bends)
-        early = (z + base @ self._base + self._start + self.noise[time]).unsqueeze(1)
-        levels = torch.einsum("nm,lmd->nld", own, self._doses.unflatten(0, (marks.shape[1], -1)))
-        return self._settled(early + marks @ levels, time, self.bends)
+        early = (z + base @ self.base + self._start + self.noise[time]).unsqueeze(1)
+        return self._settled(early + marks @ (own @ self.dosed).transpose(0, 1), time, self.bends)
 
     def replays(self, actions: Tensor) -> Tensor:
         """The states by each refit under action sequences, (n, H) long -> (R, n, T, D)."""
         return replay(self, actions, len(self.noise))
 
-    def _z(self, states: Tensor) -> Tensor:
+    def scaled(self, states: Tensor) -> Tensor:
+        """z, (..., D)."""
         width = self.form.outputs
         return (states - self.form.centre[:width]) / self.form.spread[:width]
 
     def _early(self, z: Tensor, others: Tensor, actions: Tensor) -> Tensor:
-        """z + phi W, (..., n, D), under the actions of the rows, (n,)."""
+        """z + phi W, (..., n, D), under the actions of the rows, (n,), or of all, ()."""
         base, own = self.form.features(z, others, self.rows)
-        doses = (self._marks[actions].unsqueeze(-1) * own.unsqueeze(-2)).flatten(-2)
-        return z + base @ self._base + doses @ self._doses + self._start
+        early, marks = z + base @ self.base + self._start, self.marks[actions]
+        if not actions.ndim:
+            return early + own @ torch.einsum("l,...lmd->...md", marks, self.dosed)
+        doses = (marks.unsqueeze(-1) * own.unsqueeze(-2)).flatten(-2)
+        return early + doses @ self.dosed.flatten(-3, -2)
 
     def _settled(self, early: Tensor, time: int, bends: Bends) -> Tensor:
         """The next states, with what acts within the step added state by state in their order."""
         form, width = self.form, self.form.outputs
-        z = torch.where(form.held, self.path[time + 1], early)
-        for effect in self._order:
-            if causes := self._causes[effect]:
-                acting = form.psi(z, bends)[..., causes, :]
-                weights = self._within[..., causes, :, effect]
-                shape = (*weights.shape[:-2], *(1 for _ in range(acting.ndim - weights.ndim)))
-                added = (acting * weights.reshape(*shape, *weights.shape[-2:])).sum((-1, -2))
-                z = z.index_add(-1, torch.tensor([effect], device=z.device), added.unsqueeze(-1))
+        z = torch.where(self.held, self.path[time + 1], early)
+        for effect, causes, weights in self.acting:
+            psi = form.psi(z, bends, causes).flatten(-2)
+            z[..., effect] += (psi @ weights.flatten(-2).unsqueeze(-1)).squeeze(-1)
         found = z * form.spread[:width] + form.centre[:width]
-        return torch.where(form.held, self.states[time + 1], found)
+        return torch.where(self.held, self.states[time + 1], found)
