@@ -44,16 +44,16 @@ def scored_episode(
         seeds = (seed + place // HALVES for place in range(HALVES * members))
         made = (transition_model(each, 3, levels, 1, 8, spread, effects) for each in seeds)
         model = TransitionEnsemble(lambda: next(made), HALVES * members)
-    return _scored(model, drawn, seed, dosed, use)
+    return scored_as(model, drawn, seed, dosed, use)
 
 
 def scored_curve(seed: int, horizon: int, changes: int, bent: float) -> CounterfactualReturn:
     """An episode of known, curved equations."""
     drawn = curved_episode(seed, horizon, changes, 3, 3, bent)
-    return _scored(drawn.surrogate, drawn, seed, False)
+    return scored_as(drawn.surrogate, drawn, seed, False)
 
 
-def _scored(
+def scored_as(
     model: EpisodeSurrogate, drawn: CounterfactualReturn, seed: int, dosed: bool, use: str = "mean"
 ) -> CounterfactualReturn:
     generator = torch.Generator().manual_seed(seed)

@@ -19,8 +19,9 @@ Nodes are taken best bound first, so that an early end leaves a valid gap: the l
 incumbent.
 
 The model needs a reward that is linear in the states, and a trajectory that bounds its curvature. For other
-rewards with a bound over boxes of states, such as step scores, and for the return of an ensemble's worst
-member, another tree is searched under the same limits (`step_tree`). If neither can be built, or the bound
+rewards with a bound over boxes of states, such as step scores, for the return of an ensemble's worst member,
+and for the closed form (`mechanisms.bent_transition`) where enumeration would take longer, another tree is
+searched under the same limits (`step_tree`). If neither can be built, or the bound
 at the root is more than `looseness` times the largest gain or loss observed, a small tree is enumerated, and
 A* searches a larger one, which needs Lipschitz constants; if these are missing, greedy changes. The decision
 says so (`fallback`, and its reason). The work at the root is kept: the fallback gets what remains of the
@@ -43,6 +44,7 @@ import torch
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.sizes import require
+from rehearsal_torch.mechanisms.bent_transition import BentTrajectory
 from rehearsal_torch.mechanisms.mechanism import CurvedTrajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import BoundedReward
@@ -66,9 +68,9 @@ class BranchAndBound(Search[CounterfactualReturn]):
             searches.
         pool: Maximum number of open nodes; those with the lowest bound are dropped first, and the gap then
             covers them.
-        sets: Only for rewards that are not linear: maximum number of sets of time steps. Beyond it, greedy
+        sets: Only for `step_tree`: maximum number of sets of time steps. Beyond it, greedy
             changes are returned with a loose gap.
-        evaluations: Only for rewards that are not linear: maximum number of single steps F_t(x, a) computed,
+        evaluations: Only for `step_tree`: maximum number of single steps F_t(x, a) computed,
             after which the best sequence so far is returned with its gap; None for no limit. Unlike a time
             limit, it gives the same answer on every machine.
         looseness: Maximum bound at the root, in multiples of the largest observed gain of a set or loss of a
@@ -78,7 +80,7 @@ class BranchAndBound(Search[CounterfactualReturn]):
         node_limit: Likewise, a limit on the number of expanded nodes.
         fallback: The search used if the model has no usable bound; None for A* with its defaults, under the
             same limits.
-        enumerated: The largest tree that is enumerated in place of A*, in nodes.
+        enumerated: The largest tree that is enumerated in place of A*, or for the closed form, in nodes.
     """
 
     leaves: int = 20_000
@@ -103,8 +105,11 @@ class BranchAndBound(Search[CounterfactualReturn]):
         """Returns the optimal sequence, or the best found with its gap."""
         budget, effort = Budget(self.budget_s), Effort()
         limits = Limits(self.leaves, self.pool, self.looseness, budget, self.node_limit)
-        curved = isinstance(objective.trajectory, CurvedTrajectory)
-        if curved and objective.gradient() is None and isinstance(objective.reward, BoundedReward):
+        if isinstance(objective.trajectory, BentTrajectory):
+            stepwise = not self._enumerates(objective)
+        else:
+            stepwise = isinstance(objective.trajectory, CurvedTrajectory) and objective.gradient() is None
+        if stepwise and isinstance(objective.reward, BoundedReward):
             steps = StepTree(objective, effort, limits, self.sets, self.evaluations)
             return _decision(steps, steps.run(), root_bound=steps.root)
         refused = self._refusal(objective)
@@ -178,12 +183,17 @@ class BranchAndBound(Search[CounterfactualReturn]):
         self, objective: CounterfactualReturn, budget: Budget, expanded: int
     ) -> Search[CounterfactualReturn]:
         """The fallback with what remains of the limits."""
-        few = self.node_limit is None and sum(tree_size(objective)) <= self.enumerated
-        limited = self._in_time(self.fallback or (Exhaustive() if few else AStar()), budget)
+        own = Exhaustive() if self._enumerates(objective) else AStar()
+        limited = self._in_time(self.fallback or own, budget)
         if self.node_limit is not None and isinstance(limited, AStar):
-            own = self.node_limit if limited.node_limit is None else limited.node_limit
-            limited.node_limit = max(0, min(self.node_limit - expanded, own))
+            most = self.node_limit if limited.node_limit is None else limited.node_limit
+            limited.node_limit = max(0, min(self.node_limit - expanded, most))
         return limited
+
+    def _enumerates(self, objective: CounterfactualReturn) -> bool:
+        """Whether the tree is small enough to be enumerated."""
+        free = self.fallback is None and self.node_limit is None
+        return free and sum(tree_size(objective)) <= self.enumerated
 
     @staticmethod
     def _in_time(search: Search[CounterfactualReturn], budget: Budget) -> Search[CounterfactualReturn]:

@@ -1,9 +1,12 @@
-"""The tree of `branch_and_bound` for rewards that are not linear: sets of time steps, then their actions.
+"""The tree of `branch_and_bound` for rewards that are not linear, and for the closed form: sets of time
+steps, then their actions.
 
 A group is a set of sequences: some changes have been made, on a path rolled out exactly, and the time steps
 of the others are known, but not their actions. At the root there is one group for each set
-of at most k open time steps. Expanding a group rolls out every action of its next change; each of these paths
-is a candidate itself, and a smaller group. Where one change is left, its actions are rolled out to the end.
+of at most k open time steps. Expanding a group tries every action of its next change. The smaller groups are
+bounded as displacements of its own path at first; for those that may still be better, the changed path is
+rolled out, which is a candidate itself, and gives a sharper bound. Where one change is left, its actions are
+rolled out to the end.
 
 Groups are taken best bound first, in blocks that share the time of their next change, and dropped if their
 bound does not exceed the best return found, which at first is that of greedy changes. Rewards that count
@@ -22,31 +25,25 @@ every member n, min_m R^m(E) <= R^n(E) <= B^n, hence min_m R^m(E) <= min_n B^n. 
 changes of the observed actions takes at each step the box of all states that k changes can reach; it is
 loose, since each step may use another k changes.
 
-Boxes. Given a path c_0 ... c_{T-1} under its own actions o, and further changes at later steps, the
-displacement y_q = x_q - c_q of the changed path obeys, with o_q kept or replaced by a,
-
-    y_{q+1} = F_q(c_q + y_q, o_q) - F_q(c_q, o_q),
-    y_{q+1} = F_q(c_q + y_q, a) - F_q(c_q, a) + d_q(a),    d_q(a) = F_q(c_q, a) - F_q(c_q, o_q).
-
-All maps are expanded once, at the observed states s_q: with J_a and H_{a,i} the derivatives of F_q(., a) and
-of its component i there, |H_{a,i}(x) - H_{a,i}(s_q)| <= N_i |x - s_q| on a ball, and delta = c_q - s_q,
+Boxes. The displacement of a changed path is enclosed step by step (`mechanisms.displacement`). Under the
+closed form the enclosure is of its own (`mechanisms.bent_enclosure`). Else, all maps are expanded once, at
+the observed states s_q: with J_a and H_{a,i} the derivatives of F_q(., a) and of its component i there,
+|H_{a,i}(x) - H_{a,i}(s_q)| <= N_i |x - s_q| on a ball, and delta = c_q - s_q,
 
     |F_i(c_q + y, a) - F_i(c_q, a) - (J_a y)_i| <= |y| (|H_{a,i}| (|delta| + |y|/2)
                                                  + N_i (|delta|^2/2 + |delta||y|/2 + |y|^2/6)).
 
-The displacement is enclosed in an interval for each variable, with centre and radius. A step maps the centre
-by J and the radius by |J|, and adds the right-hand side. Where the action changes to one that is not known
-yet, it adds the hull of d_q(a) over the allowed actions, which is exact at the path's own states, and the
-hull of J_a - J_o times the interval. Displacements are nearly linear in practice, so that almost all of the
-width comes from the hull, and vanishes as actions are chosen.
+A step maps the centre of an interval by J and its radius by |J|, and adds the right-hand side. Where the
+action is not known yet, it adds the hull of d_q(a), and that of J_a - J_o times the interval. Displacements
+are nearly linear in practice, so that almost all of the width comes from the hull, and vanishes as actions
+are chosen.
 
 The ball has the radius of the states that any k changes of the observed actions can reach. It is found by the
 same recursion forwards in time, with intervals for 0 ... k changes: those of l changes follow from those of l
 by keeping the action and from those of l - 1 by changing it.
 
 Rounding: everything is computed in float64, and returns that differ by less than the tolerance of
-`branch_and_bound` count as equal. Every step widens intervals by 1e-12 times the size of the states, far more
-than float64 loses. If the curvature has no finite bound, neither have the intervals.
+`branch_and_bound` count as equal. If the curvature has no finite bound, neither have the intervals.
 
 Source: ours (interval arithmetic with a mean-value form: Moore, 1966).
 """
@@ -60,53 +57,21 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.finite import ranked
+from rehearsal_torch.mechanisms.bent_enclosure import BentEnclosure
+from rehearsal_torch.mechanisms.bent_transition import BentTrajectory
+from rehearsal_torch.mechanisms.displacement import MARGIN, Enclosure, Intervals, enclosed, nowhere
 from rehearsal_torch.mechanisms.mechanism import CurvedTrajectory, spectral_bound
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.search.sequences.baselines import greedy_sequence
 from rehearsal_torch.search.sequences.branch_tree import Limits
 from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort, limit_reached
 
-MARGIN = 1e-12
-
 
 @dataclass(frozen=True)
-class Intervals:
-    """Displacements of n paths for each of M members, (M, n, D) each."""
-
-    centre: Tensor
-    radius: Tensor
-
-    @property
-    def size(self) -> Tensor:
-        """The largest displacement of each variable, (M, n, D)."""
-        return self.centre.abs() + self.radius
-
-    def rows(self, rows: Tensor) -> "Intervals":
-        """Those of some paths."""
-        return Intervals(self.centre[:, rows], self.radius[:, rows])
-
-    def ends(self, states: Tensor) -> tuple[Tensor, Tensor]:
-        """The lower and upper ends around states (n, M D), (n, M D) each."""
-        centre, radius = (part.transpose(0, 1).flatten(1) for part in (self.centre, self.radius))
-        return states + (centre - radius), states + (centre + radius)
-
-
-def nowhere(members: int, rows: int, width: int, like: Tensor) -> Intervals:
-    """No displacement."""
-    zero = like.new_zeros(members, rows, width)
-    return Intervals(zero, zero)
-
-
-def enclosed(lower: Tensor, upper: Tensor, members: int) -> Intervals:
-    """Intervals between given ends, (n, M D) each."""
-    ends = [end.unflatten(-1, (members, -1)).transpose(0, 1) for end in (lower, upper)]
-    return Intervals((ends[0] + ends[1]) / 2, (ends[1] - ends[0]) / 2)
-
-
-@dataclass(frozen=True)
-class StepExpansion:
+class StepExpansion(Enclosure):
     """The maps of one time step around the observed state, for each of M members."""
 
+    state: Tensor  # The observed state, (M D,)
     jacobian: Tensor  # J of the observed action, (M, D, D)
     # Centre and radius of the hull of J_a - J over the allowed actions, (M, D, D) each.
     turn: tuple[Tensor, Tensor]
@@ -115,13 +80,13 @@ class StepExpansion:
     third: Tensor  # N, (M, 1, D)
     margin: float  # Allowance for rounding, in the unit of the coordinates
 
-    def kept(self, before: Intervals, away: Tensor) -> Intervals:
-        """The intervals of the next step under the observed action; `away` is |delta|, (M, n, 1)."""
-        radius = torch.bmm(before.radius, self.jacobian.abs().mT) + self._rest(before, away, self.bend[0])
+    def kept(self, before: Intervals, here: Tensor, ahead: Tensor) -> Intervals:  # noqa: ARG002
+        """Around J."""
+        radius = torch.bmm(before.radius, self.jacobian.abs().mT) + self._rest(before, here, self.bend[0])
         return Intervals(torch.bmm(before.centre, self.jacobian.mT), radius)
 
-    def changed(self, before: Intervals, away: Tensor, hull: Intervals) -> Intervals:
-        """The intervals of the next step under any allowed action, whose effects d lie in `hull`."""
+    def changed(self, before: Intervals, here: Tensor, ahead: Tensor, hull: Intervals) -> Intervals:  # noqa: ARG002
+        """Around the hull of J_a."""
         centre, radius = self.turn
         kept, size = self.jacobian + centre, before.size
         return Intervals(
@@ -129,10 +94,13 @@ class StepExpansion:
             hull.radius
             + torch.bmm(before.radius, kept.abs().mT)
             + torch.bmm(size, radius.mT)
-            + self._rest(before, away, self.bend[1]),
+            + self._rest(before, here, self.bend[1]),
         )
 
-    def _rest(self, before: Intervals, away: Tensor, bend: Tensor) -> Tensor:
+    def _rest(self, before: Intervals, here: Tensor, bend: Tensor) -> Tensor:
+        members = len(self.jacobian)
+        delta = (here - self.state).unflatten(-1, (members, -1)).transpose(0, 1)
+        away = torch.linalg.vector_norm(delta, dim=-1, keepdim=True)
         size = torch.linalg.vector_norm(before.size, dim=-1, keepdim=True)
         slope = bend * (away + 0.5 * size)
         cubic = self.third * (0.5 * away.square() + 0.5 * away * size + size.square() / 6)
@@ -140,8 +108,12 @@ class StepExpansion:
 
 
 def expansions(
-    trajectory: CurvedTrajectory, members: int, choices: Tensor, changes: int, hulls: list[Intervals]
-) -> tuple[list[StepExpansion], list[Intervals]]:
+    trajectory: CurvedTrajectory | BentTrajectory,
+    members: int,
+    choices: Tensor,
+    changes: int,
+    hulls: list[Intervals],
+) -> tuple[list[Enclosure], list[Intervals]]:
     """The expansion of each of the T - 1 steps, valid for all paths with at most k changes, and the boxes of
     all their states around the T observed ones, with n = 1. M members' states are side by side; `choices` are
     the actions allowed at each step, (>= T - 1, A), and `hulls` the intervals of d(a) around the observed
@@ -153,13 +125,16 @@ def expansions(
     for time in range(trajectory.horizon - 1):
         boxes.append(_hull(reach))
         size = torch.linalg.vector_norm(reach.size, dim=-1).amax().nan_to_num(torch.inf)
-        step = _expansion(trajectory, members, time, choices[time], size)
+        if isinstance(trajectory, BentTrajectory):
+            step: Enclosure = BentEnclosure(trajectory, time, choices[time])
+        else:
+            step = _expansion(trajectory, members, time, choices[time], size)
         steps.append(step)
-        near = size.new_zeros(members, 1, 1)
-        kept = step.kept(reach, near)
+        here, ahead = states[time : time + 1], states[time + 1 : time + 2]
+        kept = step.kept(reach, here, ahead)
         if changes and bool(choices[time].any()):
             fewer = Intervals(reach.centre[:, :-1], reach.radius[:, :-1])
-            other = step.changed(fewer, near, hulls[time])
+            other = step.changed(fewer, here, ahead, hulls[time])
             lower = torch.minimum(kept.centre - kept.radius, _shifted(other.centre - other.radius, torch.inf))
             upper = torch.maximum(
                 kept.centre + kept.radius, _shifted(other.centre + other.radius, -torch.inf)
@@ -202,6 +177,7 @@ def _expansion(
     certified = curvature.second_derivative_norm[:, every].isfinite().all()
     third = curvature.hessian_lipschitz[:, every].amax(-1).masked_fill(~certified, torch.inf)
     return StepExpansion(
+        state[0],
         jacobian,
         ((lower + upper) / 2, (upper - lower) / 2),
         (bends[:, taken].unsqueeze(1), bends[:, every].amax(1, keepdim=True)),
@@ -224,7 +200,7 @@ def _blocks(matrices: Tensor, members: int) -> Tensor:
 PATHS = 128
 """Paths stepped at once under all actions: a compromise between mechanisms that evaluate their networks once
 for all actions, and those that do it for each."""
-BOXES = 4096
+BOXES = 1024
 """Groups bounded at once."""
 
 
@@ -238,7 +214,6 @@ class Paths:
     # For each step, the smallest and the largest effect of an allowed change, (n, M D) each; None where
     # nothing may be changed.
     hulls: list[tuple[Tensor, Tensor] | None]
-    away: Tensor  # |delta|, the distance to the observed states, (M, n, T - start)
 
 
 class GroupBounds:
@@ -247,7 +222,7 @@ class GroupBounds:
     def __init__(
         self,
         objective: CounterfactualReturn,
-        trajectory: CurvedTrajectory,
+        trajectory: CurvedTrajectory | BentTrajectory,
         process: CounterfactualProcess,
         changes: int,
     ) -> None:
@@ -273,14 +248,7 @@ class GroupBounds:
             table.append(states)
             hulls.append(hull)
         stacked, gained = torch.stack(table, 1), torch.stack(rewards, 1).cumsum(1)
-        away = (stacked - self.trajectory.states[start:]).unflatten(-1, (self.members, -1))
-        return Paths(
-            start,
-            stacked,
-            torch.cat([torch.zeros_like(gained[:, :1]), gained], 1),
-            hulls,
-            torch.linalg.vector_norm(away, dim=-1).permute(2, 0, 1),
-        )
+        return Paths(start, stacked, torch.cat([torch.zeros_like(gained[:, :1]), gained], 1), hulls)
 
     def _advance(self, states: Tensor, time: int) -> tuple[Tensor, tuple[Tensor, Tensor] | None]:
         """The next states under the observed action, and the hull of the effects of the allowed changes."""
@@ -297,42 +265,43 @@ class GroupBounds:
         kept, lower, upper = (torch.cat(column) for column in zip(*parts, strict=True))
         return kept, (lower, upper)
 
-    def of(self, paths: Paths, rows: Tensor, times: Tensor) -> Tensor:
+    def of(self, paths: Paths, rows: Tensor, times: Tensor, moved: Tensor | None = None) -> Tensor:
         """Upper bounds on the rewards from the start of the paths on, (n, *lanes): the path of each group,
-        (n,) long, and its steps that change, (n, m) long, ascending, none before the start.
+        (n,) long, and its steps that change, (n, m) long, ascending, none before the start; perhaps of groups
+        whose state at the start lies elsewhere, by (n, M D).
         """
         order = times[:, 0].argsort(stable=True)
-        bounds_sorted = [self._sorted(paths, rows[part], times[part]) for part in order.split(BOXES)]
+        parts = [(part, None if moved is None else moved[part]) for part in order.split(BOXES)]
+        bounds_sorted = [self._sorted(paths, rows[part], times[part], away) for part, away in parts]
         bounds = paths.before.new_zeros((len(rows), *self.objective.lanes))
         bounds[order] = torch.cat(bounds_sorted)
         return bounds
 
-    def _sorted(self, paths: Paths, rows: Tensor, times: Tensor) -> Tensor:
+    def _sorted(self, paths: Paths, rows: Tensor, times: Tensor, moved: Tensor | None) -> Tensor:
         """The bounds of groups in the order of their first change, (n,), (n, m) -> (n, *lanes)."""
         first, horizon = times[:, 0], self.objective.horizon
-        total = paths.before[rows, first - paths.start]
-        joined = torch.bincount(first, minlength=horizon).cumsum(0).tolist()
         width = paths.states.shape[-1] // self.members
         boxes = nowhere(self.members, 0, width, paths.states)
+        if moved is not None:
+            first, boxes = torch.full_like(first, paths.start), enclosed(moved, moved, self.members)
+        total = paths.before[rows, first - paths.start]
+        joined = torch.bincount(first, minlength=horizon).cumsum(0).tolist()
         for time in range(int(first[0]), horizon):
             active, at = joined[time], time - paths.start
-            boxes = _joined(boxes, active)
+            boxes = boxes.padded(active - boxes.centre.shape[1])
             mine = rows[:active]
             states = paths.states[mine, at]
             change = (times[:active] == time).any(1)
             total[:active] += self._highest(states, boxes, change, time)
             if time == horizon - 1:
                 break
-            away = paths.away[:, mine, at].unsqueeze(-1)
-            hull = paths.hulls[at]
-            step = self.steps[time]
-            following = step.kept(boxes, away)
+            hull, step, ahead = paths.hulls[at], self.steps[time], paths.states[mine, at + 1]
+            following = step.kept(boxes, states, ahead)
             if hull is not None and bool(change.any()):
                 places = change.nonzero()[:, 0]
                 effects = enclosed(hull[0][mine[places]], hull[1][mine[places]], self.members)
-                other = step.changed(boxes.rows(places), away[:, places], effects)
-                following.centre[:, places] = other.centre
-                following.radius[:, places] = other.radius
+                other = step.changed(boxes.rows(places), states[places], ahead[places], effects)
+                following.put(places, other)
             boxes = following
         return total
 
@@ -363,16 +332,6 @@ class GroupBounds:
         return float(self.objective.joined(total))
 
 
-def _joined(boxes: Intervals, count: int) -> Intervals:
-    """The boxes with those of further groups, which have not moved yet."""
-    more = count - boxes.centre.shape[1]
-    if not more:
-        return boxes
-    return Intervals(
-        *(torch.nn.functional.pad(part, (0, 0, 0, more)) for part in (boxes.centre, boxes.radius))
-    )
-
-
 NUMBERS = 4_000_000
 """Numbers in the largest tensor of an expansion, which bounds the memory in use."""
 ROOT = 16_384
@@ -398,8 +357,8 @@ class Groups:
 
 
 class StepTree:
-    """Open groups, the incumbent, and counters of the work done, for an episode whose trajectory bounds its
-    curvature and whose reward is bounded over boxes. Of the limits, `leaves` and `looseness` do not apply;
+    """Open groups, the incumbent, and counters of the work done, for an episode whose displacements can be
+    enclosed and whose reward is bounded over boxes. Of the limits, `leaves` and `looseness` do not apply;
     there are at most `sets` sets of time steps at the root, and `evaluations` single steps, or any number
     (None).
     """
@@ -412,7 +371,7 @@ class StepTree:
         sets: int,
         evaluations: int | None,
     ) -> None:
-        assert isinstance(objective.trajectory, CurvedTrajectory)
+        assert isinstance(objective.trajectory, CurvedTrajectory | BentTrajectory)
         self.objective, self.effort, self.limits = objective, effort, limits
         self.sets, self.evaluations = sets, evaluations
         self.open, self.device = objective.open.tolist(), objective.observed.device
@@ -493,22 +452,31 @@ class StepTree:
         if groups.time == self.objective.horizon - 1:
             self._offer(self.objective.joined(gathered), sequences, groups.time, others)
             return
-        states = self.process.branch(states, groups.time).flatten(0, 1)
+        parents = states
+        states = self.process.branch(parents, groups.time).flatten(0, 1)
         if last:
             ahead = self.process.to_go(states, groups.time + 1)
             values = self.objective.joined(gathered + ahead.view_as(gathered))
             self._offer(values, sequences, groups.time, others)
             self.rolled_out += len(ahead)
             return
-        following = self.bounds.roll(states, groups.time + 1)
-        values = self.objective.joined(gathered + following.before[:, -1].view_as(gathered))
-        self._offer(values, sequences, groups.time, others)
-        sequences = sequences.repeat_interleave(len(others), 0)
-        sequences[:, groups.time] = others.to(sequences).repeat(len(path))
         lane = torch.arange(len(others), device=self.device)
         rows = (group.unsqueeze(1) * len(others) + lane).flatten()
-        later = groups.later[:taken].repeat_interleave(len(others), 0)
-        self._grow(following, rows, later, gathered.flatten(0, 1), sequences)
+        later, gathered = groups.later[:taken].repeat_interleave(len(others), 0), gathered.flatten(0, 1)
+        kept = self.process.keep(parents, groups.time)
+        near = self.bounds.roll(kept, groups.time + 1)
+        away = states - kept.repeat_interleave(len(others), 0)
+        bounds = self.bounds.of(near, rows // len(others), later, away[rows]) + gathered[rows]
+        promising = self.objective.joined(bounds) > self.best + self.tolerance
+        if not bool(promising.any()):
+            return
+        child, rows = rows[promising].unique(return_inverse=True)
+        gathered, action, parent = gathered[child], others[child % len(others)], child // len(others)
+        following = self.bounds.roll(states[child], groups.time + 1)
+        sequences = sequences[parent]
+        sequences[:, groups.time] = action
+        self._offer(self.objective.joined(gathered + following.before[:, -1]).unsqueeze(1), sequences)
+        self._grow(following, rows, later[promising], gathered, sequences)
 
     def _grow(self, paths: Paths, rows: Tensor, times: Tensor, gathered: Tensor, sequences: Tensor) -> None:
         """Bounds groups, and keeps those that may be better."""

@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.checkpoint import load
+from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
+from rehearsal_torch.objectives.episode_reward import StepScore
 from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.search.search import UNLIMITED, Budget, Search
@@ -17,9 +19,14 @@ from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
 from rehearsal_torch.search.sequences.branch_tree import EventTree, Limits
 from rehearsal_torch.search.sequences.decision_process import Effort, branching_factor, sequence_decision
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
+from rehearsal_torch.surrogates.transition_ridge import TransitionRidge
+from rehearsal_torch.training.fit import fit
 from tests.places import PUBLISHED_SEPSIS
+from tests.toys.bent_episodes import bent_episode
 from tests.toys.episodes import equation_episode, transition_episode
+from tests.toys.transitions import CONTEXTUAL, DOSES, STATIC, VARYING, observations, patients
 
+SCORE = StepScore({"x": {"x": {"> -0.5": 1, "> 0": 2, "> 0.6": 4}}, "y": {"y": {"> 0": 1, "> 0.4": 3}}})
 PATIENT = BranchAndBound(looseness=float("inf"))
 
 
@@ -122,6 +129,37 @@ def test_a_small_tree_without_curvature_is_enumerated():
     decision = BranchAndBound()(objective)
     assert (decision.trace["fallback"], decision.trace["proven"]) == ("exhaustive", True)
     assert decision.value == Exhaustive()(objective).value
+
+
+@pytest.mark.parametrize("reward", [LinearReward({"x": -1.0, "y": 0.5}), SCORE], ids=["linear", "score"])
+def test_twelve_steps_and_four_changes_are_proven_under_the_closed_form(reward):
+    """Two drugs of five levels: 164 million sequences."""
+    model = fit(TransitionRidge(VARYING, STATIC, CONTEXTUAL, DOSES, 5), observations(60, 12))
+    objective = CounterfactualReturn(model, EpisodeCase(patients(7, 12, seed=7)[-1]), reward, 4)
+    decision = BranchAndBound(evaluations=2_000_000)(objective)
+    assert (decision.trace["fallback"], decision.trace["proven"]) == (None, True)
+    assert decision.value >= GreedyChanges()(objective).value - 1e-9
+    assert decision.value == pytest.approx(float(objective(objective.sequence(decision))), abs=1e-9)
+
+
+def test_a_small_tree_under_the_closed_form_is_enumerated_but_for_limits_of_ones_own():
+    objective, few = bent_episode(1, 5, 2), {"proven": True, "search": "branch_and_bound"}
+    for search, used in (
+        (BranchAndBound(), "exhaustive"),
+        (BranchAndBound(enumerated=50), None),
+        (BranchAndBound(node_limit=10_000), None),
+        (BranchAndBound(fallback=GreedyChanges()), None),
+    ):
+        trace = search(objective).trace
+        assert {name: trace[name] for name in ("fallback", *few)} == {"fallback": used, **few}
+
+
+def test_too_many_sets_under_the_closed_form_leave_greedy_changes_with_a_gap():
+    objective = bent_episode(2, 6, 3, width=2)
+    decision, truth = BranchAndBound(sets=1, enumerated=1)(objective), Exhaustive()(objective).value
+    assert "25 sets of time steps are more than sets=1" in decision.reason.text
+    assert decision.value >= GreedyChanges()(objective).value - 1e-9
+    assert truth <= decision.value + decision.trace["gap"] + 1e-9
 
 
 def test_without_lipschitz_constants_nothing_is_proven():

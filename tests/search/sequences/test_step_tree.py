@@ -21,9 +21,10 @@ from rehearsal_torch.search.sequences.step_tree import (
     expansions,
     nowhere,
 )
+from tests.toys.bent_episodes import bent_episode
 from tests.toys.curved_boxes import Equations
 from tests.toys.curved_episodes import curved_episode
-from tests.toys.scored_episodes import scored_curve, scored_episode, weighed_episode
+from tests.toys.scored_episodes import scored_as, scored_curve, scored_episode, weighed_episode
 
 
 def checked(objective):
@@ -389,7 +390,6 @@ def test_paths_are_rolled_out_as_observed_and_every_step_is_counted(monkeypatch)
     )
     assert paths.before.shape == (3, 5)
     assert float(paths.before[:, 0].abs().max()) == 0
-    torch.testing.assert_close(paths.away[0], (paths.states - made.states[1:]).norm(dim=-1))
     assert [hull is None for hull in paths.hulls] == [False, True, False, True]
     monkeypatch.setattr(step_tree, "PATHS", 2)
     again = bounds.roll(start, 1)
@@ -467,15 +467,14 @@ def test_a_step_encloses_the_images_of_random_points(seed, bent, size):
     moved = path + size * (centre + inside - path)
     ends = (moved - path).aminmax(dim=0)
     before = enclosed(ends.min[None], ends.max[None], 1)
-    away = torch.linalg.vector_norm(path - trajectory.states[time], dim=-1)[None, :, None]
     kept, others = trajectory.observed[time], objective.candidate_actions(time)
     after = trajectory.step(path, time, kept)
-    lower, upper = found.steps[time].kept(before, away).ends(after)
+    lower, upper = found.steps[time].kept(before, path, after).ends(after)
     images = trajectory.step(moved, time, kept)
     assert bool(((lower <= images) & (images <= upper)).all())
     effects = trajectory.branch(path, time, others)[0] - after
     hull = enclosed(effects.amin(0, keepdim=True), effects.amax(0, keepdim=True), 1)
-    lower, upper = found.steps[time].changed(before, away, hull).ends(after)
+    lower, upper = found.steps[time].changed(before, path, after, hull).ends(after)
     images = trajectory.branch(moved, time, others)
     assert bool(((lower[:, None] <= images) & (images <= upper[:, None])).all())
 
@@ -484,7 +483,8 @@ def test_nothing_moves_without_a_change():
     objective = scored_episode(1, 5, 2)
     step = boxed(objective).steps[1]
     still = nowhere(1, 4, 3, objective.trajectory.states)
-    after = step.kept(still, torch.zeros(1, 4, 1, dtype=torch.float64))
+    here, ahead = objective.trajectory.states[1:3].unsqueeze(1)
+    after = step.kept(still, here, ahead)
     assert float(after.centre.abs().max()) == 0
     assert float(after.radius.max()) <= 1e-10
 
@@ -516,11 +516,11 @@ def test_boxes_and_steps_are_those_of_the_equations(seed, changes, width, bent):
     for time, step in enumerate(steps):
         ends = torch.randn(2, 5, width, generator=stream, dtype=torch.float64).sort(0).values
         effects = torch.randn(2, 5, width, generator=stream, dtype=torch.float64).sort(0).values
-        away = torch.rand(1, 5, 1, generator=stream, dtype=torch.float64)
+        here = states[time] + torch.randn(5, width, generator=stream, dtype=torch.float64)
         before, hull = enclosed(*ends, 1), enclosed(*effects, 1)
-        kept, other = step.kept(before, away), step.changed(before, away, hull)
+        kept, other = step.kept(before, here, here), step.changed(before, here, here, hull)
         for row in range(5):
-            far = float(away[0, row])
+            far = float((here[row] - states[time]).norm())
             for found, hulls in ((kept, None), (other, effects[:, row])):
                 wanted = equations.next(time, *ends[:, row], far, hulls)
                 told = torch.cat(found.rows(torch.tensor([row])).ends(torch.zeros(1, width).double()))
@@ -583,3 +583,38 @@ def test_some_changes_stay_in_the_boxes_of_every_member(seed, members):
         # Nearly linear maps leave little that no change reaches.
         reached = states[:, time].amax(0) - states[:, time].amin(0)
         assert bool((upper - lower <= 4 * reached + 1e-9).all())
+
+
+BENT = dict(
+    seed=st.integers(0, 100_000),
+    horizon=st.integers(2, 6),
+    changes=st.integers(1, 3),
+    levels=st.integers(2, 4),
+    drugs=st.integers(1, 2),
+    held=st.integers(0, 2),
+    within=st.sampled_from([0.0, 9.0]),
+    fixed=st.sets(st.integers(0, 5), max_size=2).map(lambda steps: tuple(sorted(steps))),
+)
+
+
+def bent(seed, scored, dosed=False, **sizes):
+    drawn = bent_episode(seed, **sizes)
+    return scored_as(drawn.surrogate, drawn, seed, dosed) if scored else drawn
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(scored=st.booleans(), dosed=st.booleans(), **BENT)
+def test_under_the_closed_form_the_result_is_that_of_enumeration(scored, dosed, **drawn):
+    objective = bent(scored=scored, dosed=dosed, **drawn)
+    found = BranchAndBound(enumerated=1)(objective)
+    truth = Exhaustive()(objective)
+    assert (found.trace["fallback"], found.trace["proven"], found.trace["gap"]) == (None, True, 0.0)
+    assert found.value == pytest.approx(truth.value, abs=1e-8)
+    assert found.trace["root_bound"] >= truth.value - 1e-8
+
+
+@pytest.mark.parametrize("scored", [False, True])
+def test_the_bounds_hold_for_the_closed_form(scored):
+    for seed in range(3):
+        for bound, truth in compare(bent(seed, scored, horizon=5, changes=3, held=1, within=9.0)):
+            assert bound >= truth - 1e-9
