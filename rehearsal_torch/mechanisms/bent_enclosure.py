@@ -15,7 +15,8 @@ slopes of psi between the values that z'_k may take.
 
 **Affine forms.** The matrices of a path shrink displacements over several steps, but seldom the box around
 them in each. Hence y = centre + sum of e_l times column l, with all |e_l| <= 1: a step maps the columns by
-its chords, and its box adds one for each state.
+its chords, and its box adds one for each state. As each e_l is the same in all steps, what column l adds to a
+linear reward adds up before its size is taken.
 
 Source: Moore (1966) (interval arithmetic, and how it wraps); Comba and Stolfi (1993) (affine arithmetic).
 """
@@ -73,16 +74,22 @@ def _chords(moved: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 @final
 class BentEnclosure(Enclosure):
-    """One step of an episode by the fit, whose action may be changed to the `allowed` ones, (A,) bool.
+    """One step of an episode by the fit. Columns, (1, n, g, F), are of the F states that some action moves,
+    in standard deviations.
 
-    Columns, (1, n, g, F), are of the F states that some action moves, in standard deviations.
+    Args:
+        allowed: The actions to which that of the step may be changed, (A,) bool.
+        gradient: Of a linear reward, (D,), if its sum is to be known.
     """
 
-    def __init__(self, course: BentTrajectory, time: int, allowed: Tensor) -> None:
+    def __init__(
+        self, course: BentTrajectory, time: int, allowed: Tensor, gradient: Tensor | None = None
+    ) -> None:
         form, width, taken = course.form, course.form.outputs, course.observed[time]
         self.course, self.free = course, (~form.held).nonzero()[:, 0]
         free, count = self.free, int((~form.held).sum())
         self.spread, self.ends = form.spread[free], form.ends
+        self.gradient = None if gradient is None else gradient[free] * self.spread
         row, column = torch.triu_indices(width, width, device=free.device)
         sizes = [len(course.base) - BENDS * width - len(row), BENDS * width, len(row)]
         linear, bent, products = course.base[:, free].split(sizes)
@@ -114,12 +121,12 @@ class BentEnclosure(Enclosure):
     def kept(self, before: Intervals, here: Tensor, ahead: Tensor) -> Intervals:
         """Without a hull."""
         centre, columns, box, _ = self._moved(before, here, self.own)
-        return self._settled(centre, columns, box, ahead)
+        return self._settled(centre, columns, box, before.gained, ahead)
 
     def changed(self, before: Intervals, here: Tensor, ahead: Tensor, hull: Intervals) -> Intervals:
         """The hull is a box."""
         centre, columns, box, size = self._moved(before, here, self.turn[0])
-        return self._settled(centre, columns, box + size @ self.turn[1], ahead, hull)
+        return self._settled(centre, columns, box + size @ self.turn[1], before.gained, ahead, hull)
 
     def _moved(self, before: Intervals, here: Tensor, dosed: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Centre, columns and box before the causes within the step, and the largest |D|, (n, F)."""
@@ -141,7 +148,13 @@ class BentEnclosure(Enclosure):
         return centre, columns @ chord.transpose(0, 1), box, torch.maximum(-low, high)
 
     def _settled(
-        self, centre: Tensor, columns: Tensor, box: Tensor, ahead: Tensor, hull: Intervals | None = None
+        self,
+        centre: Tensor,
+        columns: Tensor,
+        box: Tensor,
+        gained: Tensor | None,
+        ahead: Tensor,
+        hull: Intervals | None = None,
     ) -> Intervals:
         """With what acts within the step, and the hull."""
         z = self.course.scaled(ahead)[:, self.free]
@@ -168,7 +181,12 @@ class BentEnclosure(Enclosure):
         columns = torch.cat([columns, torch.diag_embed(box)], -2)
         found = ahead.new_zeros(2, len(centre), ahead.shape[-1])
         found[..., self.free] = torch.stack([centre, columns.abs().sum(-2)]) * self.spread
-        return Intervals(found[:1], found[1:], columns.unsqueeze(0))
+        if self.gradient is not None:
+            more = (columns @ self.gradient).unsqueeze(0)
+            if gained is not None:
+                more[..., : gained.shape[-1]] += gained
+            gained = more
+        return Intervals(found[:1], found[1:], columns.unsqueeze(0), gained)
 
     def _scaled(self, intervals: Intervals) -> tuple[Tensor, Tensor]:
         """Centre and radius of the states that some action moves, (n, F) each."""

@@ -14,6 +14,7 @@ Source: Moore (1966) (interval arithmetic with a mean-value form).
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -29,8 +30,10 @@ class Intervals:
 
     centre: Tensor
     radius: Tensor
-    # Of an affine form, its g columns, of which the radius is the sum of the sizes, (M, n, g, D).
+    # The g columns of an affine form, whose sizes add up to the radius, and what each adds to the sum of a
+    # linear reward over the steps so far, (M, n, g).
     columns: Tensor | None = None
+    gained: Tensor | None = None
 
     @property
     def size(self) -> Tensor:
@@ -39,17 +42,17 @@ class Intervals:
 
     def rows(self, rows: Tensor) -> "Intervals":
         """Those of some paths."""
-        columns = None if self.columns is None else self.columns[:, rows]
-        return Intervals(self.centre[:, rows], self.radius[:, rows], columns)
+        return self._each(lambda part: part[:, rows])
 
     def padded(self, count: int) -> "Intervals":
         """With `count` further paths, which have not moved."""
+        return self._each(
+            lambda part: torch.cat([part, part.new_zeros(len(part), count, *part.shape[2:])], 1)
+        )
 
-        def more(part: Tensor) -> Tensor:
-            return torch.cat([part, part.new_zeros(len(part), count, *part.shape[2:])], 1)
-
-        columns = None if self.columns is None else more(self.columns)
-        return Intervals(more(self.centre), more(self.radius), columns)
+    def _each(self, change: Callable[[Tensor], Tensor]) -> "Intervals":
+        columns, gained = (None if part is None else change(part) for part in (self.columns, self.gained))
+        return Intervals(change(self.centre), change(self.radius), columns, gained)
 
     def put(self, rows: Tensor, others: "Intervals") -> None:
         """Sets those of some paths, in place."""

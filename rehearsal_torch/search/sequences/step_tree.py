@@ -3,10 +3,10 @@ steps, then their actions.
 
 A group is a set of sequences: some changes have been made, on a path rolled out exactly, and the time steps
 of the others are known, but not their actions. At the root there is one group for each set
-of at most k open time steps. Expanding a group tries every action of its next change. The smaller groups are
-bounded as displacements of its own path at first; for those that may still be better, the changed path is
-rolled out, which is a candidate itself, and gives a sharper bound. Where one change is left, its actions are
-rolled out to the end.
+of at most k open time steps. Expanding a group rolls out every action of its next change; each of these paths
+is a candidate itself, and a smaller group. Under the closed form, these groups are bounded as displacements
+of the old path before; most of them can then be no better, and are not rolled out. Where one change is left,
+its actions are rolled out to the end.
 
 Groups are taken best bound first, in blocks that share the time of their next change, and dropped if their
 bound does not exceed the best return found, which at first is that of greedy changes. Rewards that count
@@ -113,11 +113,12 @@ def expansions(
     choices: Tensor,
     changes: int,
     hulls: list[Intervals],
+    gradient: Tensor | None = None,
 ) -> tuple[list[Enclosure], list[Intervals]]:
     """The expansion of each of the T - 1 steps, valid for all paths with at most k changes, and the boxes of
     all their states around the T observed ones, with n = 1. M members' states are side by side; `choices` are
     the actions allowed at each step, (>= T - 1, A), and `hulls` the intervals of d(a) around the observed
-    path, with n = 1.
+    path, with n = 1; `gradient` is that of a linear reward under the closed form.
     """
     states = trajectory.states
     width = states.shape[-1] // members
@@ -126,7 +127,7 @@ def expansions(
         boxes.append(_hull(reach))
         size = torch.linalg.vector_norm(reach.size, dim=-1).amax().nan_to_num(torch.inf)
         if isinstance(trajectory, BentTrajectory):
-            step: Enclosure = BentEnclosure(trajectory, time, choices[time])
+            step: Enclosure = BentEnclosure(trajectory, time, choices[time], gradient)
         else:
             step = _expansion(trajectory, members, time, choices[time], size)
         steps.append(step)
@@ -233,7 +234,12 @@ class GroupBounds:
         hulls = [
             still if hull is None else enclosed(*hull, self.members) for hull in self.observed.hulls[:-1]
         ]
-        self.steps, self.boxes = expansions(trajectory, self.members, objective.choices, changes, hulls)
+        # Of a reward that is linear in the coordinates of the closed form; others are bounded step by step.
+        gradient = objective.gradient() if isinstance(trajectory, BentTrajectory) else None
+        self.gradient = gradient if gradient is not None and bool(gradient.isfinite().all()) else None
+        self.steps, self.boxes = expansions(
+            trajectory, self.members, objective.choices, changes, hulls, self.gradient
+        )
 
     def roll(self, states: Tensor, start: int) -> Paths:
         """Paths under the observed actions from a time step on, with the effects of every change."""
@@ -292,7 +298,10 @@ class GroupBounds:
             mine = rows[:active]
             states = paths.states[mine, at]
             change = (times[:active] == time).any(1)
-            total[:active] += self._highest(states, boxes, change, time)
+            if self.gradient is None:
+                total[:active] += self._highest(states, boxes, change, time)
+            else:
+                total[:active] += self.process.rewards(states + boxes.centre[0], time)[..., 0]
             if time == horizon - 1:
                 break
             hull, step, ahead = paths.hulls[at], self.steps[time], paths.states[mine, at + 1]
@@ -303,7 +312,7 @@ class GroupBounds:
                 other = step.changed(boxes.rows(places), states[places], ahead[places], effects)
                 following.put(places, other)
             boxes = following
-        return total
+        return total if boxes.gained is None else total + boxes.gained[0].abs().sum(-1)
 
     def _highest(self, states: Tensor, boxes: Intervals, change: Tensor, time: int) -> Tensor:
         """Upper bounds on the reward of a step, (n, *lanes)."""
@@ -452,8 +461,7 @@ class StepTree:
         if groups.time == self.objective.horizon - 1:
             self._offer(self.objective.joined(gathered), sequences, groups.time, others)
             return
-        parents = states
-        states = self.process.branch(parents, groups.time).flatten(0, 1)
+        parents, states = states, self.process.branch(states, groups.time).flatten(0, 1)
         if last:
             ahead = self.process.to_go(states, groups.time + 1)
             values = self.objective.joined(gathered + ahead.view_as(gathered))
@@ -463,20 +471,21 @@ class StepTree:
         lane = torch.arange(len(others), device=self.device)
         rows = (group.unsqueeze(1) * len(others) + lane).flatten()
         later, gathered = groups.later[:taken].repeat_interleave(len(others), 0), gathered.flatten(0, 1)
-        kept = self.process.keep(parents, groups.time)
-        near = self.bounds.roll(kept, groups.time + 1)
-        away = states - kept.repeat_interleave(len(others), 0)
-        bounds = self.bounds.of(near, rows // len(others), later, away[rows]) + gathered[rows]
-        promising = self.objective.joined(bounds) > self.best + self.tolerance
-        if not bool(promising.any()):
-            return
-        child, rows = rows[promising].unique(return_inverse=True)
+        if isinstance(self.bounds.trajectory, BentTrajectory):
+            kept = self.process.keep(parents, groups.time)
+            moved = (states.unflatten(0, (len(kept), -1)) - kept.unsqueeze(1)).flatten(0, 1)[rows]
+            near = self.bounds.of(self.bounds.roll(kept, groups.time + 1), rows // len(others), later, moved)
+            promising = self.objective.joined(near + gathered[rows]) > self.best + self.tolerance
+            rows, later = rows[promising], later[promising]
+            if not len(rows):
+                return
+        child, rows = rows.unique(return_inverse=True)
         gathered, action, parent = gathered[child], others[child % len(others)], child // len(others)
         following = self.bounds.roll(states[child], groups.time + 1)
         sequences = sequences[parent]
         sequences[:, groups.time] = action
         self._offer(self.objective.joined(gathered + following.before[:, -1]).unsqueeze(1), sequences)
-        self._grow(following, rows, later[promising], gathered, sequences)
+        self._grow(following, rows, later, gathered, sequences)
 
     def _grow(self, paths: Paths, rows: Tensor, times: Tensor, gathered: Tensor, sequences: Tensor) -> None:
         """Bounds groups, and keeps those that may be better."""
