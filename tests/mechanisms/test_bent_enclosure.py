@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.mechanisms.bent_enclosure import BentEnclosure
+from rehearsal_torch.mechanisms.bent_enclosure import BentEnclosure, _Bent
 from rehearsal_torch.mechanisms.displacement import Intervals, enclosed, nowhere
 from tests.toys.bent_episodes import DOUBLE, bent_form
 
@@ -134,23 +134,29 @@ def line(seed, width=3, **filled):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_lines_are_enclosed_without_loss_over_any_steps(seed):
-    """The box of the images of all corners; interval by interval, it would be wider."""
+    """The box of the images of all corners, and the best sum of a linear reward; interval by interval,
+    both would be wider."""
     form = line(seed, within=9.0)
     course, stream = course_of(form, seed, 8)
     start = torch.randn(1, 3, generator=stream, dtype=DOUBLE)
     corners = start + torch.tensor(list(product([-1.0, 1.0], repeat=3)), dtype=DOUBLE)
     box, narrow = enclosed(start - 1, start + 1, 1), enclosed(start - 1, start + 1, 1)
-    path = course.states[:1]
-    states = path + corners
+    path, gradient = course.states[:1], torch.randn(3, generator=stream, dtype=DOUBLE)
+    states, gains, middle, steps = path + corners, torch.zeros(8, dtype=DOUBLE), 0.0, 0.0
     for time in range(7):
-        step = BentEnclosure(course, time, torch.zeros(course.actions, dtype=torch.bool))
+        step = BentEnclosure(course, time, torch.zeros(course.actions, dtype=torch.bool), gradient)
         states, ahead = (course.step(each, time, course.observed[time]) for each in (states, path))
         box = step.kept(box, path, ahead)
         narrow = step.kept(Intervals(narrow.centre, narrow.radius), path, ahead)
         path = ahead
+        gains, middle = gains + (states - path) @ gradient, middle + float(box.centre[0, 0] @ gradient)
+        steps += float(box.radius[0, 0] @ gradient.abs())
         ends = torch.stack(box.ends(path))[:, 0]
         torch.testing.assert_close(ends, torch.stack(states.aminmax(dim=0)), rtol=0, atol=1e-8)
     assert bool((narrow.radius > 1.05 * box.radius).all())
+    reach = float(box.gained.abs().sum())
+    assert float(gains.max()) == pytest.approx(middle + reach, abs=1e-8)
+    assert reach < 0.95 * steps
 
 
 def test_an_unknown_dose_adds_its_hull_and_its_slopes():
@@ -168,3 +174,16 @@ def test_an_unknown_dose_adds_its_hull_and_its_slopes():
     assert float(found.radius - hull.radius) == pytest.approx(0.3 * 1 + 0.5 * 4, abs=1e-9)
     effects = course.branch(here, 1)[0] - ahead
     assert float(2 * hull.radius) == pytest.approx(float(effects.max() - effects.min()))
+
+
+def test_slopes_between_two_values_are_those_of_the_pieces_that_they_meet():
+    knots = [torch.tensor(each, dtype=DOUBLE) for each in ([[0.0], [1.0]], [[-2.0], [2.0]])]
+    bent = _Bent(*knots, torch.tensor([1.0, 2.0, -4.0], dtype=DOUBLE).view(1, 3, 1))
+    for ends, slopes in {
+        (-3, -2.5): (0, 0),
+        (-1, 0.5): (1, 3),
+        (0.5, 1.5): (-1, 3),
+        (1.5, 5): (-1, 0),
+    }.items():
+        lower, upper = torch.tensor(ends, dtype=DOUBLE).view(2, 1, 1)
+        assert [float(each) for each in bent.between(lower, upper)] == list(slopes)
