@@ -54,8 +54,10 @@ def sequences(context: Context, decisions: Sequence[Decision]) -> list[Decision]
 
 def _replayed(context: Context, objective: CounterfactualReturn, decision: Decision) -> Decision:
     if decision.alteration is None:
-        barred = bool(objective.offered.any()) and not bool(objective.choices.any())
-        return decision.changed(reason=Finding("no_support", _UNSUPPORTED)) if barred else decision
+        if not objective.changes or not bool(objective.offered.any()) or bool(objective.choices.any()):
+            return decision
+        trace = {**decision.trace, "proven": False, "gap": None}
+        return decision.changed(reason=Finding("no_support", _UNSUPPORTED), trace=trace)
     sequence, outcome = objective.sequence(decision), objective.outcome()
     value = float(objective(sequence))
     findings = list(objective.warnings())
@@ -69,12 +71,18 @@ def _replayed(context: Context, objective: CounterfactualReturn, decision: Decis
             )
         )
     against = model_error(objective) or _unmoved(objective)
-    if against is None and not value > outcome:
-        text = (
-            f"by the model's own estimate no better than the observed actions ({value:.6g} against "
-            f"{outcome:.6g})"
-        )
+    least = 0.0 if objective.rules is None else objective.rules.least_gain
+    if against is None and not value > outcome + least:
+        better = "no better than the observed actions"
+        if value > outcome:
+            better = f"better than the observed actions by no more than the {least:g} asked for"
+        text = f"by the model's own estimate {better} ({value:.6g} against {outcome:.6g})"
         against = Finding("no_gain", text)
+    if against is None and objective.singles(sequence):
+        text = (
+            "the best sequence found has a single highest dose between two steps without it (rules.boluses)"
+        )
+        against = Finding("unqualified", text)
     against = against or _losing(objective, sequence) or _falling(objective, sequence)
     if against is None:
         return decision.told([*findings, *unknown_noise(objective), *_rare(objective, sequence)])
@@ -86,7 +94,7 @@ def _replayed(context: Context, objective: CounterfactualReturn, decision: Decis
 
 def _rare(objective: CounterfactualReturn, sequence: Tensor) -> list[Finding]:
     """That too few units had a dose in a step like the one to which the changes before it lead."""
-    if objective.rules is None or objective.support is None:
+    if objective.rules is None or not objective.rules.support or objective.support is None:
         return []
     least, found = objective.rules.support, objective.supports(sequence)
     few = {action_name(step): units for step, units in found.items() if units < least}

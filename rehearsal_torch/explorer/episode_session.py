@@ -10,7 +10,7 @@ the times of the table where these are known (`Wording.at`), else from 0; the pa
 
 What the page shows of a sequence of actions is its changes, its return beside the observed one, its proof:
 
-proven       no other sequence with at most k changes has a larger return, by the fitted model
+proven       no other allowed sequence with at most k changes has a larger return, by the fitted model
 best found   the search ended before it had a proof; with an upper bound on what is missing where one is
              known
 outside      the replay leaves the range of the observations: a sentence stands in place of its numbers
@@ -225,7 +225,7 @@ def optimality(decision: Decision, changes: int, words: Wording, hidden: bool = 
         return ""
     trace, most = decision.trace, f"at most {counted(changes, 'changed action')}"
     if trace.get("proven"):
-        return f"Proven: by this model, no other sequence with {most} is better."
+        return f"Proven: by this model, no other allowed sequence with {most} is better."
     before = None if decision.baseline is None else decision.baseline.point
     gap, limit = telling_gap(finite(trace.get("gap")), decision.value, before), finite(trace.get("limit_s"))
     reason = "" if decision.alteration is None else str(decision.reason or "")
@@ -255,8 +255,8 @@ LIMITS = (
     "A proof holds for the fitted model, not for the world.",
     "A range is that over the models of the ensemble, which saw other draws of the same observations; it is "
     "no confidence interval.",
-    "Actions that no observation has are not offered, and where an episode leaves the range of the "
-    "observations, its replay has no numbers.",
+    "Actions that no observation has, or that the rules exclude, are not offered, and where an episode "
+    "leaves the range of the observations, its replay has no numbers.",
 )
 
 
@@ -420,7 +420,7 @@ class EpisodeSession:
         wanted = " and ".join(self._labels()[action])
         if not bool(objective.choices[step].any()):
             raise RequestError(f"{when}: its action stays as it was; got {wanted}")
-        why = "it is what was done, or the model has learnt from none"
+        why = "it is what was done, the model has learnt from none, or the rules exclude it (objective.rules)"
         raise RequestError(f"{when}: {wanted} cannot be chosen: {why}")
 
     def _coordinates(self) -> int:

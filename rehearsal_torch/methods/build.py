@@ -17,7 +17,6 @@ from rehearsal_torch.files.dotted import dotted, found_at
 from rehearsal_torch.methods.allowed import ROOMS, check_allowed
 from rehearsal_torch.methods.conf import trusted_names
 from rehearsal_torch.methods.presets import USUAL
-from rehearsal_torch.objectives.change_rules import ChangeRules
 from rehearsal_torch.objectives.imputed_success import ImputedSuccess
 from rehearsal_torch.problems.episodes.roles import gives_way, with_roles
 from rehearsal_torch.problems.problem import Problem
@@ -183,7 +182,7 @@ def _episode_roles(config: DictConfig, problem: Problem) -> None:
                 config.objective.reward = dict(reward)
         rules = _container(config.objective.get("rules"))
         for name, value in problem.facts().rules.items() if rules else ():
-            if ChangeRules(**{name: rules[name]}) == ChangeRules():
+            if rules.get(name) is None:
                 config.objective.rules[name] = value
 
 

@@ -4,13 +4,16 @@ A search is free to find what nobody does: a dose that no unit had in such a sta
 single step. What is excluded here, no search considers, and a proof holds among what is left. A change is
 excluded if
 
-    support       fewer units than this had the dose in a comparable step (`surrogates.comparable_steps`)
-    most_levels   a dose changes by more levels than this
-    boluses       the dose is the highest of several in a step between two without it, unless it is named here
+    support       fewer units than this had the dose, with each other one, in a comparable step
+                  (`surrogates.comparable_steps`); 5 unless another number is given
+    most_levels   a dose changes by more levels than this boluses       the dose is the highest of several in
+    a step between two without it, unless it is named here,
+                  or its levels have names
     forbidden     the dose may not be raised, lowered, or changed
 
-all of it judged at the observed steps. What is found must gain `least_gain` by the model that claims, in the
-unit of the return, or everything stays as it was observed.
+all of it judged at the observed steps; before the first and after the last one is none. Where changes of
+other steps make a single highest dose, the sequence is withdrawn (`claims.sequences`). What is found must
+gain `least_gain` by the model that claims, in the unit of the return, or everything stays as it was observed.
 
 Source: ours; Fujimoto, Meger and Precup (2019) (actions limited to those of the records).
 """
@@ -25,6 +28,7 @@ from torch import Tensor
 from rehearsal_torch.data.sizes import require
 
 Forbidden = Literal["raise", "lower", "change"]
+SUPPORT = 5
 
 
 @dataclass(frozen=True)
@@ -37,18 +41,23 @@ class ChangeRules:
         boluses: Doses.
         forbidden: Dose to what is forbidden.
         least_gain: At least 0.
+        named: Doses whose levels have names.
     """
 
-    support: int = 5
+    support: int = SUPPORT
     most_levels: int | None = None
     boluses: Sequence[str] = ()
     forbidden: Mapping[str, Forbidden] = field(default_factory=dict)
     least_gain: float = 0.0
+    named: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        # As a configuration has them: lists, and null for none.
-        object.__setattr__(self, "boluses", tuple(self.boluses or ()))
-        object.__setattr__(self, "forbidden", dict(self.forbidden or {}))
+        # As a configuration has them: lists, and null for what is not said.
+        said: dict[str, object] = {"support": SUPPORT if self.support is None else self.support}
+        said |= {"boluses": tuple(self.boluses or ()), "named": tuple(self.named or ())}
+        said |= {"forbidden": dict(self.forbidden or {}), "least_gain": self.least_gain or 0.0}
+        for name, value in said.items():
+            object.__setattr__(self, name, value)
         require(self.support >= 0, "a number of units of at least 0", support=self.support)
         few = self.most_levels is None or self.most_levels >= 1
         require(few, "at least 1 level, or null for any number", most_levels=self.most_levels)
@@ -73,12 +82,29 @@ class ChangeRules:
             rise = level - given.unsqueeze(1)
             if self.most_levels is not None:
                 allowed &= rise.abs() <= self.most_levels
-            if name not in self.boluses and len(values) > 2:
-                none = torch.nn.functional.pad(given == 0, (1, 1), value=True)
-                alone = none[:-2] & none[2:]
-                allowed &= ~(alone.unsqueeze(1) & (level == len(values) - 1) & (rise > 0))
+            if self._single(name, len(values)):
+                allowed &= ~(_alone(given).unsqueeze(1) & (level == len(values) - 1) & (rise > 0))
             word = self.forbidden.get(name)
             allowed &= ~(
                 (rise > 0) & (word in ("raise", "change")) | (rise < 0) & (word in ("lower", "change"))
             )
         return allowed
+
+    def singles(self, names: Sequence[str], doses: Tensor, observed: Tensor, sequence: Tensor) -> bool:
+        """Whether a sequence, (T,) long, raises a dose to its highest level in a step between two without."""
+        for name, dose in zip(names, doses.T, strict=True):
+            values, level = dose.unique(return_inverse=True)
+            chosen = level[sequence]
+            high = (chosen == len(values) - 1) & (chosen > level[observed])
+            if self._single(name, len(values)) and bool((_alone(chosen) & high).any()):
+                return True
+        return False
+
+    def _single(self, name: str, levels: int) -> bool:
+        return levels > 2 and name not in self.boluses and name not in self.named
+
+
+def _alone(levels: Tensor) -> Tensor:
+    """Whether the steps beside each one have none, (T,) long -> (T,) bool."""
+    none = torch.nn.functional.pad(levels == 0, (1, 1), value=True)
+    return none[:-2] & none[2:]

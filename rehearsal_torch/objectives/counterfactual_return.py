@@ -163,17 +163,14 @@ class CounterfactualReturn(Objective):
     @cached_property
     def choices(self) -> Tensor:
         """The actions to which each observed action may be changed, (H, A) bool."""
-        if self.rules is None or self.support is None:
+        if self.rules is None or not self.rules.support or self.support is None:
             return self.offered
         return self.offered & (self.support[: len(self.offered)] >= self.rules.support)
 
     @cached_property
     def support(self) -> Tensor | None:
-        """In how many units each action was taken in a comparable step, (T, A) long; None if that does not
-        matter, or is not known.
-        """
-        asked = self.rules is not None and self.rules.support > 0
-        return self.surrogate.support(self.case.episode) if asked else None
+        """In how many units each action was taken in a comparable step, (T, A) long; None if unknown."""
+        return self.surrogate.support(self.case.episode)
 
     def supports(self, sequence: Tensor) -> dict[int, int]:
         """The same of each change of a sequence, (H,) long, at the state to which those before it lead."""
@@ -182,13 +179,22 @@ class CounterfactualReturn(Objective):
         steps = (sequence != self.observed).nonzero()[:, 0].tolist()
         return {} if found is None else {step: int(found[step, sequence[step]]) for step in steps}
 
+    def singles(self, sequence: Tensor) -> bool:
+        """Whether a sequence, (H,) long, has a single highest dose that the rules exclude."""
+        if self.rules is None or not self.surrogate.dose_names:
+            return False
+        names, observed = self.surrogate.dose_names, self.trajectory.observed
+        doses = self.surrogate.doses(torch.arange(self.actions, device=observed.device))
+        return self.rules.singles(names, doses, observed, self.whole(sequence))
+
     @cached_property
     def offered(self) -> Tensor:
         """`choices` without the rule of support."""
         surrogate, allowed = self.surrogate, ~self._same
-        if self.rules is not None:
-            doses = surrogate.doses(torch.arange(self.actions, device=self.observed.device))
-            allowed &= self.rules.allowed(surrogate.dose_names, doses, self.observed)
+        if self.rules is not None and surrogate.dose_names:
+            observed = self.trajectory.observed
+            doses = surrogate.doses(torch.arange(self.actions, device=observed.device))
+            allowed &= self.rules.allowed(surrogate.dose_names, doses, observed)[: len(allowed)]
         if surrogate.selectable is not None:
             allowed &= surrogate.selectable.to(allowed.device)
         if len(self.case.fixed):

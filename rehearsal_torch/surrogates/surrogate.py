@@ -218,9 +218,9 @@ class EpisodeSurrogate(Surrogate, ABC):
         return self
 
     def support(self, episode: Episode, states: Tensor | None = None) -> Tensor | None:
-        """In how many units of the fit each dose of each action that differs from the observed one was given
-        in a comparable step, (T, A) long, at the observed states or others, (T, D) in the variables' units;
-        None if that is not known, as by default.
+        """In how many units of the fit what each action changes was done in a comparable step, each two doses
+        together, (T, A) long, at the observed states or others, (T, D) in the variables' units; None if that
+        is not known, as by default.
         """
 
     @property

@@ -170,19 +170,19 @@ class CheckedTransition(EpisodeSurrogate, ABC):
 
     @torch.no_grad()
     def support(self, episode: Episode, states: Tensor | None = None) -> Tensor | None:
-        """As `EpisodeSurrogate.support`; an action has that of the rarest of its doses."""
+        """As `EpisodeSurrogate.support`; an action has that of the rarest pair of doses that is changed."""
         if not self.known.fitted:
             return None
         rescale, levels = self.first.rescale, self.first.levels
         columns = episode.columns(rescale.names).to(rescale.lower)
-        observed = levels.levels(levels.digitise(episode.columns(levels.names).to(columns)))
+        observed = levels.digitise(episode.columns(levels.names).to(columns))
         if states is not None:
             columns = torch.cat([states.to(columns), columns[:, states.shape[1] :]], 1)
         counts = self.known.counts(rescale.scale(columns))
-        every = levels.levels(torch.arange(levels.actions, device=counts.device))
-        own = counts[:, torch.arange(len(levels.names)), every]
-        units = torch.iinfo(counts.dtype).max
-        return own.masked_fill(every == observed.unsqueeze(1), units).amin(-1)
+        every = self.known.codes(torch.arange(levels.actions, device=counts.device))
+        own = counts[:, torch.arange(every.shape[1]), every]
+        same = every == self.known.codes(observed).unsqueeze(1)
+        return own.masked_fill(same, torch.iinfo(counts.dtype).max).amin(-1)
 
     @property
     def selectable(self) -> Tensor:

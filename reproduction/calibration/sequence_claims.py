@@ -37,6 +37,7 @@ COLUMNS = (
 )
 # How far below zero a gain counts as worse; and the cases of a drawn world, and of others.
 WORSE, CASES, MORE_CASES = 1e-9, 20, 60
+SEEDS = 10  # Of a report of other worlds, at most.
 
 
 def rows_of(options: Mapping[str, Any], job: Job) -> tuple[list[Row], Mapping[str, Any]]:
@@ -96,7 +97,8 @@ def sections(rows: Sequence[Row]) -> Iterator[Section]:
         yield Section([f"### Seeds {min(seeds)} to {max(seeds)}", by_trait(some)])
     others = dict[str, list[Row]]()
     for row in (row for row in rows if not row["trait"]):
-        others.setdefault(f"{row['dataset']}: {row['method']}", []).append(row)
+        report = f"seeds from {row['seed'] // SEEDS * SEEDS}"
+        others.setdefault(f"{row['dataset']}: {row['method']}, {report}", []).append(row)
     if others:
         yield Section(["### A simulator of others, and fresh cohorts", _table(others)])
 
@@ -144,7 +146,7 @@ def _cells(rows: Sequence[Row]) -> Iterator[tuple[str, str]]:
 def _means_held(rows: Sequence[Row]) -> str:
     """In how many worlds the mean claim, with the mean half-width, holds the mean truth."""
     ends = dict[tuple[Any, Any], list[float]]()
-    for row in rows:
+    for row in (row for row in rows if not math.isnan(row["gain_lower"])):
         sums = ends.setdefault((row["dataset"], row["seed"]), [0.0, 0.0, 0.0])
         for place, key in enumerate(("gain_lower", "true_gain", "gain_upper")):
             sums[place] += row[key]

@@ -256,7 +256,7 @@ POINTS = Wording("SOFA", -1.0, "points")
     [
         (
             {"gap": 0.0, "proven": True},
-            "Proven: by this model, no other sequence with at most 2 changed actions is better.",
+            "Proven: by this model, no other allowed sequence with at most 2 changed actions is better.",
         ),
         (
             {"gap": 1.25, "proven": False, "stopped": "stopped after budget_s=5", "limit_s": 5.0},

@@ -63,10 +63,11 @@ def test_the_rules_of_a_task_are_those_of_the_search_unless_others_are_typed():
     problem.roles = replace(problem.roles, rules={"most_levels": 1, "support": 3})
     tasked(config, problem)
     rules = method_of(config).objective.keywords["rules"]
-    assert rules == ChangeRules(support=3, most_levels=1, boluses=["service", "load"])
-    config = machines("decision=closed_form", "objective.rules.support=8")
+    assert rules == ChangeRules(support=3, most_levels=1, named=["service", "load"])
+    config = machines("decision=closed_form", "objective.rules.support=5", "objective.rules.boluses=[load]")
     tasked(config, problem)
-    assert method_of(config).objective.keywords["rules"].support == 8
+    rules = method_of(config).objective.keywords["rules"]
+    assert rules == ChangeRules(support=5, most_levels=1, boluses=["load"], named=["service", "load"])
 
 
 def test_columns_and_a_reward_of_ones_own_are_kept():

@@ -49,6 +49,30 @@ def test_the_rules_are_those_of_a_plain_loop(observed, most, boluses, forbidden)
     assert allowed[torch.arange(len(observed)), observed].all(), "doing as was done is no change"
 
 
+@given(
+    observed=st.lists(st.integers(0, len(DOSES) - 1), min_size=1, max_size=6),
+    chosen=st.lists(st.integers(0, len(DOSES) - 1), min_size=6, max_size=6),
+    boluses=st.sets(st.sampled_from(NAMES)),
+)
+def test_a_single_highest_dose_is_found_in_what_was_chosen(observed, chosen, boluses):
+    rules, chosen = ChangeRules(boluses=sorted(boluses)), chosen[: len(observed)]
+    single = False
+    for place, name in enumerate(NAMES):
+        old, new = (
+            [each // LEVELS if place == 0 else each % LEVELS for each in some] for some in (observed, chosen)
+        )
+        for step, level in enumerate(new):
+            near = [new[other] for other in (step - 1, step + 1) if 0 <= other < len(new)]
+            single |= name not in boluses and level == LEVELS - 1 > old[step] and not any(near)
+    assert rules.singles(NAMES, DOSES, torch.tensor(observed), torch.tensor(chosen)) == single
+
+
+def test_levels_with_names_may_be_the_highest_in_a_single_step():
+    rules, steps = ChangeRules(named=["drug"]), torch.tensor([0, 0, 0])
+    assert rules.allowed(NAMES, DOSES, steps)[:, 6].all()
+    assert not rules.allowed(NAMES, DOSES, steps)[:, 2].any()
+
+
 def test_a_dose_that_is_given_or_not_has_no_highest_one_among_several():
     doses = torch.tensor([[0.0], [3.0]])
     assert ChangeRules().allowed(["drug"], doses, torch.tensor([0, 0, 0])).all()

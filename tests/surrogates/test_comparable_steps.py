@@ -37,20 +37,19 @@ def test_a_unit_counts_once_in_a_cell():
     part = fitted(features, actions, begins)
     cells, unit = cell_of(part, features), begins.cumsum(0) - 1
     found = part.counts(features)
+    assert found.shape == (600, 1, 9), "of one pair of doses, the number of which is that of the action"
     for row in (0, 17, 333, 599):
-        for dose, level in ((0, 0), (0, 2), (1, 1)):
-            had = (actions // 3 if dose == 0 else actions % 3) == level
-            units = unit[had & (cells == cells[row])].unique()
-            assert int(found[row, dose, level]) == len(units)
+        for action in (0, 4, 8):
+            units = unit[(actions == action) & (cells == cells[row])].unique()
+            assert int(found[row, 0, action]) == len(units)
 
 
 @pytest.mark.parametrize("units", [20, 60, 400])
 def test_cells_are_as_fine_as_leaves_what_was_given_with_five_others(units):
     features, actions, begins = steps(units)
     part = fitted(features, actions, begins)
-    levels = torch.stack([actions // 3, actions % 3], 1)
-    own = part.counts(features).gather(2, levels.unsqueeze(-1))[..., 0]
-    share = float((own[levels > 0] > OTHERS).double().mean())
+    own = part.counts(features)[:, 0].gather(1, actions.unsqueeze(1))[:, 0]
+    share = float((own[actions > 0] > OTHERS).double().mean())
     assert share >= SHARE or len(part.middles) == 1
     assert len(part.middles) <= min(CELLS, len(features) // EACH)
 
@@ -71,12 +70,47 @@ def test_a_dose_that_nobody_had_where_states_are_high_has_no_units_there():
     high = features[:, 0] > 0.5
     actions = torch.where(high, actions % 3, actions)  # no drug
     part = fitted(features, actions, begins)
-    far = torch.tensor([[2.0, 0.0, 0.0], [-1.0, 0.0, 0.0]], dtype=DOUBLE)
-    above, below = part.counts(far)
-    assert above[0, 1:].tolist() == [0, 0]
-    assert int(above[0, 0]) >= 5
-    assert int(above[1].min()) >= 5
-    assert int(below[0].min()) >= 5
+    found, edge = part.counts(features)[:, 0], features[:, 0]
+    assert float((found[edge > 1.5, 3:] >= 5).double().mean()) < 0.02
+    assert int(found[edge > 1.5, :3].min()) >= 5
+    assert int(found[edge < -0.5, 3:].max()) >= 5
+
+
+def test_a_state_beyond_those_of_its_cell_is_comparable_with_none():
+    features, actions, begins = steps()
+    part = fitted(features, actions, begins)
+    assert int(part.counts(features).sum(-1).min()) > 0
+    assert int(part.counts(100 * features[:20]).max()) == 0
+
+
+def test_doses_that_were_never_given_together_are_told_from_those_that_were():
+    features, actions, begins = steps(300)
+    actions = torch.where((actions // 3 > 0) & (actions % 3 > 0), actions % 3, actions)
+    doses = DoseLevels(["a", "b", "c"], 3).fix([[0.0, 1.0, 2.0]] * 3)
+    part = ComparableSteps(3, doses)
+    part.solve(features, 9 * (actions // 3) + 3 * (actions % 3), begins)
+    assert part.pairs == [(0, 1), (0, 2), (1, 2)]
+    never, alone = (part.codes(torch.tensor(number)) for number in (9 + 3, 9))
+    counts = part.counts(features[:50])
+    assert int(counts[:, 0, never[0]].max()) == 0
+    assert int(counts[:, 0, alone[0]].max()) >= 5
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda part: {"units": torch.empty(0, dtype=DOUBLE)}, "units: expected numbers"),
+        (lambda part: {"middles": torch.empty(0, dtype=DOUBLE)}, "middles: expected numbers"),
+        (lambda part: {"spread": 0 * part.spread}, "spread: a number is too low"),
+        (lambda part: {"units": part.units - 1e3}, "units: a number is too low"),
+        (lambda part: {"reach": part.reach[1:]}, "expected the size"),
+    ],
+)
+def test_damaged_cells_are_found(damage, said):
+    part = fitted(*steps())
+    for name, value in damage(part).items():
+        setattr(part, name, value)
+    assert any(said in fault for fault in part.faults())
 
 
 def test_no_row_is_kept():
@@ -97,4 +131,5 @@ def test_a_constant_feature_and_a_single_unit_do():
     features[:, 1] = 4.0
     part = fitted(features, actions, begins)
     assert part.counts(features).max() == 1
+    assert part.faults() == []
     assert len(part.middles) == 1

@@ -231,33 +231,32 @@ def asked(episode, support, **rules):
     )
 
 
-def test_the_support_of_an_action_is_that_of_its_rarest_new_dose():
+def test_the_support_of_an_action_is_that_of_its_doses_together():
     episode = EPISODES[0]
     found = known().support(episode)
-    part, levels = known().known, known().levels
-    counts = part.counts(known().rescale.scale(episode.columns(known().rescale.names)))
-    observed = levels.levels(levels.digitise(episode.columns(DOSES)))
+    counts = known().known.counts(known().rescale.scale(episode.columns(known().rescale.names)))
+    observed = known().levels.digitise(episode.columns(DOSES)).tolist()
     for step, action in ((0, 4), (2, 7), (4, 1)):
-        new = levels.levels(torch.tensor(action)).tolist()
-        own = [
-            int(counts[step, dose, level]) for dose, level in enumerate(new) if level != observed[step, dose]
-        ]
-        assert int(found[step, action]) == min(own, default=torch.iinfo(torch.long).max)
+        assert int(found[step, action]) == int(counts[step, 0, action])
+        assert int(found[step, observed[step]]) == torch.iinfo(torch.long).max, "which is no change"
     states = episode.columns(VARYING)
     assert torch.equal(known().support(episode, states), found)
     assert not torch.equal(known().support(episode, states + 3), found)
 
 
 def test_what_too_few_comparable_units_did_is_not_searched_and_proven_without():
-    free, some, none = (asked(EPISODES[0], support) for support in (0, 20, 10_000))
-    assert torch.equal(some.choices, free.choices & (free.surrogate.support(EPISODES[0])[:-1] >= 20))
+    units = known().support(EPISODES[0])[:-1]
+    least = int(units[asked(EPISODES[0], 0).choices].median()) + 1
+    free, some, none = (asked(EPISODES[0], support) for support in (0, least, 10_000))
+    assert torch.equal(some.choices, free.choices & (units >= least))
     assert 0 < int(some.choices.sum()) < int(free.choices.sum())
     (found,) = ruled(some, [Exhaustive()(some)])
     chosen = some.sequence(found)
     assert all(some.choices[step, chosen[step]] for step in found.actions())
     (left,) = ruled(none, [Exhaustive()(none)])
     assert (left.status, left.reason.kind, left.undecided) == ("leave", "no_support", True)
-    assert free.support is None
+    assert torch.equal(free.choices, free.offered), "but how many did it is told all the same"
+    assert free.supports(some.sequence(found)) == some.supports(some.sequence(found))
 
 
 def test_support_is_told_at_the_state_to_which_earlier_changes_lead():
@@ -277,3 +276,26 @@ def test_support_is_told_at_the_state_to_which_earlier_changes_lead():
     strict.supports = lambda sequence: dict.fromkeys(told, 4)
     (doubted,) = ruled(strict, [Exhaustive()(strict)])
     assert (doubted.status, [each.kind for each in doubted.findings].count("few_comparable")) == ("may", 1)
+
+
+def test_a_single_highest_dose_that_other_changes_make_is_withdrawn():
+    wanted = asked(EPISODES[0], 0)
+    observed = wanted.trajectory.observed
+    # The drug is 0, 1, 0, ... as observed, and only between two steps without it when the second one is gone.
+    names, levels = known().dose_names, known().levels
+    sequence = torch.zeros_like(observed)
+    sequence[2] = 2 * levels.count
+    doses = known().doses(torch.arange(levels.actions))
+    rules = ChangeRules(0)
+    assert rules.singles(names, doses, torch.zeros_like(observed), sequence)
+    assert not ChangeRules(0, boluses=DOSES).singles(names, doses, torch.zeros_like(observed), sequence)
+    wanted.singles = lambda sequence: True
+    (found,) = ruled(wanted, [Exhaustive()(wanted)])
+    assert (found.status, found.reason.kind, found.undecided) == ("leave", "unqualified", True)
+
+
+def test_less_than_what_was_asked_for_is_withdrawn_by_the_model_of_the_search_itself():
+    wanted = asked(EPISODES[0], 0, least_gain=1e6)
+    (found,) = ruled(wanted, [Exhaustive()(wanted)])
+    assert (found.status, found.reason.kind) == ("leave", "no_gain")
+    assert "by no more than the 1e+06 asked for" in found.reason.text

@@ -228,6 +228,9 @@ class EpisodeTable(OwnData, SplitEpisodes):
         self.largest = dict(zip(self.roles.names, largest.tolist(), strict=True))
         if faults := fixed_columns(self.roles, least, largest):
             raise TableError(listed(where, faults, "nothing was fitted"))
+        if self.masked and self.roles.missing.rule != "carry":
+            nothing = "expected missing: {carry: m} in the task, as nothing else is filled in"
+            raise ValueError(f"{where}: with masked=true, {nothing}; got {self.roles.missing.rule}")
         if self.masked:
             check_measured(self.observations(), [each.name for each in self.roles.varying], where)
 

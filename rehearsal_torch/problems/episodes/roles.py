@@ -172,9 +172,8 @@ class EpisodeRoles:
         }
 
     def rule_settings(self) -> dict[str, Any]:
-        """The rules of changes; a named level, unlike a dose, may be the highest one in a single step."""
-        named = [action.name for action in self.actions if action.levels]
-        return {**self.rules, "boluses": [*named, *self.rules.get("boluses", ())]}
+        """The rules of changes."""
+        return {**self.rules, "named": [action.name for action in self.actions if action.levels]}
 
     def wording(self) -> dict[str, Any]:
         """The words for reports: of units and steps, units of columns, and names of levels of actions."""

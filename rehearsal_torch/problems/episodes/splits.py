@@ -20,8 +20,8 @@ from rehearsal_torch.seeding import split_position
 BATCH = 50_000  # Sequences that are evaluated at once.
 # The share of repeated values from which a state is warned of, and how many different ones it has at least.
 REPEATED, MANY = 0.5, 30
-# The fewest measured values of a state, if those that were filled in are masked.
-MEASURED = 100
+# The fewest measured values of a state, and units with some, if those that were filled in are masked.
+MEASURED, MEASURED_UNITS = 100, 10
 SHARES: Mapping[str, float] = {"train": 0.7, "validation": 0.1, "test": 0.2}
 
 
@@ -98,13 +98,17 @@ def repeated_shares(table: Table, names: Sequence[str]) -> dict[str, float]:
 
 def check_measured(table: Table, names: Sequence[str], where: str) -> None:
     """Refuses (ValueError) transitions to learn from in which some states were hardly ever measured."""
-    counts = dict(zip(names, (~following(table, names).isnan()).sum(0).tolist(), strict=True))
-    if few := {name: count for name, count in counts.items() if count < MEASURED}:
-        which = ", ".join(f"{name} in {count}" for name, count in few.items())
+    few, units = list[str](), torch.arange(len(table)) if table.units is None else table.units
+    for name, known in zip(names, (~following(table, names).isnan()).T, strict=True):
+        steps, some = int(known.sum()), len(units[known.to(units.device)].unique())
+        if steps < MEASURED or some < MEASURED_UNITS:
+            few.append(f"{name} in {steps} of {some} units")
+    if few:
         raise ValueError(
             f"{where}: with masked=true, a state is learnt where it was measured after the first step of a "
-            f"unit; expected {MEASURED} such steps of {len(table)} to learn from; got {which}: take these "
-            "states out, merge rows into longer steps, or learn what was filled in too, masked=false"
+            f"unit; expected {MEASURED} such steps of {MEASURED_UNITS} units to learn from; got "
+            f"{', '.join(few)}: take these states out, merge rows into longer steps, or learn what was "
+            "filled in too, masked=false"
         )
 
 

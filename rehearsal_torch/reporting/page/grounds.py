@@ -82,7 +82,7 @@ _STRENGTH = (
     "the estimate contains no action already. It is compared with the strongest covariate that was observed."
 )
 _PROOF = (
-    "Proven means that, under the fitted model, no sequence with as many changes has a larger return. It "
+    "Proven means that, under the fitted model, no allowed sequence has a larger return. It "
     "says nothing about how well the model describes the {subject}."
 )
 

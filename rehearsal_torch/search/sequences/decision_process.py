@@ -44,8 +44,9 @@ from rehearsal_torch.objectives.counterfactual_return import CounterfactualRetur
 from rehearsal_torch.search.search import Budget
 from rehearsal_torch.spaces.box import Alteration
 
-PROVEN_BEST = "no change of as many actions as allowed is better than the observed actions"
-NONE_FOUND = "found no change of as many actions as allowed that is better than the observed actions"
+NONE_OPEN = "no change is allowed"
+PROVEN_BEST = "no allowed change is better than the observed actions"
+NONE_FOUND = "found no allowed change that is better than the observed actions"
 
 
 @dataclass
@@ -110,7 +111,9 @@ def sequence_decision(
             changed, value, reason = [], outcome, reason or message
         else:
             findings = (*findings, Finding("no_gain", message))
-    reason = reason or ("" if changed or by_hand else PROVEN_BEST if gap == 0.0 else NONE_FOUND)
+    if not reason and not changed and not by_hand:
+        reason = PROVEN_BEST if gap == 0.0 else NONE_FOUND
+        reason = reason if len(objective.open) and objective.changes else NONE_OPEN
     kind: FindingKind = "note" if changed else "no_gain" if finite else "invalid"
     work = asdict(effort) | {
         "effective_branching_factor": branching_factor(effort.expanded, objective.horizon),

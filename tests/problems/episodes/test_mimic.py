@@ -227,5 +227,5 @@ def test_states_that_were_filled_in_upstream_are_masked_where_the_table_marks_th
     assert table.altered[:, width + place].equal(blocs % 4 != 1)
     assert int(table.altered.sum()) == int((blocs % 4 != 1).sum())
     frame.assign(Total_bili_obs=0).to_csv(file, index=False)
-    with pytest.raises(ValueError, match=r"got Total_bili in 0: take"):
+    with pytest.raises(ValueError, match=r"got Total_bili in 0 of 0 units: take"):
         Mimic(file, masked=True)

@@ -298,8 +298,14 @@ def test_states_that_were_carried_are_masked_or_refused():
     assert int(known.sum()) == len(masked.episodes())
     frame["heat"] = frame["heat"].where(frame["hour"] == 0)
     words = (
-        r"the table: with masked=true, .* 100 such steps of \d+ to learn from; got heat in 0: take these"
-        r" states out, merge rows into longer steps, or learn what was filled in too, masked=false"
+        r"the table: with masked=true, .* 100 such steps of 10 units to learn from; got heat in 0 of 0 units: "
+        r"take these states out, merge rows into longer steps, or learn what was filled in too, masked=false"
     )
     with pytest.raises(ValueError, match=words):
         EpisodeTable(frame, task(missing={"carry": 5}), masked=True)
+    later = frame["heat"].where(frame["pump"] > 9)
+    frame["heat"] = table(200)["heat"].where((frame["hour"] == 0) | (frame["pump"] <= 9), later)
+    with pytest.raises(ValueError, match=r"got heat in .* of [0-9] units"):
+        EpisodeTable(frame, task(missing={"carry": 5}), masked=True)
+    with pytest.raises(ValueError, match=r"with masked=true, expected missing: \{carry: m\}.*; got refuse"):
+        EpisodeTable(table(200), task(), masked=True)
