@@ -298,8 +298,9 @@ def test_states_that_were_carried_are_masked_or_refused():
     assert int(known.sum()) == len(masked.episodes())
     frame["heat"] = frame["heat"].where(frame["hour"] == 0)
     words = (
-        r"the table: with masked=true, .* 100 such steps of 10 units to learn from; got heat in 0 of 0 units: "
-        r"take these states out, merge rows into longer steps, or learn what was filled in too, masked=false"
+        r"the table: with masked=true, .* 100 such steps of 10 units to learn from; got heat in 0 of 0 "
+        r"units: take these states out, merge rows into longer steps, or learn what was filled in too, "
+        r"masked=false"
     )
     with pytest.raises(ValueError, match=words):
         EpisodeTable(frame, task(missing={"carry": 5}), masked=True)
