@@ -13,6 +13,7 @@ from rehearsal_torch.claims.rules import ruled
 from rehearsal_torch.cli.main import decide, main
 from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.data.episode import transitions
+from rehearsal_torch.objectives.change_rules import ChangeRules
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.reward import LinearReward
 from rehearsal_torch.objectives.sequence_overturning import NO_MODEL, NO_RECORDS
@@ -102,7 +103,8 @@ def test_a_checkpoint_decides_as_the_command_does(tmp_path):
 def test_with_the_records_of_the_fit_it_says_what_would_overturn_the_decision_as_a_run_does():
     world, model = SepsisSimulated(), rt.load(CHECKPOINT)
     episode, asked = world.case(0).episode, {"method": "greedy", "reward": {"MeanBP": 1.0}}
-    made = partial(CounterfactualReturn, reward=LinearReward({"MeanBP": 1.0}), changes=1)
+    rules, reward = ChangeRules(), LinearReward({"MeanBP": 1.0})
+    made = partial(CounterfactualReturn, reward=reward, changes=1, rules=rules)
     (told,) = rt.rounds(world, model, made, GreedyChanges(), [0])
     assert told.decision.hidden_cause is not None
     for records in (world.episodes("train"), world.observations()):
