@@ -141,13 +141,20 @@ def model_error(objective: CounterfactualReturn) -> Finding | None:
     if not found:
         return None
     states = ", ".join(f"{name} {share:.2g}" for name, share in found.items())
+    causes = objective.surrogate.noise_causes()
+    seen = "; ".join(
+        f"of {name}, {causes[name][0]:.0%} with other states of the same step, {causes[name][1]:.0%} by a "
+        "level of each unit"
+        for name in found
+        if any(causes.get(name, ()))
+    )
+    seen = f" ({seen}: a closed form knows both, decision=closed_form)" if seen else ""
     return Finding(
         "model_error",
         "the model has errors where its answers come from: what it takes for noise of the rewarded states "
         f"can be predicted from state and action on held-out units (R2: {states}; at most {PREDICTABLE:g} is "
-        "noise) "
-        "and would be carried on: train it longer (trainer.max_epochs, trainer.patience), allow "
-        "it more (surrogate.member.mechanism.location_constant, surrogate.member.effects=dense), add the "
+        f"noise){seen} and would be carried on: train longer (trainer.max_epochs, trainer.patience), allow "
+        "more (surrogate.member.mechanism.location_constant, surrogate.member.effects=dense), add the "
         "states that are missing, or reward others",
         found,
     )

@@ -191,7 +191,7 @@ MOST, CAUSES = 8, 3
 
 
 def within_step(
-    panel: Panel, kappa: Tensor, late: Tensor, fixed: Tensor, penalty: float
+    panel: Panel, kappa: Tensor, late: Tensor, fixed: Tensor, penalty: float, told: Sequence[int] = ()
 ) -> tuple[Tensor, Tensor]:
     """Which values act on which within a step, and the order in which they come about.
 
@@ -205,6 +205,7 @@ def within_step(
     Args:
         late: Features of the values themselves, (n, D, B), whose first is the value.
         fixed: Which values nothing moves, so that they come first, (D,) bool.
+        told: Values of which it is known in which order they come about.
 
     Returns:
         Cause by effect, (D, D) bool, and the D values in their order, (D,) long; no effects if more than
@@ -226,9 +227,15 @@ def within_step(
         for some in combinations(free, size):
             options = []
             for value in some:
-                total, order = orders[tuple(each for each in some if each != value)]
+                if value in told and not {*told[: told.index(value)]} & {*free} <= {*some}:
+                    continue
+                rest = tuple(each for each in some if each != value)
+                if rest not in orders:
+                    continue
+                total, order = orders[rest]
                 options.append((total + best(value, order)[0], (*order, value)))
-            orders[some] = max(options)
+            if options:
+                orders[some] = max(options)
     order = orders[tuple(free)][1]
     for place, value in enumerate(order):
         acts[list(best(value, order[:place])[1]), value] = True

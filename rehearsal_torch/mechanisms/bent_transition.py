@@ -143,15 +143,15 @@ class BentTransition(Part):
         which = slice(1, None) if refits else 0
         return Bends(self.early[which], self.late[which])
 
-    def fit(self, steps: Steps, unmoved: Tensor, seed: int) -> None:
-        """Fits it; `unmoved` are the p-values of the states, (D,)."""
+    def fit(self, steps: Steps, unmoved: Tensor, seed: int, told: Sequence[int] = ()) -> None:
+        """Fits it; `unmoved` are the p-values of the states, (D,), and `told` states in their order."""
         z, q, after = self._scale(steps)
         ahead, change = _carried(z, after), after - z
         self.unmoved, bends = unmoved, self._bends(z, ahead)
         panel = Panel(self._shown(z, q, steps, bends), change, steps.lengths)
         self.kappa = levels(panel, PENALTY)
         psi = self.psi(ahead, bends)
-        acts, order = within_step(panel, self.kappa, psi, self.held, PENALTY)
+        acts, order = within_step(panel, self.kappa, psi, self.held, PENALTY, told)
         self.causes, self.order = acts.to(z), order.to(z)
         everywhere = torch.ones_like(panel.features[0], dtype=torch.bool)
         early = everywhere.unsqueeze(1).expand(-1, self.outputs)

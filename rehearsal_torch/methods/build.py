@@ -161,7 +161,8 @@ def pooled(config: DictConfig, count: int) -> None:
 
 
 def _episode_roles(config: DictConfig, problem: Problem) -> None:
-    roles, reward = problem.facts().surrogate, problem.facts().reward
+    roles, reward = dict(problem.facts().surrogate), problem.facts().reward
+    order = roles.pop("order", None)
     if not roles and not reward:
         return
     columns = problem.observations().names
@@ -176,6 +177,8 @@ def _episode_roles(config: DictConfig, problem: Problem) -> None:
                     "surrogate",
                     f"The columns are {', '.join(columns[: len(columns) // 2])}",
                 )
+        if order and "order" in config.surrogate and not config.surrogate.order:
+            config.surrogate.order = order
         if "reward" in config.objective or "_target_" in config.objective:
             own = config.objective.get("reward")
             if gives_way(None if own is None else _container(own), columns):

@@ -257,6 +257,12 @@ class EpisodeSurrogate(Surrogate, ABC):
         (D,) (`surrogates.transition`); (0,) if it is not known, None if it is no model of rows.
         """
 
+    def noise_causes(self) -> Mapping[str, tuple[float, float]]:
+        """Of states whose noise can be predicted, how much of it other states of the same step explain, and a
+        level of each unit; empty if nothing is known, as by default.
+        """
+        return {}
+
     def noise_shares(self) -> dict[str, float]:
         """`predictable_noise` by name; empty if it is not known."""
         known = self.predictable_noise

@@ -21,7 +21,8 @@ training rows, and compared on the rows of units that were held out:
 
 0 or below for noise, above 0 for error. Where a model knows what acts within a step, next to nothing may be
 left of a state, of which some can always be predicted: the denominator is then that without such knowledge.
-`claims.sequences` refuses to recommend from it.
+`claims.sequences` refuses to recommend from it, and names the cause where one is seen: noise of another state
+of the same step, if the other next states explain it, or a level of each unit.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Def. 1, Sec. 5 and App. G.1; Cox and Snell (1968) (residuals that
 covariates predict); Hastie, Tibshirani and Friedman (2009), Ch. 10 (boosted trees).
@@ -55,11 +56,12 @@ class NoiseCheck(Part):
 
     needed = False
     shares: Tensor  # (D,) float64, or (0,)
+    causes: Tensor  # What explains it (`noise_causes`), (2, D), or (0,) where it need not be explained
 
     def __init__(self, states: int) -> None:
         super().__init__()
         self.states = states
-        self.register_fitted(shares=(states,), source=True)
+        self.register_fitted(shares=(states,), causes=(2, states), source=True)
 
 
 def predictable_noise(
@@ -91,6 +93,39 @@ def predictable_noise(
         explained.append((noisy - left) / whole if whole else torch.zeros_like(whole))
     shares = torch.stack(explained).to(torch.float64).round(decimals=3)
     return shares if bool(shares.isfinite().all()) else unknown
+
+
+def noise_causes(
+    surrogate: "CheckedTransition", rows: Table, held_out: Table, which: Sequence[int]
+) -> Tensor:
+    """What explains the noise of some states, (2, D): R2 on held-out rows where the other next states are
+    known beside state and action, and the share of a level of each unit, 1 - within / total variance; 0 of
+    the other states.
+    """
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    found = torch.zeros(2, len(surrogate.names), dtype=torch.float64)
+    for place in which:
+        parts = []
+        for table in map(sample, (rows, held_out)):
+            abducted, ahead = surrogate.noise(table), surrogate.first.examples(table)[1]
+            assert abducted is not None
+            others = [each for each in range(ahead.shape[1]) if each != place]
+            known = torch.cat([abducted[0], ahead[:, others].to(abducted[0])], 1)
+            own = abducted[1][..., place].mean(1)
+            kept = known.isfinite().all(1) & own.isfinite()
+            parts.append((known[kept], own[kept], (begins_of(table).cumsum(0) - 1)[kept]))
+        (inputs, own, _), (known, other, unit) = parts
+        if min(len(own), len(other)) < FEWEST:
+            continue
+        trees = HistGradientBoostingRegressor(random_state=0).fit(inputs.numpy(), own.numpy())
+        noisy = (other - other.mean()).square().sum()
+        found[0, place] = 1 - (other - torch.from_numpy(trees.predict(known.numpy()))).square().sum() / noisy
+        rows_of = torch.bincount(unit).clamp_min(1)
+        within = other - (torch.zeros(len(rows_of)).to(other).index_add_(0, unit, other) / rows_of)[unit]
+        left = len(other) - len(unit.unique())
+        found[1, place] = 1 - within.square().sum() / max(left, 1) / (noisy / len(other)) if left else 0.0
+    return found.nan_to_num(0.0).clamp(0.0, 1.0).round(decimals=3)
 
 
 def _finite(surrogate: EpisodeSurrogate, table: Table) -> list[tuple[Tensor, Tensor]]:
@@ -220,9 +255,20 @@ class CheckedTransition(EpisodeSurrogate, ABC):
         """(D,), or (0,) if it is not known."""
         return self.noise_check.shares
 
+    def noise_causes(self) -> dict[str, tuple[float, float]]:
+        """As `noise_causes` found them."""
+        if not len(self.noise_check.causes):
+            return {}
+        within, level = self.noise_check.causes.tolist()
+        return dict(zip(self.names, zip(within, level, strict=True), strict=True))
+
     def check_noise(self, rows: Table | None, held_out: Table | None) -> None:
-        """Measures it, and keeps it."""
-        self.noise_check.shares = predictable_noise(self, rows, held_out, self.least_noise).to(self.device)
+        """Measures it, with its causes where it can be predicted, and keeps it."""
+        check, shares = self.noise_check, predictable_noise(self, rows, held_out, self.least_noise)
+        check.shares, check.causes = shares.to(self.device), torch.empty(0, dtype=torch.float64)
+        which = (shares > PREDICTABLE).nonzero()[:, 0].tolist()
+        if which and rows is not None and held_out is not None:
+            check.causes = noise_causes(self, rows, held_out, which).to(self.device)
 
     def question(self) -> Question:
         """The columns that it reads."""

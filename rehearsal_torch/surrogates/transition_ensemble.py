@@ -41,9 +41,16 @@ class TransitionEnsemble(CheckedTransition, SeparateMembers):
         member: Factory of one member, a `TransitionModel`.
         count: 2 M.
         seed: Seed of the resamples.
+        order: That of the closed form.
     """
 
-    def __init__(self, member: Callable[[], TransitionModel], count: int = 4, seed: int = 0) -> None:
+    def __init__(
+        self,
+        member: Callable[[], TransitionModel],
+        count: int = 4,
+        seed: int = 0,
+        order: Sequence[str] = (),
+    ) -> None:
         super().__init__()
         bounded("count", count, MAX_MEMBERS, 2)
         require(count % HALVES == 0, "an even number, half of them for each half of the units", count=count)
@@ -53,7 +60,7 @@ class TransitionEnsemble(CheckedTransition, SeparateMembers):
             model.rescale, model.levels = models[0].rescale, models[0].levels
         self.models = Modules[TransitionModel](models)
         self.noise_check = NoiseCheck(len(models[0].names))
-        self.closed = TransitionRidge.beside(models[0], seed)
+        self.closed = TransitionRidge.beside(models[0], seed, order)
 
     @property
     def known(self) -> ComparableSteps:

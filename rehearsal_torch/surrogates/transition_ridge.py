@@ -30,9 +30,11 @@ HALVES = 2
 class Halves(Solved):
     """Two closed forms, of every second unit each."""
 
-    def __init__(self, states: int, others: int, doses: DoseLevels, seed: int) -> None:
+    def __init__(
+        self, states: int, others: int, doses: DoseLevels, seed: int, told: Sequence[int] = ()
+    ) -> None:
         super().__init__()
-        self.seed = seed
+        self.seed, self.told = seed, tuple(told)
         self.forms = Modules[BentTransition](BentTransition(states, others, doses) for _ in range(HALVES))
 
     @property
@@ -47,12 +49,13 @@ class Halves(Solved):
         require(units >= HALVES, "transitions of at least 2 units, half of whom choose", units=units)
         unmoved, place = self.forms[0].p_values(steps), torch.arange(units, device=steps.begins.device)
         for half, form in enumerate(self.forms):
-            form.fit(steps.units(place % HALVES == half), unmoved, self.seed + half)
+            form.fit(steps.units(place % HALVES == half), unmoved, self.seed + half, self.told)
 
 
 class TransitionRidge(SingleTransition):
     """Next state from state, static and contextual features, and levels of doses, in closed form. Columns as
-    of `SingleTransition`; the seed is that of the halves and of the resamples.
+    of `SingleTransition`; the seed is that of the halves and of the resamples; `order` names states that come
+    about in this order within a step, if it is known; the rest is found from the rows.
     """
 
     has_constants = False
@@ -66,22 +69,29 @@ class TransitionRidge(SingleTransition):
         levels: int = 5,
         logarithms: Sequence[str] = (),
         seed: int = 0,
+        order: Sequence[str] = (),
     ) -> None:
         super().__init__(varying, static, contextual, doses, levels, logarithms)
         others = len(self.static) + len(self.contextual)
-        self.halves = Halves(len(self.varying), others, self.levels, seed)
+        self.halves = Halves(len(self.varying), others, self.levels, seed, self._places(order))
 
     @classmethod
-    def beside(cls, model: SingleTransition, seed: int) -> Self:
+    def beside(cls, model: SingleTransition, seed: int, order: Sequence[str] = ()) -> Self:
         """One with the columns, ranges and levels of another model; it need not be fitted."""
         doses = model.levels.names, model.levels.count
         found = cls(model.varying, model.static, model.contextual, *doses, seed=seed)
         found.rescale, found.levels = model.rescale, model.levels
         others = len(found.static) + len(found.contextual)
-        found.halves = Halves(len(found.varying), others, found.levels, seed)
+        found.halves = Halves(len(found.varying), others, found.levels, seed, found._places(order))
         found.halves.needed = False
         found.past = ComparableSteps(len(found.rescale.names), found.levels)
         return found
+
+    def _places(self, order: Sequence[str]) -> list[int]:
+        unknown = [name for name in order if name not in self.varying]
+        require(not unknown, f"an order of some of the states {list(self.varying)}", order=list(order))
+        require(len({*order}) == len(order), "each state once", order=list(order))
+        return [self.varying.index(name) for name in order]
 
     def parts(self, table: Table) -> Fits:
         """The ranges, the dose levels, what is compared with, and both forms."""

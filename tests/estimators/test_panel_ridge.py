@@ -199,12 +199,12 @@ def blocks(values):
     return torch.stack([values, (values + 0.5).clamp_min(0), (values - 0.5).clamp_min(0)], -1)
 
 
-def ordered(panel, fixed=(), values=None):
+def ordered(panel, fixed=(), values=None, told=()):
     width = panel.values.shape[1]
     still = torch.zeros(width, dtype=torch.bool)
     still[list(fixed)] = True
     late = blocks(panel.values if values is None else values)
-    acts, order = within_step(panel, torch.zeros(width, dtype=torch.float64), late, still, PENALTY)
+    acts, order = within_step(panel, torch.zeros(width, dtype=torch.float64), late, still, PENALTY, told)
     return acts, order.tolist()
 
 
@@ -217,6 +217,18 @@ def test_a_bent_cause_within_a_step_is_found_with_its_direction(cause, effect):
     assert acts.nonzero().tolist() == [[cause, effect]]
     assert order.index(cause) < order.index(effect)
     assert sorted(order) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("told", [(0, 1), (1, 0), (2, 0, 1), (1, 2, 0)])
+def test_an_order_that_is_told_is_kept_and_the_rest_is_found(told):
+    panel = drawn(7, units=150, values=3, kappa=0.0)
+    values = panel.values.clone()
+    values[:, 1] += 1.5 * values[:, 0].clamp_min(0)
+    acts, order = ordered(Panel(panel.features, values, panel.lengths), told=told)
+    places = [order.index(each) for each in told]
+    assert places == sorted(places)
+    assert bool(acts[0, 1]) == (told.index(0) < told.index(1))
+    assert not bool(acts[1, 0]) or told.index(1) < told.index(0)
 
 
 def test_independent_values_are_left_alone():

@@ -70,6 +70,16 @@ def test_the_rules_of_a_task_are_those_of_the_search_unless_others_are_typed():
     assert rules == ChangeRules(support=5, most_levels=1, boluses=["load"], named=["service", "load"])
 
 
+@pytest.mark.parametrize("decision", ["closed_form", "branch_and_bound"])
+def test_the_order_of_a_task_is_told_to_the_closed_form(decision):
+    config = machines(f"decision={decision}")
+    problem = problem_of(config)
+    problem.roles = replace(problem.roles, order=("wear", "vibration"))
+    model = surrogate_of(config, problem)
+    closed = model.closed if decision == "branch_and_bound" else model
+    assert closed.halves.told == (0, 2)
+
+
 def test_columns_and_a_reward_of_ones_own_are_kept():
     config = machines(
         "decision=greedy",

@@ -2,6 +2,7 @@
 
 import math
 import runpy
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 
@@ -16,7 +17,7 @@ from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.problems.episodes import stays
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.surrogates import transition
-from rehearsal_torch.surrogates.transition import TransitionModel, predictable_noise
+from rehearsal_torch.surrogates.transition import TransitionModel, noise_causes, predictable_noise
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
 from tests.places import ROOT
@@ -319,6 +320,34 @@ def test_of_less_noise_than_matters_a_share_of_what_matters_is_predicted(times):
     found = predictable_noise(abducting(2.0), *given, least)
     assert float(found[0]) == pytest.approx(float(plain[0]) / max(times, 1.0), abs=0.002)
     assert found[1] == plain[1] == 0
+
+
+def test_what_explains_noise_is_another_state_of_the_same_step_or_a_level_of_each_unit():
+    def steps(units, seed):
+        draws = torch.Generator().manual_seed(seed)
+        x, a, u, v = torch.randn(4, units, 10, generator=draws, dtype=DOUBLE)
+        level = torch.randn(units, 1, generator=draws, dtype=DOUBLE).expand(-1, 10)
+        values = torch.stack([x, a, u, v, level], -1).flatten(0, 1)
+        unit = torch.arange(units).repeat_interleave(10)
+        return replace(Table.observed(("x", "a", "u", "v", "level"), values), units=unit)
+
+    def noise(table):
+        x, a, u, v, level = table.values.T
+        found = torch.stack([2 * v.clamp_min(0) + 0.2 * u, level + 0.5 * u, u], -1)
+        return torch.stack([x, a], 1), found.unsqueeze(1)
+
+    def examples(table):
+        x, _, _, v, _ = table.values.T
+        return table.values[:, :2], torch.stack([x, x, x + v], 1)
+
+    stub = SimpleNamespace(noise=noise, names=("p", "q", "r"), first=SimpleNamespace(examples=examples))
+    (within, level) = noise_causes(stub, steps(80, 1), steps(40, 2), [0, 1])
+    assert within[0] > 0.8
+    assert within[1] < 0.1
+    assert level[0] < 0.1
+    assert level[1] == pytest.approx(1 / 1.25, abs=0.1)
+    assert within[2] == level[2] == 0, "which was not asked for"
+    assert noise_causes(stub, steps(80, 1), steps(3, 2), [0, 1]).sum() == 0, "of too few rows"
 
 
 def test_nothing_is_said_of_few_rows_nor_of_a_model_that_abducts_none():

@@ -299,3 +299,14 @@ def test_less_than_what_was_asked_for_is_withdrawn_by_the_model_of_the_search_it
     (found,) = ruled(wanted, [Exhaustive()(wanted)])
     assert (found.status, found.reason.kind) == ("leave", "no_gain")
     assert "by no more than the 1e+06 asked for" in found.reason.text
+
+
+def test_an_order_of_states_is_told_to_both_halves_and_names_states():
+    told = TransitionRidge(VARYING, STATIC, CONTEXTUAL, DOSES, 3, order=("y", "x"))
+    assert told.halves.told == (1, 0)
+    form = fit(told, rows()).halves.forms[0]
+    assert form.order.tolist() == [1, 0]
+    assert TransitionRidge.beside(told, 0, ("x",)).halves.told == (0,)
+    for wrong, words in ((("age",), "an order of some of the states"), (("x", "x"), "each state once")):
+        with pytest.raises(ValueError, match=words):
+            TransitionRidge(VARYING, STATIC, CONTEXTUAL, DOSES, 3, order=wrong)

@@ -59,7 +59,8 @@ def plain_task(roles: EpisodeRoles) -> dict[str, Any]:
     plain["missing"] = {"carry": missing.steps} if missing.rule == "carry" else missing.rule
     step = {"step": words.step} if words.step else {}
     plain["words"] = {"unit": words.unit, "units": words.units} | step
-    return plain | ({"rules": _copied(roles.rules)} if roles.rules else {})
+    more = {"rules": _copied(roles.rules), "order": list(roles.order)}
+    return plain | {name: value for name, value in more.items() if value}
 
 
 def _column(column: Column) -> dict[str, Any]:

@@ -110,6 +110,7 @@ class EpisodeRoles:
         weights: State to weight in the reward.
         score: Part to criteria, as in `objectives.episode_reward`.
         reward_name: Empty if the reward was not named.
+        order: States that come about in this order within a step; empty if nothing is said.
         rules: Which changes may be recommended, by the names of `objectives.change_rules`; those not named
             are the method's own.
     """
@@ -128,6 +129,7 @@ class EpisodeRoles:
     missing: Carry = field(default_factory=Carry)
     words: Words = field(default_factory=lambda: Words("unit", "units"))
     rules: Mapping[str, Any] = field(default_factory=dict)
+    order: tuple[str, ...] = ()
 
     @property
     def features(self) -> tuple[Column, ...]:
@@ -153,6 +155,7 @@ class EpisodeRoles:
             "contextual": [column.name for column in self.contextual],
             "doses": [column.name for column in self.actions],
             "levels": self.count,
+            **({"order": list(self.order)} if self.order else {}),
         }
 
     def reward_settings(self) -> dict[str, Any]:

@@ -18,6 +18,7 @@
       name: risk and cost
     missing: refuse                     # or drop, or {carry: 2}
     words: {unit: machine, units: machines, step: week}
+    order: [wear, vibration]            # optional: which state acts on which within a step
     rules:                              # optional: which changes may be recommended at all
       support: 5                        # in how many units the dose was given in a comparable step
       most_levels: 1                    # by how many levels a step
@@ -216,6 +217,7 @@ class EpisodeTaskFile(Schema):
     missing: Annotated[Any, BeforeValidator(_missing)] = "refuse"
     words: WordsForm = Field(default_factory=WordsForm)
     rules: RulesForm = Field(default_factory=RulesForm)
+    order: Names = Field(default_factory=list)
 
 
 PARTS = tuple(EpisodeTaskFile.model_fields)
@@ -239,6 +241,8 @@ def episode_task(task: TaskLike) -> EpisodeRoles:
     actions = [_action(name, form, faults) for name, form in found.get("actions", {}).items()]
     if actions and found.get("levels", 0) >= 2:
         faults += _too_many(actions, int(found["levels"]))
+    unknown = [name for name in found.get("order", ()) if states and name not in states]
+    faults += [Fault("order", f"{name!r} is no varying column; {meant(name, states)}") for name in unknown]
     if "rules" in found:
         named_doses = [*(found["rules"].boluses or ()), *(found["rules"].forbidden or ())]
         known = [action.name for action in actions]
@@ -368,6 +372,7 @@ def _roles(found: Mapping[str, Any], actions: tuple[Action, ...]) -> EpisodeRole
         missing=Carry.of(missing),
         words=Words(unit, words.units or f"{unit}s", words.step or ""),
         rules=found["rules"].model_dump(exclude_none=True),
+        order=tuple(found["order"]),
     )
 
 

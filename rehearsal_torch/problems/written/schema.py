@@ -188,6 +188,9 @@ class SequenceForm(Schema):
         default_factory=dict,
         description="what reports call things: {unit: machine, units: machines, step: week}",
     )
+    order: Annotated[Any, WithJsonSchema({"type": "array", "items": {"type": "string"}})] = Field(
+        default_factory=list, description="states that come about in this order within a step"
+    )
     rules: Annotated[Any, WithJsonSchema({"type": "object"})] = Field(
         default_factory=dict,
         description="which changes may be recommended: {most_levels: 1, forbidden: {...}}",

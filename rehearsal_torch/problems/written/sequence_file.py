@@ -286,7 +286,9 @@ def problem_of(task: Mapping[str, Any], data: str) -> dict[str, Any]:
                 said["kind"], said["levels"] = "categorical", said.pop("values")
             variables[name] = {"role": role, **said}
     rest = {
-        part: task[part] for part in ("step", "levels", "reward", "missing", "words", "rules") if part in task
+        part: task[part]
+        for part in ("step", "levels", "reward", "missing", "words", "rules", "order")
+        if part in task
     }
     keys = {"question": "sequence", "data": data, "unit": task["unit"], "time": task["time"]}
     return {**keys, "variables": variables, **rest}

@@ -96,3 +96,11 @@ def test_rules_say_which_changes_may_be_recommended():
 def test_faulty_rules_are_named(wrong, words):
     with pytest.raises(TaskError, match=words):
         episode_task(task(rules=wrong))
+
+
+def test_an_order_within_a_step_names_states():
+    roles = episode_task(task(order=["heat", "flow"]))
+    assert roles.surrogate_settings()["order"] == ["heat", "flow"]
+    assert "order" not in episode_task(TASK).surrogate_settings()
+    with pytest.raises(TaskError, match=r"order: 'oil' is no varying column"):
+        episode_task(task(order=["heat", "oil"]))
