@@ -6,9 +6,9 @@ excluded if
 
     support       fewer units than this had the dose, with each other one, in a comparable step
                   (`surrogates.comparable_steps`); 5 unless another number is given
-    most_levels   a dose changes by more levels than this boluses       the dose is the highest of several in
-    a step between two without it, unless it is named here,
-                  or its levels have names
+    most_levels   a dose changes by more levels than this
+    boluses       the dose is the highest of several in a step between two without it, unless it is named
+                  here, or its levels have names
     forbidden     the dose may not be raised, lowered, or changed
 
 all of it judged at the observed steps; before the first and after the last one is none. Where changes of
