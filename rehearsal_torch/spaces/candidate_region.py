@@ -2,8 +2,13 @@
 
 Searches work in unit coordinates z in [0, 1]^d, a = lower + z (upper - lower); a constraint m'a <= d becomes
 (m * width)'z <= d - m'lower. Initial points come from a scrambled Sobol sequence, of which the feasible ones
-are kept; if the constraints leave so little volume that there are too few, a hit-and-run random walk supplies
-the rest.
+are kept. If the constraints leave so little volume that there are too few, or only points of a plane (a + b =
+1), the sequence is one of a smaller box, around the region and along its widest directions (`Frame`), and a
+hit-and-run random walk in this box supplies what is still missing.
+
+Constraints that leave only a plane are implied equalities: the width of the region in a direction, the
+difference of two linear programs, is at most `FLAT`. Widths are taken in directions that are orthogonal to
+all differences of points found so far, so that 2 d programs find the affine hull of the region.
 
 Some coordinates may have levels, the only values that they may take; a coordinate that is held at one value
 has this value as its only level. Levels are given in the actions' units, and `units` returns them exactly,
@@ -14,7 +19,8 @@ point if there are too few: coordinates with levels to the nearest ones, the oth
 value of the others is feasible at these levels, the feasible combination of levels that is nearest in the sum
 of absolute distances is found by mixed-integer linear programming, with one binary variable per level.
 
-Source: Sobol (1967) and Owen (1998) (scrambling); Smith (1984) (hit and run).
+Source: Sobol (1967) and Owen (1998) (scrambling); Smith (1984) (hit and run); Fukuda (2020), Polyhedral
+computation, Sec. 8.3 (affine hulls by linear programs).
 """
 
 import math
@@ -26,7 +32,7 @@ from itertools import product
 import numpy as np
 import torch
 from scipy.linalg import block_diag
-from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from torch import Tensor
 
 from rehearsal_torch.seeding import sobol
@@ -36,6 +42,26 @@ from rehearsal_torch.spaces.projection import project
 
 # Sobol points drawn per point required within constraints.
 TRIES = 16
+# The width of a region of the unit cube up to which it is flat in a direction.
+FLAT = 1e-6
+# The smallest length of a normal along a plane: shorter ones are orthogonal to it up to rounding.
+SHORT = 1e-7
+# Combinations of levels up to which all of them are listed.
+MOST = 4096
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A box around a region: a corner (d,), orthonormal directions (d, d) as rows, and the width in each."""
+
+    corner: np.ndarray
+    directions: np.ndarray
+    widths: np.ndarray
+
+    @property
+    def flat(self) -> np.ndarray:
+        """The directions in which the region is flat, (d,) bool."""
+        return self.widths <= FLAT
 
 
 @dataclass(frozen=True)
@@ -79,34 +105,158 @@ class CandidateRegion:
         inside = ((points >= 0) & (points <= 1)).all(-1)
         return inside & (points @ self.normals.mT <= self.offsets + 1e-9).all(-1)
 
+    @cached_property
+    def frame(self) -> Frame:
+        """A box around the region along its widest directions."""
+
+        def end(along: np.ndarray) -> np.ndarray:
+            rows, most = (each.cpu().numpy() for each in (self.normals, self.offsets))
+            # An equality is two inequalities that only points on it satisfy, up to this tolerance.
+            options = {"primal_feasibility_tolerance": 1e-10}
+            found = linprog(-along, rows, most, bounds=(0.0, 1.0), method="highs", options=options)
+            if found.x is None:
+                raise ValueError("the linear program of the limits cannot be solved: use other units")
+            return np.asarray(found.x)
+
+        size = len(self.lower)
+        directions = np.zeros((0, size))
+        for _ in range(size):
+            rest = np.eye(size) - directions.T @ directions
+            along = rest[np.linalg.norm(rest, axis=1).argmax()]
+            along = along / np.linalg.norm(along)
+            step = end(along) - end(-along)
+            if along @ step > FLAT:
+                along = rest @ step / np.linalg.norm(rest @ step)
+            directions = np.vstack([directions, along])
+        most = np.array([along @ end(along) for along in directions])
+        least = np.array([along @ end(-along) for along in directions])
+        flat = most - least <= FLAT
+        corner = directions.T @ np.where(flat, (least + most) / 2, least)
+        return Frame(corner, directions, (most - least).clip(0.0))
+
+    @cached_property
+    def equalities(self) -> tuple[Tensor, Tensor]:
+        """The equations that the constraints imply, in unit coordinates: orthonormal normals (e, d) and
+        offsets (e,), without rows where the region has an interior.
+        """
+        if not self.limited or self._radius > FLAT:
+            return self.normals[:0].double(), self.offsets[:0].double()
+        normals = self.frame.directions[self.frame.flat]
+        return self._like(normals), self._like(normals @ self.frame.corner)
+
+    @cached_property
+    def inequalities(self) -> tuple[Tensor, Tensor]:
+        """The other constraints, normals (l, d) and offsets (l,): those that are constant on the plane of the
+        equalities are left out.
+        """
+        flat, _ = self.equalities
+        along = self.normals - self.normals @ flat.mT @ flat
+        kept = along.norm(dim=-1) > SHORT
+        return self.normals[kept], self.offsets[kept]
+
+    @cached_property
+    def _radius(self) -> float:
+        """The radius of the largest ball in the region."""
+        eye = np.eye(len(self.lower))
+        rows = np.vstack([self.normals.cpu().numpy(), eye, -eye])
+        most = np.concatenate([self.offsets.cpu().numpy(), np.ones(len(eye)), np.zeros(len(eye))])
+        goal, lengths = np.append(np.zeros(len(eye)), -1.0), np.linalg.norm(rows, axis=1)
+        found = linprog(goal, np.column_stack([rows, lengths]), most, bounds=(None, None), method="highs")
+        return float(-found.fun) if found.success else 0.0
+
+    def _like(self, values: np.ndarray) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(values)).to(self.lower)
+
     def into(self, points: Tensor) -> Tensor:
         """The nearest feasible unit points, (n, d) -> (n, d)."""
         clipped = points.clamp(0.0, 1.0)
-        if not self.limited or bool(self.contains(clipped).all()):
+        inside = self.contains(clipped)
+        if not self.limited or bool(inside.all()):
             return clipped
-        eye = torch.eye(points.shape[-1]).to(points)
-        normals = torch.cat([self.normals, eye, -eye])
-        offsets = torch.cat([self.offsets - 1e-9, torch.ones_like(points[0]), torch.zeros_like(points[0])])
-        projected = project(clipped, torch.ones_like(points[0]), normals, offsets.expand(len(points), -1))
-        return torch.where(self.contains(clipped).unsqueeze(-1), clipped, projected.points.clamp(0.0, 1.0))
+        moved, _ = self._moved(clipped, list(range(len(self.lower))))
+        return torch.where(inside.unsqueeze(-1), clipped, moved)
+
+    def _moved(self, points: Tensor, free: list[int]) -> tuple[Tensor, Tensor]:
+        """Unit points with the coordinates `free` at the nearest feasible values, the others as they are, and
+        whether there are any, (n, d) -> (n, d) and (n,) bool; others have no meaning.
+        """
+        held = [column for column in range(len(self.lower)) if column not in free]
+        start, ones = points[:, free], torch.ones_like(points[0, free])
+        (flat, level), (normals, offsets) = self.equalities, self.inequalities
+        level = level - points[:, held] @ flat[:, held].mT
+        base = start + (level - start @ flat[:, free].mT) @ torch.linalg.pinv(flat[:, free], rtol=SHORT).mT
+        solved = ((level - base @ flat[:, free].mT).abs() <= 1e-9).all(-1)
+        basis = self.plane(free)
+        along = base @ basis
+        rest = base - along @ basis.mT
+        eye = torch.eye(len(free)).to(points)
+        rows = torch.cat([normals[:, free], eye, -eye])
+        left = offsets - 1e-9 - points[:, held] @ normals[:, held].mT
+        sides = torch.cat([ones, torch.zeros_like(ones)]).expand(len(points), -1)
+        bounds, rows = torch.cat([left, sides], -1) - rest @ rows.mT, rows @ basis
+        moves = rows.norm(dim=-1) > SHORT
+        fits = solved & (bounds[:, ~moves] >= -2e-9).all(-1)
+        moved = points.clone()
+        if bool(moves.any()):
+            answer = project(along, torch.ones_like(along[0]), rows[moves], bounds[:, moves])
+            along, fits = answer.points, fits & answer.feasible
+        moved[:, free] = (along @ basis.mT + rest).clamp(0.0, 1.0)
+        return moved, fits
+
+    def finite(self) -> Tensor | None:
+        """All unit points of the region, (m, d), where they are few; None where some coordinate without
+        levels may move, or there are more than `MOST` combinations of levels.
+        """
+        movable = self.plane(list(range(len(self.lower)))).shape[-1]
+        return None if movable else self.into(torch.full_like(self.lower, 0.5)[None])
+
+    def plane(self, free: Sequence[int]) -> Tensor:
+        """Directions in which the coordinates `free` may move while the others are held: an orthonormal basis
+        (f, r) of what the equalities leave.
+        """
+        flat = self.equalities[0][:, list(free)]
+        if not len(flat):
+            return torch.eye(len(free)).to(self.lower)
+        _, sizes, basis = torch.linalg.svd(flat)
+        return basis[int((sizes > SHORT).sum()) :].mT
 
     def spread(self, count: int, seed: int) -> Tensor:
         """Unit points (count, d), spread over the region."""
-        engine = sobol(len(self.lower), seed)
-        if not self.limited:
-            return engine.draw(count, dtype=torch.float64).to(self.lower)
-        tried = engine.draw(TRIES * count, dtype=torch.float64).to(self.lower)
-        feasible = tried[self.contains(tried)][:count]
+        tries = count * (TRIES if self.limited else 1)
+        feasible = self.lower.new_zeros(0, len(self.lower))
+        if not len(self.equalities[0]):
+            tried = sobol(len(self.lower), seed).draw(tries, dtype=torch.float64).to(self.lower)
+            feasible = tried[self.contains(tried)][:count] if self.limited else tried
+        if len(feasible) == count:
+            return feasible
+        frame, most = self.frame, count - len(feasible)
+        wide = ~frame.flat
+        axes = self._like(frame.directions[wide] * frame.widths[wide, None])
+        corner = self._like(frame.corner)
+        if not len(axes):
+            return torch.cat([feasible, self.into(corner.expand(most, -1))])
+        drawn = sobol(len(axes), seed).draw(TRIES * most, dtype=torch.float64).to(corner)
+        tried = (corner + drawn @ axes).clamp(0.0, 1.0)
+        feasible = torch.cat([feasible, tried[self.contains(tried)][:most]])
         if len(feasible) == count:
             return feasible
         # Few regions are that narrow, and BoTorch takes as long to load as everything that reads a table.
         from botorch.utils.sampling import HitAndRunPolytopeSampler
 
-        bounds = torch.stack([torch.zeros_like(self.lower), torch.ones_like(self.lower)])
+        eye = torch.eye(len(corner)).to(corner)
+        normals = torch.cat([self.normals, eye, -eye])
+        offsets = torch.cat([self.offsets, torch.ones_like(corner), torch.zeros_like(corner)])
+        rows, left = normals @ axes.mT, offsets - normals @ corner
+        kept = rows.norm(dim=-1) > SHORT * float(axes.norm(dim=-1).min())
         walk = HitAndRunPolytopeSampler(
-            (self.normals, self.offsets.unsqueeze(-1)), bounds=bounds, n_burnin=500, n_thinning=8, seed=seed
+            (rows[kept], left[kept].unsqueeze(-1)),
+            bounds=torch.stack([torch.zeros_like(axes[:, 0]), torch.ones_like(axes[:, 0])]),
+            n_burnin=500,
+            n_thinning=8,
+            seed=seed,
         )
-        return torch.cat([feasible, self.into(walk.draw(count - len(feasible)).to(self.lower))])
+        walked = walk.draw(count - len(feasible)).to(corner)
+        return torch.cat([feasible, self.into(corner + walked @ axes)])
 
 
 # Distance in unit coordinates up to which a point is at a level.
@@ -149,6 +299,15 @@ class MixedRegion(CandidateRegion):
     def every(self) -> Tensor:
         """All combinations of levels, in unit coordinates, (c, places)."""
         return self.lower.new_tensor(list(product(*self.unit_levels.values())))
+
+    def finite(self) -> Tensor | None:
+        """As for a region without levels; with the other coordinates held by the constraints."""
+        if self.combinations > MOST or self.plane(self.free).shape[-1]:
+            return None
+        points = torch.full((self.combinations, len(self.lower)), 0.5).to(self.lower)
+        points[:, self.places] = self.every()
+        moved, feasible = self.slices(points)
+        return moved[feasible]
 
     def relaxed(self, most: int) -> CandidateRegion:
         """The region in which coordinates with more than `most` levels (at least one) have none."""
@@ -203,19 +362,9 @@ class MixedRegion(CandidateRegion):
         moved, free = points.clone(), self.free
         if not free:
             return moved, inside
-        outside = points[~inside]
-        eye = torch.eye(len(free)).to(points)
-        left = self.offsets - 1e-9 - outside[:, self.places] @ self.normals[:, self.places].mT
-        sides = torch.cat([torch.ones_like(points[0, free]), torch.zeros_like(points[0, free])])
-        normals = torch.cat([self.normals[:, free], eye, -eye])
-        offsets = torch.cat([left, sides.expand(len(outside), -1)], -1)
-        answer = project(outside[:, free], torch.ones_like(points[0, free]), normals, offsets)
-        outside[:, free] = torch.where(
-            answer.feasible.unsqueeze(-1), answer.points.clamp(0.0, 1.0), outside[:, free]
-        )
-        moved[~inside] = outside
+        moved[~inside], fits = self._moved(points[~inside], free)
         feasible = inside.clone()
-        feasible[~inside] = answer.feasible
+        feasible[~inside] = fits
         return moved, feasible
 
     def possible(self) -> bool:
@@ -231,7 +380,12 @@ class MixedRegion(CandidateRegion):
         feasible = tried[self.contains(tried)][:count] if self.limited else tried
         if len(feasible) == count:
             return feasible
-        return torch.cat([feasible, self.into(with_levels(self, {}).spread(count - len(feasible), seed))])
+        held = [column for column, values in self.levels.items() if len(values) == 1]
+        equal = torch.eye(len(self.lower)).to(self.lower)[held]
+        at = self.lower.new_tensor([self.unit_levels[column][0] for column in held])
+        normals, offsets = torch.cat([self.normals, equal, -equal]), torch.cat([self.offsets, at, -at])
+        loose = CandidateRegion(self.lower, self.width, normals, offsets)
+        return torch.cat([feasible, self.into(loose.spread(count - len(feasible), seed))])
 
     def neighbours(self, points: Tensor, most: int) -> tuple[Tensor, Tensor]:
         """The points (m, d) with one coordinate at another of its levels, and the others moved to feasible

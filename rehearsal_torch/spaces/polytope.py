@@ -70,7 +70,7 @@ class Polytope:
         if (self.normals.norm(dim=-1) == 0).any():
             raise ValueError("a face with a normal of zero does not constrain the outcomes: leave it out")
         centre, radius = self.chebyshev()
-        if centre is None or radius < 0:
+        if centre is None or radius < -SMALL:
             against = contradiction(self.names, self.normals, self.offsets)
             which = f"{against} contradict each other; " if against else ""
             raise EmptyRegionError(f"{which}check signs and bounds")

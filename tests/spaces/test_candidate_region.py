@@ -125,6 +125,66 @@ def test_without_limits_a_longer_spread_goes_on_where_a_shorter_one_ended():
     assert (box().spread(64, 0) < 0.5).sum(0).tolist() == [32, 32]
 
 
+def bounded(normals, offsets, size, levels=None):
+    """Between 0 and 1, with inequalities."""
+    faces = Polytope(tuple("abcdefgh"[:size]), points(*normals), points(*offsets))
+    zeros = torch.zeros(size, dtype=torch.float64)
+    return with_levels(CandidateRegion.within(zeros, zeros + 1, faces), levels or {})
+
+
+@pytest.mark.parametrize(
+    ("normals", "offsets", "levels", "equal", "others"),
+    [
+        ([[1, 1], [-1, -1]], [1, -1], {}, 1, 0),  # a + b = 1
+        ([[1, -1], [-1, 1], [1, 0]], [0, 0, 0.5], {}, 1, 1),  # a = b, a <= 1/2
+        ([[3, 7, 1.1], [-3, -7, -1.1]], [2, -2], {}, 1, 0),
+        ([[1, 1, 1], [-1, -1, -1]], [1, -1], {0: (0.3,)}, 1, 0),
+        ([[1] * 8, [-1] * 8], [1, -1], {}, 1, 0),
+        # Implied by three: a <= 1/2 and b <= 1/2 where a + b >= 1.
+        ([[1, 0, 0], [0, 1, 0], [-1, -1, 0]], [0.5, 0.5, -1], {}, 2, 0),
+        ([[1, -1, 0], [-1, 1, 0]], [1e-3, 1e-3], {}, 0, 2),  # thin
+        ([[1, 1, 1], [-1, -1, -1]], [1, -0.99999], {}, 0, 2),
+    ],
+)
+def test_thin_regions_and_planes_are_spread_over(normals, offsets, levels, equal, others):
+    """Equalities gave one point again and again."""
+    made = bounded(normals, offsets, len(normals[0]), levels)
+    found = made.spread(64, 3)
+    assert bool(made.contains(found).all())
+    assert torch.equal(made.spread(64, 3), found)
+    assert torch.pdist(found).min() > 1e-6
+    free = [column for column in range(found.shape[1]) if found[:, column].std() > 1e-3]
+    assert len(free) >= found.shape[1] - max(equal, 1) - len(levels)
+    # The narrowest range is that of b <= 2/7.
+    assert bool((found[:, free].amax(0) - found[:, free].amin(0) > 0.2).all())
+    (rows, level), (left, _) = made.equalities, made.inequalities
+    assert (len(rows), len(left)) == (equal, others)
+    torch.testing.assert_close(rows @ rows.mT, torch.eye(equal, dtype=torch.float64))
+    torch.testing.assert_close(found @ rows.mT, level.expand(64, -1), rtol=0, atol=1e-9)
+
+
+def test_points_are_brought_to_the_nearest_of_a_plane():
+    made = bounded([[1, 1, 1], [-1, -1, -1]], [1, -1], 3)
+    found = made.into(points([0.9, 0.7, 0.2], [0.1, 0.1, 0.1], [2.0, 0.0, 0.0]))
+    wanted = points([0.6, 0.4, 0.0], [1 / 3, 1 / 3, 1 / 3], [1.0, 0.0, 0.0])
+    torch.testing.assert_close(found, wanted, rtol=0, atol=1e-7)
+    assert bool(made.contains(found).all())
+
+
+def test_few_points_are_listed():
+    thirds = tuple(each / 10 for each in range(11))
+    assert bounded([[1, 1], [-1, -1]], [1, -1], 2).finite() is None
+    assert bounded([[1, 1], [-1, -1]], [2, -2], 2).finite().tolist() == [[1.0, 1.0]]
+    both = bounded([[1, 1], [-1, -1]], [1, -1], 2, {0: thirds, 1: thirds}).finite()
+    torch.testing.assert_close(both, points(*[[each, 1 - each] for each in thirds]))
+    # What is held by an equality is as good as a level.
+    one = bounded([[1, 1], [-1, -1]], [1, -1], 2, {0: thirds}).finite()
+    torch.testing.assert_close(one, both)
+    assert bounded([[1, 1]], [1], 2, {0: thirds}).finite() is None
+    many = {0: tuple(torch.linspace(0, 1, 5000).tolist())}
+    assert with_levels(CandidateRegion.within(points(0.0), points(1.0), None), many).finite() is None
+
+
 DOUBLE = torch.float64
 # Neither 0.1 + 0.7 z nor 3 z / 7 gives the levels back without rounding.
 LEVELS = {0: (0.1, 0.3, 0.8), 2: (-1.0, 0.0, 1 / 3, 2.0)}
