@@ -3,7 +3,7 @@
 Searches work in unit coordinates z in [0, 1]^d, a = lower + z (upper - lower); a constraint m'a <= d becomes
 (m * width)'z <= d - m'lower. Initial points come from a scrambled Sobol sequence, of which the feasible ones
 are kept. If the constraints leave so little volume that there are too few, or only points of a plane (a + b =
-1), the sequence is one of a smaller box, around the region and along its widest directions (`Frame`), and a
+1), the sequence is one of a smaller box, around the region and along its widest directions (`frame`), and a
 hit-and-run random walk in this box supplies what is still missing.
 
 Constraints that leave only a plane are implied equalities: the width of the region in a direction, the
@@ -51,20 +51,6 @@ MOST = 4096
 
 
 @dataclass(frozen=True)
-class Frame:
-    """A box around a region: a corner (d,), orthonormal directions (d, d) as rows, and the width in each."""
-
-    corner: np.ndarray
-    directions: np.ndarray
-    widths: np.ndarray
-
-    @property
-    def flat(self) -> np.ndarray:
-        """The directions in which the region is flat, (d,) bool."""
-        return self.widths <= FLAT
-
-
-@dataclass(frozen=True)
 class CandidateRegion:
     """The feasible actions of an objective: lower bounds and widths (d,) in the actions' units, and
     constraints in unit coordinates, normals (l, d) and offsets (l,), without rows if there are none.
@@ -106,33 +92,35 @@ class CandidateRegion:
         return inside & (points @ self.normals.mT <= self.offsets + 1e-9).all(-1)
 
     @cached_property
-    def frame(self) -> Frame:
-        """A box around the region along its widest directions."""
-
-        def end(along: np.ndarray) -> np.ndarray:
-            rows, most = (each.cpu().numpy() for each in (self.normals, self.offsets))
-            # An equality is two inequalities that only points on it satisfy, up to this tolerance.
-            options = {"primal_feasibility_tolerance": 1e-10}
-            found = linprog(-along, rows, most, bounds=(0.0, 1.0), method="highs", options=options)
-            if found.x is None:
-                raise ValueError("the linear program of the limits cannot be solved: use other units")
-            return np.asarray(found.x)
-
-        size = len(self.lower)
-        directions = np.zeros((0, size))
-        for _ in range(size):
-            rest = np.eye(size) - directions.T @ directions
+    def frame(self) -> tuple[Tensor, Tensor, Tensor]:
+        """A box around the region along its widest directions: a corner (d,), orthonormal directions as rows
+        (d, d), and the width in each, (d,).
+        """
+        directions = np.zeros((0, len(self.lower)))
+        while len(directions) < len(self.lower):
+            rest = np.eye(len(self.lower)) - directions.T @ directions
             along = rest[np.linalg.norm(rest, axis=1).argmax()]
             along = along / np.linalg.norm(along)
-            step = end(along) - end(-along)
+            step = self._end(along) - self._end(-along)
             if along @ step > FLAT:
                 along = rest @ step / np.linalg.norm(rest @ step)
             directions = np.vstack([directions, along])
-        most = np.array([along @ end(along) for along in directions])
-        least = np.array([along @ end(-along) for along in directions])
-        flat = most - least <= FLAT
-        corner = directions.T @ np.where(flat, (least + most) / 2, least)
-        return Frame(corner, directions, (most - least).clip(0.0))
+        most = np.array([along @ self._end(along) for along in directions])
+        least = np.array([along @ self._end(-along) for along in directions])
+        least = np.where(most - least <= FLAT, (least + most) / 2, least)
+        parts = directions.T @ least, directions, most - least
+        corner, rows, widths = (torch.from_numpy(part).to(self.lower) for part in parts)
+        return corner, rows, widths
+
+    def _end(self, along: np.ndarray) -> np.ndarray:
+        """The farthest unit point in a direction."""
+        rows, most = self.normals.cpu().numpy(), self.offsets.cpu().numpy()
+        # An equality is two inequalities that only points on it satisfy, up to this tolerance.
+        options = {"primal_feasibility_tolerance": 1e-10}
+        found = linprog(-along, rows, most, bounds=(0.0, 1.0), method="highs", options=options)
+        if found.x is None:
+            raise ValueError("the linear program of the limits cannot be solved: use other units")
+        return np.asarray(found.x)
 
     @cached_property
     def equalities(self) -> tuple[Tensor, Tensor]:
@@ -140,32 +128,28 @@ class CandidateRegion:
         offsets (e,), without rows where the region has an interior.
         """
         if not self.limited or self._radius > FLAT:
-            return self.normals[:0].double(), self.offsets[:0].double()
-        normals = self.frame.directions[self.frame.flat]
-        return self._like(normals), self._like(normals @ self.frame.corner)
+            return self.normals[:0], self.offsets[:0]
+        corner, directions, widths = self.frame
+        return directions[widths <= FLAT], directions[widths <= FLAT] @ corner
 
     @cached_property
     def inequalities(self) -> tuple[Tensor, Tensor]:
-        """The other constraints, normals (l, d) and offsets (l,): those that are constant on the plane of the
-        equalities are left out.
+        """The other constraints, normals (l, d) and offsets (l,): not those that are constant on the plane of
+        the equalities.
         """
         flat, _ = self.equalities
-        along = self.normals - self.normals @ flat.mT @ flat
-        kept = along.norm(dim=-1) > SHORT
+        kept = (self.normals - self.normals @ flat.mT @ flat).norm(dim=-1) > SHORT
         return self.normals[kept], self.offsets[kept]
 
-    @cached_property
+    @property
     def _radius(self) -> float:
-        """The radius of the largest ball in the region."""
-        eye = np.eye(len(self.lower))
-        rows = np.vstack([self.normals.cpu().numpy(), eye, -eye])
-        most = np.concatenate([self.offsets.cpu().numpy(), np.ones(len(eye)), np.zeros(len(eye))])
-        goal, lengths = np.append(np.zeros(len(eye)), -1.0), np.linalg.norm(rows, axis=1)
-        found = linprog(goal, np.column_stack([rows, lengths]), most, bounds=(None, None), method="highs")
-        return float(-found.fun) if found.success else 0.0
-
-    def _like(self, values: np.ndarray) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(values)).to(self.lower)
+        """The radius of the largest ball in the region, at most 1/2; below 0 if there is none."""
+        rows = torch.cat([self.normals, self.normals.norm(dim=-1, keepdim=True)], -1).cpu().numpy()
+        eye, one = np.eye(len(self.lower)), np.ones((len(self.lower), 1))
+        rows = np.vstack([rows, np.hstack([eye, one]), np.hstack([-eye, one])])
+        most = np.concatenate([self.offsets.cpu().numpy(), one[:, 0], 0 * one[:, 0]])
+        found = linprog(-np.eye(len(eye) + 1)[-1], rows, most, bounds=(None, None), method="highs")
+        return float(-found.fun) if found.success else -1.0
 
     def into(self, points: Tensor) -> Tensor:
         """The nearest feasible unit points, (n, d) -> (n, d)."""
@@ -203,10 +187,11 @@ class CandidateRegion:
         moved[:, free] = (along @ basis.mT + rest).clamp(0.0, 1.0)
         return moved, fits
 
-    def finite(self) -> Tensor | None:
-        """All unit points of the region, (m, d), where they are few; None where some coordinate without
-        levels may move, or there are more than `MOST` combinations of levels.
+    def finite(self, seed: int = 0) -> Tensor | None:
+        """All unit points of the region, (m, d), where they are few, in the order of a Sobol sequence; None
+        where some coordinate without levels may move, or there are more than `MOST` combinations of levels.
         """
+        del seed
         movable = self.plane(list(range(len(self.lower)))).shape[-1]
         return None if movable else self.into(torch.full_like(self.lower, 0.5)[None])
 
@@ -229,10 +214,8 @@ class CandidateRegion:
             feasible = tried[self.contains(tried)][:count] if self.limited else tried
         if len(feasible) == count:
             return feasible
-        frame, most = self.frame, count - len(feasible)
-        wide = ~frame.flat
-        axes = self._like(frame.directions[wide] * frame.widths[wide, None])
-        corner = self._like(frame.corner)
+        (corner, directions, widths), most = self.frame, count - len(feasible)
+        axes = (directions * widths.unsqueeze(-1))[widths > FLAT]
         if not len(axes):
             return torch.cat([feasible, self.into(corner.expand(most, -1))])
         drawn = sobol(len(axes), seed).draw(TRIES * most, dtype=torch.float64).to(corner)
@@ -300,12 +283,14 @@ class MixedRegion(CandidateRegion):
         """All combinations of levels, in unit coordinates, (c, places)."""
         return self.lower.new_tensor(list(product(*self.unit_levels.values())))
 
-    def finite(self) -> Tensor | None:
-        """As for a region without levels; with the other coordinates held by the constraints."""
+    def finite(self, seed: int = 0) -> Tensor | None:
+        """As for a region without levels; coordinates without them are held by the constraints."""
         if self.combinations > MOST or self.plane(self.free).shape[-1]:
             return None
+        drawn = self._drawn(4 * self.combinations, seed)[:, self.places]
+        ordered = dict.fromkeys(map(tuple, torch.cat([drawn, self.every()]).tolist()))
         points = torch.full((self.combinations, len(self.lower)), 0.5).to(self.lower)
-        points[:, self.places] = self.every()
+        points[:, self.places] = self.lower.new_tensor(list(ordered))
         moved, feasible = self.slices(points)
         return moved[feasible]
 
@@ -457,6 +442,8 @@ class MixedRegion(CandidateRegion):
 
 def with_levels(region: CandidateRegion, levels: Mapping[int, Sequence[float]]) -> CandidateRegion:
     """The region with levels at these coordinates alone."""
+    if not levels and type(region) is CandidateRegion:
+        return region
     parts = region.lower, region.width, region.normals, region.offsets
     ordered = {column: tuple(map(float, levels[column])) for column in sorted(levels)}
     return MixedRegion(*parts, ordered) if levels else CandidateRegion(*parts)

@@ -172,17 +172,21 @@ def test_points_are_brought_to_the_nearest_of_a_plane():
 
 
 def test_few_points_are_listed():
-    thirds = tuple(each / 10 for each in range(11))
+    tenths = tuple(each / 10 for each in range(11))
     assert bounded([[1, 1], [-1, -1]], [1, -1], 2).finite() is None
     assert bounded([[1, 1], [-1, -1]], [2, -2], 2).finite().tolist() == [[1.0, 1.0]]
-    both = bounded([[1, 1], [-1, -1]], [1, -1], 2, {0: thirds, 1: thirds}).finite()
-    torch.testing.assert_close(both, points(*[[each, 1 - each] for each in thirds]))
+    both = bounded([[1, 1], [-1, -1]], [1, -1], 2, {0: tenths, 1: tenths}).finite()
+    torch.testing.assert_close(both[both[:, 0].argsort()], points(*[[each, 1 - each] for each in tenths]))
     # What is held by an equality is as good as a level.
-    one = bounded([[1, 1], [-1, -1]], [1, -1], 2, {0: thirds}).finite()
-    torch.testing.assert_close(one, both)
-    assert bounded([[1, 1]], [1], 2, {0: thirds}).finite() is None
+    one = bounded([[1, 1], [-1, -1]], [1, -1], 2, {0: tenths}).finite()
+    torch.testing.assert_close(one[one[:, 0].argsort()], both[both[:, 0].argsort()])
+    assert bounded([[1, 1]], [1], 2, {0: tenths}).finite() is None
     many = {0: tuple(torch.linspace(0, 1, 5000).tolist())}
     assert with_levels(CandidateRegion.within(points(0.0), points(1.0), None), many).finite() is None
+    # In the order of the sequence that other points come from.
+    few = with_levels(box(), {0: (0.0, 2.0), 1: (-1.0, 0.0, 3.0)})
+    assert torch.equal(few.finite(3)[:2], few.spread(2, 3))
+    assert sorted(few.units(few.finite(3)).tolist()) == [[a, b] for a in (0, 2) for b in (-1, 0, 3)]
 
 
 DOUBLE = torch.float64
