@@ -30,6 +30,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from narwhals.typing import IntoDataFrame
 from torch import Tensor
 
@@ -49,17 +50,17 @@ from rehearsal_torch.methods.conf import plain
 from rehearsal_torch.methods.presets import check_method
 from rehearsal_torch.methods.run import method_of
 from rehearsal_torch.objectives.expected_reward import CausalObjective, PosteriorMean
-from rehearsal_torch.problems.causal.own_experiments import FRAME, causal_task, experiments_and_waiting
+from rehearsal_torch.problems.causal.own_experiments import FRAME, STATE, causal_task, experiments_of
 from rehearsal_torch.problems.written.recognised import problem_content
 from rehearsal_torch.problems.written.trials_file import TrialsProblem, trials_problem
 from rehearsal_torch.reporting.trial_view import TrialView
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.trials.acquisition import recommend, sureness
 from rehearsal_torch.search.trials.proposal import (
+    NothingLeftError,
     aware_of_pending,
     check_settable,
     designed_action,
-    lacking_for_model,
     searched_action,
 )
 from rehearsal_torch.surrogates.network.causal_model import CausalModel
@@ -144,6 +145,9 @@ class CausalOptimiser(TrialView):
             supplies what is not given. `seed` is also the search's.
         trainer: Trains a surrogate that is trained by gradients, such as ``ExogenousModel(fitting="train")``;
             others are solved, and need none.
+        tolerance: How far told settings may lie from those of the pending trial that they are: a share of
+            each action's range, or action to a distance in its unit; None for what their digits say, 0.12 for
+            0.115 to 0.125, within a twentieth of the range, or for the problem file's.
 
     Raises:
         ValueError: if the task cannot be used (a cyclic graph, an unknown name, ...), `initial` is below 5,
@@ -164,14 +168,19 @@ class CausalOptimiser(TrialView):
         *,
         method: str | None = None,
         trainer: Descent | None = None,
+        tolerance: float | Mapping[str, float] | None = None,
     ) -> None:
         task, written, parts = trials_of(task, method)
         make_surrogate, make_objective, make_search = parts
-        self._store = TrialStore(task, seed, initial, file)
+        if tolerance is None and written is not None:
+            tolerance = written.tolerance
+        self._store = TrialStore(task, seed, initial, file, tolerance)
         if written is not None:
             with self._store.changing() as log:
-                done, waiting = experiments_and_waiting(written.rows, written.task)
-                self._store.keep(log.complete_rows(done)[0].await_rows(waiting, done))
+                log, _, notes = log.take(*experiments_of(written.rows, written.task))
+                self._store.keep(log)
+            for note in notes:
+                warnings.warn(note, TrialWarning, stacklevel=2)
         self.task, self.seed, self.initial = self._store.task, self._store.seed, self._store.initial
         self.surrogate: SurrogateFactory = make_surrogate if surrogate is None else surrogate
         self.objective: ObjectiveFactory = make_objective if objective is None else objective
@@ -189,6 +198,7 @@ class CausalOptimiser(TrialView):
         *,
         method: str | None = None,
         trainer: Descent | None = None,
+        tolerance: float | Mapping[str, float] | None = None,
     ) -> "CausalOptimiser":
         """Continues a file of trials, and keeps writing to it; the file holds no method. A `task` replaces
         the file's, for example by one with narrower bounds.
@@ -198,7 +208,8 @@ class CausalOptimiser(TrialView):
             ValueError: if the task cannot be used.
         """
         read_campaign(file)
-        return cls(task, surrogate, objective, search, file=file, method=method, trainer=trainer)
+        parts = task, surrogate, objective, search
+        return cls(*parts, file=file, method=method, trainer=trainer, tolerance=tolerance)
 
     def save(self, file: str | Path) -> None:
         """Writes a copy of the trials to a file that `load` can continue."""
@@ -225,12 +236,14 @@ class CausalOptimiser(TrialView):
 
         Args:
             count: q, the number of actions; each is pending until it is completed (`tell`), failed or
-                abandoned.
+                abandoned. Where fewer settings are left, all of these, with a warning.
             fixed: Actions that these trials hold at a value; the others are chosen for the best with them.
 
+        While no model can be fitted to the completed trials, the start design goes on.
+
         Raises:
-            ValueError: if count is below 1 or above 1,000, a fixed value may not be set, or no model can be
-                fitted to the completed trials (a node is constant, for example).
+            ValueError: if count is below 1 or above 1,000, a fixed value may not be set, or every setting
+                that there is waits for its result or has failed.
         """
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             wanted = "at least 1 action" if isinstance(count, int) else "a whole number of actions"
@@ -243,20 +256,24 @@ class CausalOptimiser(TrialView):
         held = self.task.held(fixed)
         with self._store.changing() as log:
             model, made = None, list[Suggestion]()
-            lacking, short = lacking_for_model(log.table, self.task.nodes), len(log.table) < self.initial
+            lacking, ended = self.task.lacking(log.table), ""
             for _ in range(count):
-                if (
-                    len(log.in_states("completed", "pending")) < self.initial
-                    or lacking == "rows"
-                    or (lacking and short)
-                ):
-                    action = designed_action(self.task, log, self.initial, self.seed, held)
-                else:
-                    model = self._fitted(log) if model is None else model
-                    action = self._searched(model, log, held)
+                try:
+                    if lacking or len(log.in_states("completed", "pending")) < self.initial:
+                        action = designed_action(self.task, log, self.initial, self.seed, held)
+                    else:
+                        model = self._fitted(log) if model is None else model
+                        action = self._searched(model, log, held)
+                except NothingLeftError as error:
+                    if not made:
+                        raise
+                    ended = f"{len(made)} of {count} experiments are proposed, since {error}"
+                    break
                 log, suggestion = log.ask(action)
                 made.append(suggestion)
             self._store.keep(log)
+        if ended:
+            warnings.warn(ended, TrialWarning, stacklevel=2)
         return made
 
     def tell(
@@ -268,8 +285,8 @@ class CausalOptimiser(TrialView):
     ) -> Trial:
         """Records the result of an experiment, or corrects a recorded one (by its number).
 
-        Settings are matched to the pending trial with exactly the same ones. Other settings become a trial of
-        their own, which was not suggested: trials are never matched approximately.
+        Settings are matched to the pending trial whose settings they are up to `tolerance`, the nearest of
+        several, with a warning. Other settings become a trial of their own, which was not suggested.
 
         Args:
             action: The suggestion that `ask` returned, a trial's number, a trial, or a mapping of name to
@@ -372,22 +389,25 @@ class CausalOptimiser(TrialView):
 
     def read(self, path: str | Path | IntoDataFrame) -> None:
         """Adds the experiments of a comma-separated file or a data frame, one per row; the columns are
-        actions, nodes, and ``set:NODE`` indicators.
+        actions, nodes, ``set:NODE`` indicators, and ``state`` (`problems.causal.own_experiments`).
 
-        A row with the settings of a pending trial completes it; the others become trials that were not
-        suggested. Rows equal to completed trials, to the last bit, are left out with a warning: reading the
-        same file twice adds nothing. A row with its actions, and without a value of what the reward reads, is
-        a pending trial.
+        A row with the settings of a pending trial, up to `tolerance`, is this trial; the others become trials
+        that were not suggested. Rows equal to completed trials, to the last bit, are left out with a warning:
+        reading the same file twice adds nothing. A row with its actions, and without a value of what the
+        reward reads, is a pending trial unless its state says otherwise.
 
         Raises:
-            TableError: if the file cannot be read, or a column is missing, not numeric or incomplete.
+            TableError: if the file cannot be read, a column is missing, not numeric or incomplete, or a state
+                is unknown.
         """
-        table, waiting = experiments_and_waiting(path, self.task)
+        table, others = experiments_of(path, self.task)
         source = path if isinstance(path, str | Path) else FRAME
         outside = self.task.outside(table)
         with self._store.changing() as log:
-            log, left_out = log.complete_rows(table)
-            self._store.keep(log.await_rows(waiting, table))
+            log, left_out, notes = log.take(table, others)
+            self._store.keep(log)
+        for note in notes:
+            warnings.warn(f"{source}: {note}", TrialWarning, stacklevel=2)
         if left_out:
             warnings.warn(
                 f"{source}: {left_out} of {len(table)} rows equal trials that are completed already, and are "
@@ -413,10 +433,20 @@ class CausalOptimiser(TrialView):
         return in_library(frame.drop(columns=marks, errors="ignore"), library)
 
     def write(self, path: str | Path) -> None:
-        """Writes the completed experiments to a comma-separated file (.csv or .csv.gz) that `read` reads
-        without loss.
+        """Writes all trials to a comma-separated file (.csv or .csv.gz) that `read` reads without loss. The
+        column ``state`` is left out where all are completed; where the graph has such a name, so is what has
+        failed or was abandoned.
         """
-        content = self.to_frame().to_csv(index=False, float_format="%.17g").encode()
+        log, frame = self._store.fresh(), self.to_frame()
+        free = STATE not in self.task.graph.names
+        others = log.in_states("pending", *(("failed", "abandoned") if free else ()))
+        states = [{STATE: each.state} if free else {} for each in others]
+        rows = [{**each.settings, **each.nodes, **state} for each, state in zip(others, states, strict=True)]
+        if rows:
+            frame = pd.concat([frame.assign(**{STATE: "completed"} if free else {}), pd.DataFrame(rows)])
+            marks = [name for name in frame.columns if str(name).startswith(SET)]
+            frame[marks] = frame[marks].fillna(0)
+        content = frame.to_csv(index=False, float_format="%.17g").encode()
         write_bytes(path, gzip.compress(content, mtime=0) if str(path).endswith(".gz") else content)
 
     def _fitted(self, log: TrialLog) -> CausalModel:

@@ -55,13 +55,14 @@ def described(
 
 
 def _waiting(problem: Problem) -> str | None:
-    """The fingerprint of the settings whose results are waited for, empty for none; None for other problems
-    than trials.
+    """The fingerprint of the settings that wait for their result or have failed, empty for none; None for
+    other problems than trials.
     """
     if problem.kind != "optimise":
         return None
-    log = problem.facts().waiting
-    return "" if log is None else Table.observed(log.task.actions, log.settings("pending")).fingerprint()
+    if (log := problem.facts().waiting) is None:
+        return ""
+    return Table.observed(log.task.actions, log.settings("pending", "failed")).fingerprint()
 
 
 def actions_of(config: Mapping[str, Any]) -> list[str]:

@@ -108,8 +108,12 @@ class CausalTask:
     def region(self, held: Mapping[str, Sequence[float]] | None = None) -> CandidateRegion:
         """The feasible actions; `held` has further levels, such as the value of an action that is held."""
         levels = {**self.box.levels, **(held or {})}
-        plain = CandidateRegion.within(self.box.lower, self.box.upper, self.limits)
-        return with_levels(plain, {self.box.names.index(name): values for name, values in levels.items()})
+        columns = {self.box.names.index(name): values for name, values in levels.items()}
+        return with_levels(self._plain_region, columns)
+
+    @cached_property
+    def _plain_region(self) -> CandidateRegion:
+        return CandidateRegion.within(self.box.lower, self.box.upper, self.limits)
 
     @property
     def actions(self) -> tuple[str, ...]:
@@ -137,13 +141,36 @@ class CausalTask:
 
     def check(self, table: Table) -> None:
         """Refuses a table to which no model can be fitted: a column is missing, there are fewer than 5 rows,
-        a value is missing, infinite or beyond 1e150, or a node is constant. Actions may lie `outside`.
+        a value is missing, infinite or beyond 1e150, or a node is the same in all. Actions may lie `outside`.
         """
         remedies = (
             "try a few more actions first, spread over their ranges",
             "drop those rows, or measure again",
         )
-        check_fit(table, (*self.actions, *self.nodes), MIN_ROWS, "nodes", remedies, self.nodes)
+        check_fit(table, (*self.actions, *self.nodes), MIN_ROWS, "nodes", remedies, ())
+        if same := self._same(table):
+            raise ValueError(f"no model can be fitted yet: {same}; {remedies[0]}")
+
+    def lacking(self, table: Table) -> str:
+        """Why no model can be fitted to a table yet, in words: it has too few experiments, or a node or all
+        actions were the same in all of them; empty if one can be fitted.
+        """
+        count = min(len(table), *(len(table.unaltered([name])) for name in self.nodes))
+        if count < MIN_ROWS:
+            there = f"there {'is' if count == 1 else 'are'} {count}"
+            return f"a model needs {MIN_ROWS} completed experiments, and {there}"
+        settings = table.columns(self.actions)
+        if bool((settings == settings[0]).all()):
+            return f"all {count} experiments were run at the same setting"
+        return self._same(table)
+
+    def _same(self, table: Table) -> str:
+        """Which node was the same in all experiments; empty if none was."""
+        for name in self.nodes:
+            column = table.unaltered([name]).columns([name])[:, 0]
+            if len(column) >= MIN_ROWS and bool((column == column[0]).all()):
+                return f"{name} was {float(column[0]):g} in all {len(column)} experiments"
+        return ""
 
     def outside(self, table: Table) -> tuple[str, ...]:
         """A message for each row whose action lies outside; such rows remain valid observations."""

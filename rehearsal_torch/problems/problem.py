@@ -88,11 +88,17 @@ class Facts:
 
 
 class Experiments(ABC):
-    """A user's table of experiments, to which proposed ones are added."""
+    """A user's table of experiments, to which proposed ones are added.
+
+    Attributes:
+        lacking: Why no model can be fitted yet, in words; empty if one can be.
+    """
+
+    lacking: str
 
     @abstractmethod
     def to_begin(self, seed: int = 0) -> Table | None:
-        """Experiments to run before a model can be fitted, actions (m, k); None if there are enough."""
+        """Experiments to run while no model can be fitted, actions (m, k); None if one can be."""
 
     @abstractmethod
     def with_proposals(self, settings: Sequence[Mapping[str, float]]) -> str:

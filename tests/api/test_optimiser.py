@@ -170,8 +170,11 @@ def test_other_faults_are_named(tmp_path):
         made.model()
     for action in made.ask(6):
         made.tell(action, {"X": 0.25, "Y": action["a"]})
-    with pytest.raises(ValueError, match=r"X: all 6 values are 0\.25"):
-        made.ask()
+    for again in (made.model, made.recommend):
+        with pytest.raises(
+            ValueError, match=r"no model can be fitted yet: X was 0\.25 in all 6 experiments;"
+        ):
+            again()
     (tmp_path / "short.csv").write_text("a,b,X\n" + "0.1,0.2,0.3\n" * 6, encoding="utf-8")
     with pytest.raises(TableError, match="Y"):
         made.read(tmp_path / "short.csv")
@@ -248,6 +251,88 @@ def test_the_start_design_goes_on_while_nothing_can_be_fitted(fresh):
     (sixth,) = fresh.ask()  # X has not varied yet
     fresh.tell(sixth, {"X": 0.5, "Y": 0.0})
     assert fresh.ask() == [{"a": 0.3, "b": 0.7}]
+
+
+@pytest.mark.parametrize(
+    ("ran", "nodes"),
+    [
+        (lambda place: {"a": place / 10, "b": 0.5}, lambda place: {"X": place, "Y": 0.0}),
+        (lambda place: {"a": place / 10, "b": 0.5}, lambda place: {"X": 0.5, "Y": place}),
+        (lambda place: {"a": 0.5, "b": 0.5}, lambda place: {"X": place, "Y": place}),
+    ],
+)
+def test_experiments_that_tell_nothing_ask_on_beyond_the_start(ran, nodes):
+    made = CausalOptimiser(TASK)
+    for place in range(8):
+        made.tell(None, nodes(place), ran=ran(place))
+    asked = made.ask(3)
+    assert len({tuple(each.values()) for each in asked}) == 3
+    assert apart(made.trials[8:])
+
+
+def test_of_few_settings_all_are_asked_and_their_number_is_told(fresh):
+    few = {**TASK, "actions": {"a": {"values": [0, 1]}, "b": {"values": [0, 1, 2]}}}
+    made = optimiser(few)
+    for _ in range(2):
+        with pytest.warns(
+            TrialWarning, match="6 of 9 experiments are proposed, since .* all 6 settings that"
+        ):
+            asked = made.ask(9)
+        assert len({tuple(each.values()) for each in asked}) == len(asked) == 6
+        for each in asked:
+            made.tell(each, system(each))
+
+
+def test_what_adds_up_to_one_is_asked_in_different_compositions():
+    limits = {"normals": [[1, 1, 1], [-1, -1, -1]], "offsets": [1, -1]}
+    actions = {"a": [0, 1], "b": [0, 1], "c": [0, 1]}
+    made = CausalOptimiser({"graph": ["{a b c} -> Y"], "actions": actions, "reward": "Y", "limits": limits})
+    asked = torch.tensor([list(each.values()) for each in [*made.ask(6), *made.ask(3, fixed={"a": 0.2})]])
+    torch.testing.assert_close(asked.sum(-1), torch.ones(9), rtol=0, atol=1e-6)
+    assert torch.pdist(asked).min() > 1e-3
+
+
+def test_rounded_settings_are_the_trials_that_were_asked(tmp_path):
+    made = optimiser(file=tmp_path / "s.json")
+    asked = made.ask(3)
+    rounded = [{name: round(each, 2) for name, each in action.items()} for action in asked]
+    made.tell(rounded[0], system(rounded[0]))
+    made.read(pd.DataFrame([rounded[1] | system(rounded[1]), rounded[2] | {"state": "failed"}]))
+    assert [each.state for each in made.trials] == ["completed", "completed", "failed"]
+    assert [each.settings for each in made.trials] == rounded
+    wide = CausalOptimiser.load(tmp_path / "s.json", tolerance={"a": 0.2, "b": 0.5})
+    (action,) = wide.ask()
+    near = {"a": min(action["a"] + 0.15, 1.0), "b": action["b"] * 0.8}
+    assert wide.tell(near, system(near)).id == action.trial
+    with pytest.raises(ValueError, match="tolerance: expected a share of each range"):
+        CausalOptimiser(TASK, tolerance="wide")
+    (tmp_path / "problem.yaml").write_text(
+        "question: trials\nvariables:\n  a: {role: action, range: [0, 1]}\n  Y: outcome\n"
+        "graph: [a -> Y]\ntolerance: 0.3\n"
+    )
+    written = CausalOptimiser(tmp_path / "problem.yaml")
+    (action,) = written.ask()
+    assert written.tell({"a": action["a"] - 0.25}, {"Y": 1.0}).id == action.trial
+
+
+@pytest.mark.parametrize("name", ["X", "state"])
+def test_all_trials_are_written_and_read_with_their_states(tmp_path, name):
+    task = {**TASK, "graph": {"parents": {name: ["a"], "Y": [name, "b"]}}}
+    made, again = optimiser(task), optimiser(task)
+    nodes = {name: 0.25, "Y": 1.5}
+    first, second, third, _ = made.ask(4)
+    made.tell(first, nodes, altered=(name,))
+    made.fail(second, nodes={"Y": 2.0})
+    made.abandon(third)
+    made.write(tmp_path / "t.csv")
+    again.read(tmp_path / "t.csv")
+    known = {"completed": 1, "pending": 1} | ({} if name == "state" else {"failed": 1, "abandoned": 1})
+    assert {each: sum(one.state == each for one in again.trials) for each in known} == known
+    assert len(again.trials) == sum(known.values())
+    assert again.trials[0].altered == (name,)
+    for before in made.trials if name == "X" else ():
+        (after,) = [each for each in again.trials if each.state == before.state]
+        assert (after.settings, after.nodes) == (before.settings, before.nodes)
 
 
 def test_all_failures_ask_on_and_never_the_same(fresh):

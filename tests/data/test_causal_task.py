@@ -145,6 +145,41 @@ def test_five_rows_with_values_up_to_the_largest_are_enough(task):
     task.check(rows(a=0.5))
 
 
+def table(values, altered=()):
+    made = torch.tensor(values, dtype=torch.float64)
+    marks = torch.zeros_like(made, dtype=torch.bool)
+    for row, column in altered:
+        marks[row, column] = True
+    return Table(("a", "X", "Y"), made, marks)
+
+
+ROWS = [[0.1 * place, place % 3, place**2] for place in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("made", "lacking"),
+    [
+        (table(ROWS), ""),
+        (table(ROWS[:5]), ""),
+        (table(ROWS[:1]), "a model needs 5 completed experiments, and there is 1"),
+        (table(ROWS[:4]), "a model needs 5 completed experiments, and there are 4"),
+        # Rows in which a node was set by hand say nothing of its law.
+        (table(ROWS, [(0, 2)]), ""),
+        (table(ROWS, [(0, 2), (1, 2)]), "a model needs 5 completed experiments, and there are 4"),
+        (table([[row[0], 2.0, row[2]] for row in ROWS]), "X was 2 in all 6 experiments"),
+        (table([[row[0], *row[1:2], 0.0] for row in ROWS]), "Y was 0 in all 6 experiments"),
+        (
+            table([[row[0], 2.0 + (place == 0), row[2]] for place, row in enumerate(ROWS)], [(0, 1)]),
+            "X was 2 in all 5 experiments",
+        ),
+        (table([[0.5, *row[1:]] for row in ROWS]), "all 6 experiments were run at the same setting"),
+    ],
+)
+def test_what_a_table_lacks_for_a_model(made, lacking):
+    task = CausalTask.of({"graph": ["a -> X", "X -> Y"], "actions": {"a": [0, 1]}, "reward": "Y"})
+    assert task.lacking(made) == lacking
+
+
 def test_a_task_is_itself_and_a_flattened_one_keeps_its_limits():
     limited = CausalTask.of({**PLAIN, "limits": {"normals": [[1.0, 1.0]], "offsets": [1.5]}})
     assert CausalTask.of(limited) is limited

@@ -1,9 +1,9 @@
 """The verb decide: decides for every case of a split, with a checkpoint or a newly fitted surrogate.
 
-For experiments that are too few to fit a model, it prints the initial design instead. What to run next
+For experiments to which no model can be fitted, it prints the start design instead. What to run next
 stands in files of a run of trials:
 
-    start_design.csv    the actions of the initial design that are still to be run
+    start_design.csv    the actions of the start design that are still to be run
     next.csv            the user's table, with a row for each experiment to run, in which all that is measured
                         is empty; filled in, it is the table of the next decision
 
@@ -37,23 +37,24 @@ NEXT = "next.csv"
 
 
 def write_initial_design(problem: Problem, folder: RunFolder, seed: int) -> str:
-    """Prints the experiments of the initial design that are still to be run, and writes them to
-    start_design.csv and next.csv. Returns a sentence for the run's status; empty if there are enough.
+    """Prints the experiments of the start design that are still to be run, and writes them to
+    start_design.csv and next.csv. Returns a sentence for the run's status; empty if a model can be fitted.
     """
     facts = problem.facts()
-    design = None if facts.experiments is None else facts.experiments.to_begin(seed)
-    if design is None:
+    if facts.experiments is None or (design := facts.experiments.to_begin(seed)) is None:
         return ""
     past, waiting = problem.observations(), facts.waiting
     source = problem.card()["source"]
     nodes = ", ".join(name for name in past.names if name not in design.names)
     have = f"{len(past)} experiment{'' if len(past) == 1 else 's'}"
     if waiting is not None:
-        have += f", and {len(waiting.in_states('pending'))} that wait for a result"
-    lacking = f"There is no model yet: {source} has {have}."
+        counts = len(waiting.in_states("pending")), len(waiting.in_states("failed"))
+        words = zip(counts, ("wait for a result", "failed"), strict=True)
+        have += "".join(f", and {count} that {what}" for count, what in words if count)
+    lacking = f"There is no model yet: {source} has {have} ({facts.experiments.lacking})."
     if not len(design):
         print(f"{lacking} Fill in {nodes} there, and run the same command again.\nRun folder: {folder.path}")
-        return f"{have}, too few for a model; nothing else to run first"
+        return f"{have}, no model yet; nothing else to run first"
     rows = [",".join(f"{value:.10g}" for value in row) for row in design.values.tolist()]
     text = "\n".join([",".join(design.names), *rows]) + "\n"
     folder.write("start_design.csv", text)
@@ -63,7 +64,7 @@ def write_initial_design(problem: Problem, folder: RunFolder, seed: int) -> str:
     measured = f"add a row for each with the measured values of {nodes}"
     print(f"{lacking} Run these, {measured}, and run the same command again:", flush=True)
     print(f"{text}{filled}Run folder: {folder.path}", flush=True)
-    return f"{have}, too few for a model; {len(design)} to run first"
+    return f"{have}, no model yet; {len(design)} to run first"
 
 
 def write_proposals(problem: Problem, folder: RunFolder) -> str:

@@ -31,7 +31,7 @@ from rehearsal_torch.data.causal_task import MIN_ROWS, CausalTask
 from rehearsal_torch.data.known_reward import FunctionReward
 from rehearsal_torch.data.sizes import SizeError, check_seed, whole
 from rehearsal_torch.data.task_file import faces
-from rehearsal_torch.data.trials.log import TrialLog
+from rehearsal_torch.data.trials.log import TrialLog, tolerances
 from rehearsal_torch.data.trials.trial import MOST, STATES, Trial, refused
 from rehearsal_torch.files.addresses import InputError, beginning
 from rehearsal_torch.files.lock import InUseError, locked
@@ -189,6 +189,7 @@ class TrialStore:
             `initial_count`.
         file: The file of the trials, with the suffix .json; None keeps them in memory. An existing file is
             continued.
+        tolerance: How far told settings may lie from a pending trial's (`log.tolerances`); not in the file.
 
     Raises:
         TrialFileError: if the file cannot be read or written, was started with another seed or initial
@@ -202,6 +203,7 @@ class TrialStore:
         seed: int | None = None,
         initial: int | None = None,
         file: str | Path | None = None,
+        tolerance: float | Mapping[str, float] | None = None,
     ) -> None:
         if file is not None and Path(file).suffix != ".json":
             expected = "expected a name that ends in .json for a file of trials"
@@ -212,6 +214,7 @@ class TrialStore:
             if self.file is not None and self.file.exists():
                 begun, self._text = read_campaign(self.file)
             self.task = self._task(task, begun)
+            self.tolerance = tolerances(tolerance, self.task)
             self.seed = self._agreed("seed", seed, begun, 0)
             check_seed(self.seed)
             self.initial = self._agreed("initial", initial, begun, initial_count(self.task))
@@ -310,7 +313,7 @@ class TrialStore:
         return given
 
     def _going_with(self, trials: tuple[Any, ...]) -> TrialLog:
-        log = TrialLog(self.task, trials)
+        log = TrialLog(self.task, trials, self.tolerance)
         if faults := log.faults():
             raise TrialFileError(str(refused(f"{self.file}: the trials do not match the task", faults)))
         return log

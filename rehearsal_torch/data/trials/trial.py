@@ -296,7 +296,7 @@ class Recommended(tuple[dict[str, float], float]):
         reward = f"expected reward {self.predicted:.4g} (standard deviation {self.std:.2g})"
         sentence = f"{_named(self.action)}{' (tried)' if self.tried else ''}: {reward}"
         if self.runner_up is None or self.runner_up_predicted is None or self.chance is None:
-            return f"{sentence}; no other action within the bounds was tried"
+            return sentence
         return (
             f"{sentence}; the best {'other ' if self.tried else ''}tried action is {_named(self.runner_up)} "
             f"(expected {self.runner_up_predicted:.4g}); the recommended one is better with a probability of "

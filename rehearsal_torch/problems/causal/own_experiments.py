@@ -12,19 +12,23 @@ A node that was itself set in an experiment (a hard intervention) has a column `
 row; the row is then not used for that node's mechanism. Suggestions are not scored: their value is unknown
 until they are tried.
 
-Rows may wait for their result:
+Rows may wait for their result, and a column ``state`` may say what became of them:
 
-    valve,dose,temperature,yield
-    0.2,1,24.1,3.9
-    0.7,2,,                          proposed, and not measured yet
+    valve,dose,temperature,yield,state
+    0.2,1,24.1,3.9,completed
+    0.7,2,,,                         proposed, and not measured yet
+    0.9,5,31.0,,failed
 
-A row waits if its actions are there and every node that the reward reads is empty; what else was measured in
-it is not used. It is pending: no model is fitted to it, and it is not proposed again. A row in which an
-action, or some of the nodes of a completed experiment, are empty is a fault.
+A row is ``completed`` (every node is measured), ``running`` (or ``pending``: no model is fitted to it, and it
+is not proposed again), ``failed`` (likewise) or ``abandoned`` (as if it were not there); capitals and blanks
+do not count. Without a state, a row waits if its actions are there and every node that the reward reads is
+empty, and is completed otherwise. A row in which an action, or some of the nodes of a completed experiment,
+are empty is a fault. Where a variable of the graph is called ``state``, the column is that variable.
 
-Before there is a model, space-filling experiments are proposed. Point n of this start design depends on the
-task, the seed and n alone, so that an interrupted design can be continued, and extended to any length. The
-levels of an action occur equally often (`mixed_region`).
+While no model can be fitted, space-filling experiments are proposed. Point n of this start design depends on
+the task, the seed and n alone, so that an interrupted design can be continued, and extended to any length.
+The levels of an action occur equally often (`candidate_region`). Where there are few settings, the design
+ends with the last of them.
 
 Source: Ren et al. (2025), Alg. 1 (observations of all nodes after each action); Sobol (1967) and Owen
 (1998), as in `candidate_region`; pending trials as in Ax (Bakshy et al., 2018).
@@ -47,39 +51,59 @@ from rehearsal_torch.data.causal_task import MIN_ROWS, CausalTask
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
 from rehearsal_torch.data.finding import recorded
 from rehearsal_torch.data.problem_file.findings import Findings
-from rehearsal_torch.data.reading import ReadTable, TableError, number_columns, read_table
+from rehearsal_torch.data.reading import ReadTable, TableError, number_columns, numbers_of, read_table
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.tables.frame import line_words
 from rehearsal_torch.data.tables.in_memory import SET, data_frame
 from rehearsal_torch.data.tables.separated import cells_as_written
 from rehearsal_torch.data.task_file import CAUSAL_PARTS, task_content
 from rehearsal_torch.data.trials.log import TrialLog
 from rehearsal_torch.data.trials.store import initial_count
+from rehearsal_torch.data.trials.trial import State, Trial
+from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.schema import meant
 from rehearsal_torch.problems.problem import CausalProblem, Experiments, Facts, OwnData, ranges_of
 
 MOST_LINES = 5
 
 
-def waiting(frame: pd.DataFrame, task: CausalTask) -> np.ndarray:
-    """Which rows wait for their result, (n,) bool; none if a column is missing."""
-    names = {str(name) for name in frame.columns}
-    if not {*task.actions, *task.reward.names} <= names:
-        return np.zeros(len(frame), dtype=bool)
-    empty = frame[list(task.reward.names)].isna().all(axis=1)
-    return np.asarray((empty & frame[list(task.actions)].notna().all(axis=1)).to_numpy(dtype=bool))
+STATE = "state"
+WORDS: Mapping[str, State] = {
+    "completed": "completed",
+    "failed": "failed",
+    "abandoned": "abandoned",
+    "running": "pending",
+    "pending": "pending",
+}
 
 
-def waiting_actions(frame: pd.DataFrame, task: CausalTask, source: str) -> Tensor:
-    """The actions of the rows that wait for their result, (m, k)."""
-    rows = frame[waiting(frame, task)]
-    if not len(rows):
-        return torch.zeros(0, len(task.actions), dtype=torch.float64)
-    return number_columns(rows, task.actions, source)
+def states_of(frame: pd.DataFrame, task: CausalTask, source: str) -> np.ndarray:
+    """The state of each row, (n,); TableError if one is none of `WORDS`."""
+    needed = [*task.reward.names, *task.actions]
+    waits = np.zeros(len(frame), dtype=bool)
+    if set(needed) <= {str(name) for name in frame.columns}:
+        empty = frame[list(task.reward.names)].isna().all(axis=1)
+        waits = (empty & frame[list(task.actions)].notna().all(axis=1)).to_numpy(dtype=bool)
+    found = np.where(waits, "pending", "completed").astype(object)
+    names = [str(name) for name in frame.columns if str(name) not in task.graph.names]
+    column = next((name for name in names if name.strip().lower() == STATE), None)
+    faults = []
+    for place, cell in enumerate([] if column is None else frame[column]):
+        word = "" if pd.isna(cell) else str(cell).strip().lower()
+        if word in WORDS:
+            found[place] = WORDS[word]
+        elif word:
+            faults.append(f"{beginning(repr(cell), 60)} in {line_words(int(frame.index[place]))}")
+    if faults:
+        more = f" (and {len(faults) - MOST_LINES} more)" if len(faults) > MOST_LINES else ""
+        expected = "expected completed, failed, abandoned or running, or an empty cell"
+        raise TableError(f"{source}: {column}: {expected}; got {', '.join(faults[:MOST_LINES])}{more}")
+    return found
 
 
 def waiting_note(frame: pd.DataFrame, task: CausalTask, source: str) -> str:
     """A sentence on the rows that wait, with their lines (the index plus two); empty if there are none."""
-    lines = [int(index) + 2 for index in frame.index[waiting(frame, task)]]
+    lines = [int(index) + 2 for index in frame.index[states_of(frame, task, source) == "pending"]]
     if not lines:
         return ""
     more = f" and {len(lines) - MOST_LINES} more" if len(lines) > MOST_LINES else ""
@@ -135,32 +159,42 @@ def _as_in(cells: Sequence[object]) -> Callable[[float | None], object]:
 # Experiments outside of what may be set that are named.
 SHOWN = 3
 NEAR = 0.01  # The share of an action's range within which two settings count as the same.
+SPARE = 16  # Points of the start design that are looked at beyond those that were run.
 
 
-def start_point(
-    task: CausalTask, number: int, initial: int, seed: int, held: Mapping[str, Sequence[float]] | None = None
+def start_points(
+    task: CausalTask, count: int, seed: int, held: Mapping[str, Sequence[float]] | None = None
 ) -> Tensor:
-    """Point `number` (from 0) of the start design of at least `initial`, (k,), in the actions' units."""
+    """The first `count` points of the start design, (m, k), in the actions' units; where there are few, each
+    once, and as many as there are.
+    """
     region = task.region(held)
-    return region.units(region.spread(max(initial, number + 1), seed)[number])
+    every = region.finite(seed)
+    return region.units(region.spread(count, seed) if every is None else every[:count])
 
 
 def open_points(
-    task: CausalTask, done: Tensor, initial: int, seed: int, held: Mapping[str, Sequence[float]] | None = None
+    task: CausalTask,
+    done: Tensor,
+    begun: Tensor,
+    count: int,
+    seed: int,
+    held: Mapping[str, Sequence[float]] | None = None,
 ) -> Tensor:
-    """The points of the start design that have not been run, (m, k), in the actions' units.
+    """The first `count` different points of the start design that are neither `done`, (n, k), nor `begun`,
+    (m, k), in the actions' units; where there are none, the one that was done least often.
 
-    At most `initial` - n points are returned for n settings `done`, (n, k). A point counts as run if one of
-    them is within `NEAR` of each action's range, and at its levels.
+    A point is such a setting if it is within `NEAR` of each action's range, and at its levels.
     """
-    points: list[Tensor] = []
-    for number in range(initial):
-        point = start_point(task, number, initial, seed, held)
-        away = (done.to(point) - point).abs()
-        same = (away / task.box.width <= NEAR) & (away <= task.box.near)
-        if len(points) < initial - len(done) and not bool(same.all(-1).any()):
-            points.append(point)
-    return torch.stack(points) if points else done.new_empty(0, len(task.actions))
+    points = start_points(task, len(done) + len(begun) + max(count, SPARE), seed, held)
+
+    def near(settings: Tensor) -> Tensor:
+        away = (settings.to(points) - points.unsqueeze(1)).abs()
+        return ((away / task.box.width <= NEAR) & (away <= task.box.near)).all(-1)
+
+    points = points[~near(begun).any(-1) & ~near(points).tril(-1).any(-1)]
+    often = near(done).sum(-1)
+    return points[often == 0][:count] if bool((often == 0).any()) else points[often.argsort(stable=True)][:1]
 
 
 FRAME = "the data frame"
@@ -174,19 +208,36 @@ def causal_task(task: str | Path | Mapping[str, Any] | CausalTask | None) -> Cau
     return CausalTask.of(content, source)
 
 
-def experiments_and_waiting(
+def experiments_of(
     source: "str | Path | IntoDataFrame | ReadTable | None", task: CausalTask
-) -> tuple[Table, Tensor]:
-    """The completed experiments of a file or a data frame, and the actions (m, k) of the rows that wait for
-    their result.
+) -> tuple[Table, tuple[Trial, ...]]:
+    """The completed experiments of a file or a data frame, and the rows in other states as trials, numbered
+    by their lines.
 
     Raises:
-        TableError: if it cannot be read, a column is missing, not numeric, or has missing values, or a
-            ``set:`` column names no node or has values other than 0 and 1.
+        TableError: if it cannot be read, a column is missing, not numeric, or has missing values, a state is
+            unknown, or a ``set:`` column names no node or has values other than 0 and 1.
     """
     table = _rows(source)
-    done = table.frame[~waiting(table.frame, task)]
-    return _experiments_of(done, task, table.where), waiting_actions(table.frame, task, table.where)
+    states, others = states_of(table.frame, task, table.where), list[Trial]()
+    done = _experiments_of(table.frame[states == "completed"], task, table.where)
+    # What was abandoned may lack settings, and is then nothing.
+    whole = np.ones(len(states), dtype=bool)
+    if set(task.actions) <= {str(name) for name in table.frame.columns}:
+        whole = table.frame[list(task.actions)].notna().all(axis=1).to_numpy(dtype=bool)
+    kept = (states != "completed") & (whole | (states != "abandoned"))
+    rows = table.frame[kept]
+    actions = number_columns(rows, task.actions, table.where, 0) if len(rows) else torch.zeros(0, 1)
+    there = [name for name in task.nodes if name in rows.columns]
+    cells = np.stack([numbers_of(rows[name]) for name in there], -1) if there else np.zeros((len(rows), 0))
+    for line, state, setting, row in zip(rows.index, states[kept], actions.tolist(), cells, strict=True):
+        nodes = {name: float(cell) for name, cell in zip(there, row, strict=True) if np.isfinite(cell)}
+        settings = dict(zip(task.actions, setting, strict=True))
+        if state == "pending":
+            others.append(Trial(id=int(line) + 2, state=state, asked=settings))
+        else:
+            others.append(Trial(id=int(line) + 2, state=state, ran=settings, nodes=nodes))
+    return done, tuple(others)
 
 
 def _rows(source: "str | Path | IntoDataFrame | ReadTable | None") -> ReadTable:
@@ -226,8 +277,8 @@ def _experiments_of(frame: pd.DataFrame, task: CausalTask, source: str) -> Table
 class ExperimentTable(OwnData, CausalProblem, Experiments):
     """A comma-separated file of experiments and a task.
 
-    Fewer than 5 rows are not an error: there is nothing to fit yet, and `to_begin` lists what to run first.
-    Rows that wait for their result are not learnt from, and not proposed again.
+    Rows to which no model can be fitted yet are not an error: `to_begin` lists what to run first. Rows that
+    wait for their result or have failed are not learnt from, and not proposed again.
 
     Args:
         path: The experiments so far, a file (see `data.reading`), a data frame or a table that was read; rows
@@ -238,7 +289,7 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
     Raises:
         TableError: if the file cannot be read, or a column is missing, not numeric or incomplete; all faults
             are listed.
-        ValueError: if the task is invalid, a fixed value may not be set, or a node is constant.
+        ValueError: if the task is invalid, or a fixed value may not be set.
     """
 
     def __init__(
@@ -250,34 +301,41 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
         self.task = causal_task(task)
         self.held = self.task.held(fixed)
         table = _rows(path)
-        self.past, self.waiting = experiments_and_waiting(table, self.task)
+        self.past, self.others = experiments_of(table, self.task)
+        self.waiting, self.failed = self._settings("pending"), self._settings("failed")
         self.source = FRAME if table.where == FRAME else Path(table.where).name
-        note = waiting_note(table.frame, self.task, self.source)
-        self.read, self.read_notes = table, (*table.notes, *([note] if note else []))
-        if len(self.past) >= MIN_ROWS:
-            self.task.check(self.past)
+        self.read, notes = table, [waiting_note(table.frame, self.task, self.source)]
+        self.lacking = self.task.lacking(self.past)
+        every = self.task.region(self.held).finite() if self.lacking else None
+        if every is not None and len(every) < initial_count(self.task):
+            notes.append(f"{len(every)} different settings are all that there are")
+        self.read_notes = (*table.notes, *(note for note in notes if note))
+
+    def _settings(self, state: State) -> Tensor:
+        log = TrialLog(self.task, tuple(each for each in self.others if each.state == state))
+        return log.settings(state)
 
     def to_begin(self, seed: int = 0) -> Table | None:
-        """Points of the start design that are not in the table yet; None once there are enough rows."""
-        if len(self.past) >= MIN_ROWS:
+        """Points of the start design that are not in the table yet; None once a model can be fitted."""
+        if not self.lacking:
             return None
-        done = torch.cat([self.past.columns(self.task.actions), self.waiting])
-        points = open_points(self.task, done, initial_count(self.task), seed, held=self.held)
+        done = self.past.columns(self.task.actions)
+        count = initial_count(self.task) - len(done) - len(self.waiting)
+        count = count if count > 0 else int(len(done) >= MIN_ROWS)
+        begun = torch.cat([self.waiting, self.failed])
+        points = open_points(self.task, done, begun, count, seed, self.held)
         return Table(self.task.actions, points, torch.ones_like(points, dtype=torch.bool))
 
     def facts(self) -> Facts:
-        """What the reader of the file detected, and the experiments that wait for their result."""
+        """What the reader detected, and the experiments that wait for their result or have failed."""
         return replace(super().facts(), notes=self.read_notes, waiting=self._waiting_trials, experiments=self)
 
     @cached_property
     def _waiting_trials(self) -> TrialLog | None:
-        """The experiments, with those that wait for their result as pending trials; None if none waits."""
-        if not len(self.waiting):
+        """The experiments, if some of them wait for their result or have failed."""
+        if not len(self.waiting) + len(self.failed):
             return None
-        log, _ = TrialLog(self.task).complete_rows(self.past)
-        for action in self.waiting:
-            log, _ = log.ask(action)
-        return log
+        return TrialLog(self.task).take(self.past, self.others)[0]
 
     def with_proposals(self, settings: Sequence[Mapping[str, float]]) -> str:
         """All rows of the table, and a row for each proposed setting, which waits for its result, with the
@@ -303,7 +361,7 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
         if index != 0:
             raise IndexError(f"expected case 0; got {index}")
         levels = {**self.task.box.levels, **self.held}
-        number = len(self.past) + len(self.waiting) + 1
+        number = len(self.past) + len(self.waiting) + len(self.failed) + 1
         return RehearsalCase(f"experiment {number}", {}, self.task.box.bounds(), levels=levels)
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
@@ -313,8 +371,8 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
     def _note(self, found: Findings) -> None:
         """Too few experiments for a model; actions that may not be set any more, or were always the same."""
         rows = len(self.past)
-        if rows < MIN_ROWS:
-            words = f"fewer than {MIN_ROWS} experiments: there is no model yet, and the first ones are listed"
+        if self.lacking:
+            words = f"there is no model yet: {self.lacking}; the start design goes on"
             found.warn("data", "rows", words, rows=rows)
         outside = self._outside()
         for sentence in outside[:SHOWN]:
@@ -331,8 +389,8 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
     def _outside(self) -> list[str]:
         """A sentence for each experiment whose action may not be set any more, with its line."""
         rows = self.read.frame
-        waits = waiting(rows, self.task)
-        lines = [*rows.index[~waits], *rows.index[waits]]
+        states = states_of(rows, self.task, self.source)
+        lines = [*rows.index[states == "completed"], *rows.index[states == "pending"]]
         sentences = []
         for line, row in zip(lines, [*self.past.columns(self.task.actions), *self.waiting], strict=True):
             try:
@@ -346,6 +404,8 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
         card: dict[str, Any] = {"source": self.source, "rows": len(self.past), **self.task.to_plain()}
         if len(self.waiting):
             card["rows that wait for their result"] = len(self.waiting)
+        if len(self.failed):
+            card["rows that failed"] = len(self.failed)
         if len(self.past):
             rewards = self.task.reward_of(self.past)
             best = self.past.columns(self.task.actions)[rewards.argmax()].tolist()

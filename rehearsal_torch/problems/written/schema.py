@@ -30,6 +30,7 @@ A file that asks for trials: which experiment to run next.
     reward: yield                     # or a sum, such as yield - 0.2*waste; the only outcome by default
     limits: 2*valve + dose <= 6       # optional
     fixed: {dose: 2}                  # optional: held in the next experiment
+    tolerance: 0.01                   # optional: how far what was set may lie from what was proposed
 
 Source: json-schema.org, draft 2020-12, for ``if`` and ``then``; Tsirtsis and Gomez-Rodriguez (2023), Sec. 2,
 for what an episode consists of; Ren et al. (2025), Sec. 2.2, for what a task of trials consists of.
@@ -113,6 +114,11 @@ class TrialsForm(Schema):
     )
     fixed: dict[Name, Number] = Field(
         default_factory=dict, description="actions that the next experiment holds at a value"
+    )
+    tolerance: Annotated[Any, WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "object"}]})] = Field(
+        default=None,
+        description="how far what was set may lie from what was proposed: a share of each range, or "
+        "{action: distance}",
     )
     method: Name | None = Field(default=None, description=METHOD_AS)
 

@@ -33,6 +33,7 @@ from rehearsal_torch.data.problem_file.kinds import units_of
 from rehearsal_torch.data.problem_file.learnt_graph import built_graph, graph_part
 from rehearsal_torch.data.reading import ReadTable
 from rehearsal_torch.data.task_file import TaskError
+from rehearsal_torch.data.trials.log import tolerances
 from rehearsal_torch.files.schema import FaultsError, meant
 from rehearsal_torch.problems.causal.own_experiments import ExperimentTable
 from rehearsal_torch.problems.problem import Facts, OfFile
@@ -54,6 +55,7 @@ class TrialsProblem:
         fixed: Actions that the next experiment holds at a value.
         variables: What the file says of each variable.
         found: Its lines, and warnings so far.
+        tolerance: How far settings may lie from a pending trial's, as written (`data.trials.log`).
     """
 
     source: str
@@ -63,6 +65,7 @@ class TrialsProblem:
     variables: Mapping[str, TrialVariable]
     found: Findings
     method: str | None = None
+    tolerance: float | Mapping[str, float] | None = None
 
 
 def trials_problem(path: str | Path | None) -> TrialsProblem:
@@ -101,16 +104,17 @@ def trials_problem(path: str | Path | None) -> TrialsProblem:
         name, remedy = Path(found.source).name, "write the experiments to a table, such as experiments.csv"
         note = f"{name} names no data: {remedy}, and add the line data: experiments.csv"
         rows = ReadTable(empty, f"{name} (no data yet)", (note,))
-    fixed = form.get("fixed", {})
-    if made is not None and fixed:
+    fixed, tolerance = form.get("fixed", {}), form.get("tolerance")
+    for check in (lambda task: task.held(fixed), lambda task: tolerances(tolerance, task)):
         try:
-            made.held(fixed)
+            if made is not None:
+                check(made)
         except FaultsError as error:
             found.of_reader(error.faults)
     found.settle()
     if made is None or rows is None:
         raise ProblemError(found.source, ["its parts do not make a task: check the names and the roles"])
-    return TrialsProblem(found.source, made, rows, fixed, variables, found, form.get("method"))
+    return TrialsProblem(found.source, made, rows, fixed, variables, found, form.get("method"), tolerance)
 
 
 class OwnTrials(OfFile, ExperimentTable):
@@ -124,7 +128,7 @@ class OwnTrials(OfFile, ExperimentTable):
     Raises:
         ProblemError: if the file cannot be used; all faults are listed.
         TableError: if a column is not numeric or incomplete; all faults are listed.
-        ValueError: if a fixed value may not be set, or a node is constant.
+        ValueError: if a fixed value may not be set.
     """
 
     def __init__(

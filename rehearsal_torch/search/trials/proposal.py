@@ -16,7 +16,7 @@ Source: Ginsbourger et al. (2010), Sec. 4.2 ("kriging believer"); Balandat et al
 points).
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -24,20 +24,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.causal_task import MIN_ROWS, CausalTask
+from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.log import TrialLog
-from rehearsal_torch.data.trials.trial import State
 from rehearsal_torch.objectives.expected_reward import CausalObjective
 from rehearsal_torch.objectives.objective import class_of
-from rehearsal_torch.problems.causal.own_experiments import start_point
+from rehearsal_torch.problems.causal.own_experiments import start_points
 from rehearsal_torch.search.search import UNLIMITED, Search
 from rehearsal_torch.search.trials.acquisition import decided, recommend
 from rehearsal_torch.seeding import round_seed
-from rehearsal_torch.spaces.candidate_region import MixedRegion
 from rehearsal_torch.surrogates.network.causal_model import CausalModel
 
 # Maximum number of points of the start design that are skipped, and number of space-filling points among
@@ -57,24 +55,30 @@ def designed_action(
     held: Mapping[str, Sequence[float]] | None = None,
 ) -> Tensor:
     """The next point of the start design for `initial` points, (k,), by the number of the trial; points that
-    are already trials are skipped. If all are, as where actions have few levels, completed ones are repeated.
+    are already trials are skipped. If all are, as where actions have few levels, it is the one that was
+    completed least often.
 
     Raises:
-        ValueError: if the next 512 points are all pending or have failed, or trials that could differ.
+        NothingLeftError: if all points wait for their result or have failed.
     """
-    begun: tuple[State, ...] = ("pending", "failed")
-    numbers = range(log.next_id - 1, log.next_id - 1 + TRIES)
-    region = task.region(held)
-    few = isinstance(region, MixedRegion) and not region.free
-    for states in (("completed", *begun), begun) if few else (("completed", *begun),):
-        for number in numbers:
-            point = start_point(task, number, initial, seed, held)
-            if not bool(log.contains(point, *states)):
-                return point
-    raise ValueError(
-        f"nothing is left to try: the next {TRIES} points of the start design are trials already; report "
-        "or abandon what is pending"
-    )
+    number = log.next_id - 1
+    points = start_points(task, max(initial, number + 1), seed, held)[number:]
+    if len(points) and not bool(log.contains(points[0], "completed", "pending", "failed")):
+        return points[0]
+    points = start_points(task, max(initial, number + TRIES), seed, held)
+    points = points if len(points) < number + TRIES else points[number : number + TRIES]
+    points = points[~log.contains(points, "pending", "failed")]
+    if not len(points):
+        raise NothingLeftError(_left(task, held))
+    return points[log.times(points, "completed").argmin()]
+
+
+def _left(task: CausalTask, held: Mapping[str, Sequence[float]] | None = None) -> str:
+    """Why nothing is left to try, and what to do."""
+    every = task.region(held).finite()
+    which = f"{TRIES} space-filling points" if every is None else f"{len(every)} settings that there are"
+    remedy = "tell, or fill in, the results of what waits, or abandon it, or offer other settings"
+    return f"nothing is left to try: all {which} wait for their result or have failed; {remedy}"
 
 
 def another_action(objective: CausalObjective, log: TrialLog, seed: int) -> Tensor:
@@ -85,14 +89,12 @@ def another_action(objective: CausalObjective, log: TrialLog, seed: int) -> Tens
         ValueError: if the best one is infeasible.
     """
     region, width = objective.region(), len(objective.task.actions)
-    spread = region.spread(TRIES, round_seed(seed, f"another {objective.case.identity}"))
-    points = region.units(spread)
+    if (points := region.finite()) is None:
+        points = region.spread(TRIES, round_seed(seed, f"another {objective.case.identity}"))
+    points = region.units(points)
     points = points[~log.contains(points[:, :width], "pending", "failed")]
     if not len(points):
-        raise NothingLeftError(
-            f"nothing is left to try: all that was found among {TRIES} space-filling points waits for its "
-            "result, or has failed; fill in, or tell, the results of what waits, or take it out"
-        )
+        raise NothingLeftError(_left(objective.task, objective.levels))
     best = objective.screened(points).nan_to_num(nan=-torch.inf).argmax()
     action = points[best, :width].to("cpu", torch.float64)
     check_settable(objective.task, action, "proposed")
@@ -132,14 +134,6 @@ def check_settable(task: CausalTask, action: Tensor, what: str) -> None:
             f"the action that was {what} cannot be set ({error}): does the table hold values of very "
             "different magnitude?"
         ) from error
-
-
-def lacking_for_model(table: Table, nodes: Collection[str]) -> str:
-    """What a table lacks for fitting a model: ``rows``, ``variation`` of a node, or nothing, ""."""
-    columns = {name: table.unaltered([name]).columns([name]) for name in nodes}
-    if min(map(len, columns.values())) < MIN_ROWS:
-        return "rows"
-    return "variation" if any(bool((column == column[0]).all()) for column in columns.values()) else ""
 
 
 def aware_of_pending(

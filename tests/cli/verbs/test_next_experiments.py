@@ -20,7 +20,7 @@ MEASURED = ["ambient", "temperature", "waste", "yield"]
 
 def test_the_initial_design_is_a_table_to_be_filled_in(trials, tmp_path, capsys):  # noqa: F811
     problem, folder = OwnTrials(trials(data=None)), RunFolder(tmp_path / "run")
-    assert write_initial_design(problem, folder, 0) == "0 experiments, too few for a model; 6 to run first"
+    assert write_initial_design(problem, folder, 0) == "0 experiments, no model yet; 6 to run first"
     design = np.genfromtxt(tmp_path / "run/start_design.csv", delimiter=",", names=True)
     blank = pd.read_csv(tmp_path / "run/next.csv")
     assert list(blank.columns) == [*problem.task.actions, *problem.task.nodes]
@@ -32,11 +32,23 @@ def test_the_initial_design_is_a_table_to_be_filled_in(trials, tmp_path, capsys)
     # The rows are under way, and nothing else is to be run.
     blank.to_csv(tmp_path / "experiments.csv", index=False)
     told = write_initial_design(OwnTrials(trials(data="experiments.csv")), RunFolder(tmp_path / "two"), 0)
-    assert told.startswith("0 experiments, and 6 that wait for a result, too few for a model; nothing else")
+    assert told.startswith("0 experiments, and 6 that wait for a result, no model yet; nothing else")
     out = capsys.readouterr().out
-    assert "experiments.csv has 0 experiments, and 6 that wait for a result. Fill in" in out
+    assert "experiments.csv has 0 experiments, and 6 that wait for a result (a model needs 5 completed" in out
     assert not (tmp_path / "two/next.csv").exists()
     assert write_initial_design(OwnTrials(_with(trials, tmp_path, experiments())), folder, 0) == ""
+
+
+def test_an_outcome_that_was_always_the_same_is_answered_with_the_start_design(trials, tmp_path, capsys):  # noqa: F811
+    """It was refused: take it out of the nodes."""
+    table = experiments().assign(**{"yield": 0.0})
+    table["state"] = ["failed"] + [None] * (len(table) - 1)
+    told = write_initial_design(OwnTrials(_with(trials, tmp_path, table)), RunFolder(tmp_path / "run"), 0)
+    assert told == "7 experiments, and 1 that failed, no model yet; 1 to run first"
+    assert "(yield was 0 in all 7 experiments). Run these" in capsys.readouterr().out
+    found = pd.read_csv(tmp_path / "run/next.csv")
+    assert (len(found), found.loc[0, "state"]) == (9, "failed")
+    assert found.loc[8, [*MEASURED, "state"]].isna().all()
 
 
 def _with(write, folder, table):

@@ -1,10 +1,13 @@
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 import torch
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.data.trials.log import TrialLog
+from rehearsal_torch.data.trials.log import TrialLog, tolerances
+from rehearsal_torch.data.trials.trial import Trial
 
 TASK = CausalTask.of(
     {
@@ -109,18 +112,120 @@ def test_levels_that_are_close_are_different_experiments():
 def test_rows_that_wait_are_pending_once():
     done = Table.observed(("a", "b", "X", "Y"), torch.tensor([[0.5, 2.0, 1.0, 2.0]], dtype=torch.float64))
     rows = torch.stack([action(0.25, 8.0), action(0.25, 8.0), action(0.5, 2.0)])
-    log = TrialLog(TASK).complete_rows(done)[0].await_rows(rows, done)
+    waits = [Trial(id=9, state="pending", asked={"a": a, "b": b}) for a, b in rows.tolist()]
+    log, _, _ = TrialLog(TASK).take(done, waits)
     assert log.settings("pending").tolist() == rows.tolist(), "a setting may be tried twice"
-    assert log.await_rows(rows, done) is log
+    assert log.take(done, waits)[0] is log
     # A failed trial is known, and so is one of which another session was told.
     log, _ = log.fail(2, "the pump broke")
-    log, _, _ = log.complete(4, {"X": 1.0, "Y": 2.0})
-    assert log.await_rows(rows, done) is log
-    further = log.await_rows(torch.cat([rows, action(0.75, 1.0)[None]]), done)
+    log, _, _ = log.complete(4, {"X": 1.0, "Y": 2.0}, ran={"a": 0.51, "b": 2.0})
+    assert log.take(done, waits)[0] is log
+    further, _, _ = log.take(done, [*waits, Trial(id=9, state="pending", asked={"a": 0.75, "b": 1.0})])
     assert [each.settings for each in further.in_states("pending")][1:] == [{"a": 0.75, "b": 1.0}]
 
 
 NODES = {"X": 1.0, "Y": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("told", "tolerance", "number"),
+    [
+        # What has two decimals, and one, of 0.123456 and 6.16.
+        ((0.12, 6.2), None, 1),
+        ((0.12, 6.1), None, 3),
+        ((0.13, 6.2), None, 3),
+        # Rounding to whole numbers would be more than a twentieth of the range of a.
+        ((0.0, 6.2), None, 3),
+        # Of both, the nearest.
+        ((0.1, 6.2), 0.05, 1),
+        ((0.1, 6.2), 0.02, 3),
+        ((0.123456, 6.5), {"b": 0.4}, 1),
+        ((0.13, 6.5), {"b": 0.4}, 3),
+        ((0.16, 6.5), {"b": 0.4, "a": 0.1}, 2),
+        ((0.123456, 6.2), 0, 3),
+        ((0.123456, 6.16), 0, 1),
+    ],
+)
+def test_settings_are_those_of_a_pending_trial_up_to_rounding(told, tolerance, number):
+    """A rounded setting was a trial of its own, and the suggestion stayed pending for ever."""
+    log, _ = asked((0.123456, 6.16), (0.16, 6.45))
+    log = TrialLog(TASK, log.trials, tolerances(tolerance, TASK))
+    settings = dict(zip("ab", told, strict=True))
+    done, trial, _ = log.complete(settings, NODES)
+    assert (trial.id, trial.settings) == (number, settings)
+    assert [each.id for each in done.in_states("pending")] == [each for each in (1, 2) if each != number]
+    row = torch.tensor([[*told, 1.0, 2.0]], dtype=torch.float64)
+    taken, _, _ = log.take(Table.observed(("a", "b", "X", "Y"), row))
+    assert [each.state for each in taken.trials] == [each.state for each in done.trials]
+
+
+def test_of_several_suggestions_the_nearest_is_meant_and_it_is_said():
+    log = replace(asked((0.1, 6.0), (0.2, 6.0))[0], tolerance=(0.2, 0.0))
+    _, trial, notes = log.complete({"a": 0.16, "b": 6.0}, NODES)
+    assert trial.id == 2
+    assert notes == [
+        "trial 2: pending trials [1, 2] have these settings up to rounding, and it is the nearest"
+    ]
+    assert log.complete({"a": 0.1, "b": 6.0}, NODES)[2] == [], "exactly one of them"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (0.7, r"expected a share of each range, from 0 to 0\.5, or \{a: \.\.\.\} in its unit; got 0\.7"),
+        ("wide", "expected a share of each range"),
+        ({"c": 1}, "c: the task has no such action"),
+        ({"a": -1, "b": "x"}, r"b: expected a finite number; got 'x'; a: expected at least 0; got -1"),
+    ],
+)
+def test_a_tolerance_is_a_share_or_distances(given, said):
+    with pytest.raises(ValueError, match=f"tolerance: {said}"):
+        tolerances(given, TASK)
+
+
+def test_levels_are_told_apart_whatever_the_tolerance():
+    task = CausalTask.of({"graph": ["a -> Y"], "actions": {"a": {"values": [0, 0.1, 1]}}, "reward": "Y"})
+    log, _ = TrialLog(task, (), tolerances(0.5, task)).ask(torch.tensor([0.0], dtype=torch.float64))
+    assert log.complete({"a": 0.1}, {"Y": 1.0})[1].id == 2
+    assert log.complete({"a": 0.02}, {"Y": 1.0})[1].id == 1
+
+
+def row(state, a, **more):
+    key = "asked" if state == "pending" else "ran"
+    return Trial(id=7, state=state, **{key: {"a": a, "b": 2.0}}, **more)
+
+
+NOTHING = Table.observed(("a", "b", "X", "Y"), torch.zeros(0, 4))
+
+
+def test_rows_have_states_and_are_the_trials_that_they_were():
+    done = Table.observed(NOTHING.names, torch.tensor([[0.5, 2.0, 1.0, 2.0], [0.75, 2.0, 3.0, 4.0]]))
+    rows = [row("pending", 0.1), row("abandoned", 0.3), row("failed", 0.2, nodes={"X": 1.5})]
+    log, _, _ = TrialLog(TASK).take(done, rows)
+    assert sorted(each.state for each in log.trials) == sorted(
+        ["completed", "completed", "pending", "abandoned", "failed"]
+    )
+    assert log.in_states("failed")[0].nodes == {"X": 1.5}
+    again, left_out, _ = log.take(done, rows)
+    assert (again is log, left_out) == (True, 2)
+    # What waited has failed, what was completed is withdrawn, and what failed stays.
+    new = [row("failed", 0.1), row("abandoned", 0.5), row("failed", 0.2)]
+    after, left_out, _ = log.take(Table.observed(done.names, done.values[1:]), new)
+    states = {each.settings["a"]: each.state for each in after.trials}
+    assert (len(after.trials), left_out) == (5, 1)
+    assert states == {0.5: "abandoned", 0.75: "completed", 0.1: "failed", 0.2: "failed", 0.3: "abandoned"}
+
+
+def test_a_row_beside_that_of_the_suggestion_is_another_experiment():
+    log, _ = asked((0.123456, 2.0))
+    done = Table.observed(NOTHING.names, torch.tensor([[0.12, 2.0, 1.0, 2.0]], dtype=torch.float64))
+    both, _, _ = log.take(done, [row("pending", 0.123456)])
+    assert [each.state for each in both.trials] == ["pending", "completed"]
+    alone, _, notes = log.take(done)
+    assert ([each.state for each in alone.trials], notes) == (["completed"], [])
+    assert alone.trials[0].ran == {"a": 0.12, "b": 2.0}
+    _, _, notes = log.take(Table.observed(done.names, done.values + torch.tensor([0.01, 0, 0, 0])))
+    assert ["trial 2: recorded as a trial that was not suggested" in each for each in notes] == [True]
 
 
 def test_a_failure_of_settings_that_nobody_asked_for_is_a_trial_of_its_own():
@@ -245,11 +350,11 @@ def test_rows_are_left_out_as_often_as_they_are_known():
     values = torch.tensor([[0.5, 2.0, 1.0, 2.0], [0.5, 2.0, 1.0, 2.0], [1.5, 2.0, 1.0, 2.0]])
     marks = torch.tensor([[True, True, False, True]] * 3)
     table = Table(("a", "b", "X", "Y"), values.double(), marks)
-    log, left_out = TrialLog(TASK).complete_rows(table)
+    log, left_out, _ = TrialLog(TASK).take(table)
     assert (left_out, len(log.table)) == (0, 3)
     assert log.trials[0].altered == ("Y",)
     assert log.table.altered[0].tolist() == [True, True, False, True]
-    log, left_out = log.complete_rows(Table(table.names, table.values[:1].repeat(3, 1), marks))
+    log, left_out, _ = log.take(Table(table.names, table.values[:1].repeat(3, 1), marks))
     assert (left_out, len(log.table)) == (2, 4)
 
 

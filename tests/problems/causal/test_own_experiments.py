@@ -12,10 +12,10 @@ from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.problems.causal.own_experiments import (
     ExperimentTable,
     as_text,
+    experiments_of,
     open_points,
-    start_point,
-    waiting,
-    waiting_actions,
+    start_points,
+    states_of,
     with_proposals,
 )
 
@@ -127,6 +127,68 @@ def test_rows_without_a_result_are_pending(tmp_path, frame):
     assert lines[-1] == "0.5,2.5,,"
 
 
+def test_rows_say_what_became_of_them(tmp_path, frame):
+    """What had failed, and was taken out of the table, was proposed again."""
+    words = ["Completed", "failed ", None, "ABANDONED", " running", "pending", ""]
+    problem = ExperimentTable(*written(tmp_path, frame.assign(State=words)))
+    actions = torch.from_numpy(frame[["a", "b"]].to_numpy().copy())
+    torch.testing.assert_close(problem.past.columns(["a", "b"]), actions[[0, 2, 6]], rtol=0, atol=1e-15)
+    torch.testing.assert_close(problem.failed, actions[[1]], rtol=0, atol=1e-15)
+    torch.testing.assert_close(problem.waiting, actions[[4, 5]], rtol=0, atol=1e-15)
+    log = problem.facts().waiting
+    assert sorted(each.state for each in log.trials).count("failed") == 1
+    assert problem.card()["rows that failed"] == 1
+    assert problem.case(0).identity == "experiment 7"
+    # What is proposed has no state yet.
+    assert problem.with_proposals([{"a": 0.5, "b": 2.5}]).splitlines()[-1] == "0.5,2.5,,,"
+
+
+def test_an_unknown_state_is_told_with_its_lines_and_a_variable_wins(tmp_path, frame):
+    with pytest.raises(
+        TableError,
+        match=r"t.csv: state: expected completed, .* an empty cell; got 'done' in line 3, 2 in line 4",
+    ):
+        states_of(frame.head(3).assign(state=["failed", "done", 2]), CausalTask.of(TASK), "t.csv")
+    task = {**TASK, "graph": {"parents": {"state": ["a"], "Y": ["state", "b"]}}}
+    problem = ExperimentTable(frame.rename(columns={"X": "state"}), task)
+    assert problem.past.names == ("a", "b", "state", "Y")
+    assert len(problem.past) == 7
+    # Nor need what was abandoned say what was set.
+    gone = frame.assign(state=["abandoned"] + [None] * 6)
+    gone.loc[0, "a"] = None
+    assert len(ExperimentTable(gone, TASK).past) == 6
+    with pytest.raises(TableError, match=r"a: 1 of 1 values are missing or infinite in line 2"):
+        ExperimentTable(gone.assign(state=["failed"] + [None] * 6), TASK)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"Y": 0.0}, "Y was 0 in all 7 experiments"),
+        ({"X": 3.0}, "X was 3 in all 7 experiments"),
+        ({"a": 0.5, "b": 1.0}, "all 7 experiments were run at the same setting"),
+        ({"state": "failed"}, "a model needs 5 completed experiments, and there are 0"),
+    ],
+)
+def test_the_start_design_goes_on_while_no_model_can_be_fitted(tmp_path, frame, change, said):
+    """The first was refused: take it out of the nodes."""
+    problem = ExperimentTable(*written(tmp_path, frame.assign(**change)))
+    assert problem.lacking == said
+    assert [each.kind for each in problem.findings()][:1] == ["rows"]
+    assert said in problem.findings()[0].text
+    design = problem.to_begin(seed=2)
+    assert len(design) == (6 if "state" in change else 1)
+    assert problem.task.outside(design) == ()
+
+
+def test_few_settings_are_told(tmp_path, frame):
+    task = {**TASK, "actions": {"a": {"values": [0, 1]}, "b": {"values": [0, 5]}}}
+    problem = ExperimentTable(frame.head(0), task)
+    assert "4 different settings are all that there are" in problem.facts().notes
+    assert len(problem.to_begin().values.unique(dim=0)) == len(problem.to_begin()) == 4
+    assert not ExperimentTable(frame, task).facts().notes
+
+
 def test_the_start_design_goes_on_behind_what_is_under_way(tmp_path, frame):
     whole = ExperimentTable(*written(tmp_path, frame.head(0))).to_begin(seed=2)
     asked = whole.to_frame().assign(X=None, Y=None)[["a", "b", "X", "Y"]]
@@ -153,6 +215,11 @@ def test_proposals_leave_the_cells_of_a_file_as_it_writes_them(tmp_path):
     assert problem.with_proposals([{"a": 0.25, "b": 3.0}]).splitlines()[1] == "1;0,1;1;1,1;2,1;01.02.2024;"
 
 
+def start_point(task, number, initial, seed, held=None):
+    return start_points(task, max(initial, number + 1), seed, held)[number]
+
+
+NONE = torch.zeros(0, 2)
 PLAIN = {"graph": {"parents": {"Y": ["a", "b"]}}, "actions": {"a": [10, 20], "b": [-1, 1]}, "reward": "Y"}
 LIMITED = {**PLAIN, "limits": {"normals": [[1.0, 5.0]], "offsets": [12.0]}}
 
@@ -169,11 +236,30 @@ def test_points_go_on_beyond_what_was_planned(plain):
 
 def test_points_that_were_run_are_left_out():
     task = CausalTask.of(PLAIN)
-    whole = open_points(task, torch.zeros(0, 2), 6, 0)
+    whole = open_points(task, NONE, NONE, 6, 0)
     assert len(whole) == 6
-    assert torch.equal(open_points(task, whole[[4, 0]] + 0.004, 6, 0), whole[[1, 2, 3, 5]])
-    assert len(open_points(task, torch.tensor([[10.0, -1.0]] * 4), 6, 0)) == 2
-    assert len(open_points(task, torch.tensor([[10.0, -1.0]] * 9), 6, 0)) == 0
+    assert torch.equal(open_points(task, whole[[4, 0]] + 0.004, NONE, 4, 0), whole[[1, 2, 3, 5]])
+    assert torch.equal(open_points(task, whole[[4]], whole[[0]], 4, 0), whole[[1, 2, 3, 5]])
+    assert torch.equal(open_points(task, torch.cat([whole[:2]] * 4), NONE, 1, 0), whole[[2]])
+
+
+def test_few_settings_are_all_listed_and_then_repeated():
+    """Sobol points of six combinations of levels were given twice, and others never."""
+    task = CausalTask.of({**PLAIN, "actions": {"a": {"values": [0, 1]}, "b": {"values": [0, 2, 5]}}})
+    whole = open_points(task, NONE, NONE, 9, 0)
+    assert len(whole.unique(dim=0)) == len(whole) == 6
+    assert torch.equal(whole, start_points(task, 6, 0))
+    done = torch.cat([whole, whole[:4]])
+    assert torch.equal(open_points(task, done, NONE, 3, 0), whole[[4]])
+    assert torch.equal(open_points(task, done, whole[[4]], 3, 0), whole[[5]])
+    assert len(open_points(task, NONE, whole, 3, 0)) == 0
+    # With a = 1 nothing is left of b and c.
+    actions = {"a": {"values": [0, 0.9, 1]}, "b": [0, 1], "c": [0, 1]}
+    limits = {"normals": [[1, 1, 1], [-1, -1, -1]], "offsets": [1, -1]}
+    task = CausalTask.of({"graph": ["{a b c} -> Y"], "actions": actions, "reward": "Y", "limits": limits})
+    found = open_points(task, torch.zeros(0, 3), torch.zeros(0, 3), 12, 0)
+    assert len(found) == 12
+    assert torch.pdist(found).min() > 1e-3
 
 
 MIXED = {**PLAIN, "actions": {"a": {"values": [10, 12, 20]}, "b": [-1, 1]}}
@@ -197,20 +283,19 @@ def test_a_start_design_with_levels_keeps_the_limits():
 
 def test_what_is_held_is_the_same_in_every_point():
     task = CausalTask.of(MIXED)
-    points = torch.stack([start_point(task, number, 6, 3, task.held({"b": 0.7})) for number in range(6)])
-    assert points[:, 1].tolist() == [0.7] * 6
+    points = torch.stack([start_point(task, number, 6, 3, task.held({"b": 0.7})) for number in range(3)])
+    assert points[:, 1].tolist() == [0.7] * 3
     assert set(points[:, 0].tolist()) == {10.0, 12.0, 20.0}
 
 
 def test_a_point_with_another_level_was_not_run():
     task = CausalTask.of({**PLAIN, "actions": {"a": {"values": [0, 1, 1000]}, "b": [-1, 1]}})
-    whole = open_points(task, torch.zeros(0, 2), 8, 0)
+    whole = open_points(task, NONE, NONE, 8, 0)
     low = whole[:, 0] == 0
     # A run at a = 1 is within a hundredth of the range of a = 0, but at another level.
     done = whole[low][:1].clone()
     done[0, 0] = 1.0
-    assert len(open_points(task, done, 8, 0)) == 7
-    assert bool((open_points(task, done, 8, 0) == whole[low][0]).all(-1).any())
+    assert torch.equal(open_points(task, done, NONE, 7, 0), whole[:7])
 
 
 WAITED = CausalTask.of(
@@ -232,16 +317,24 @@ ROWS = pd.DataFrame(
 )
 
 
+def waiting(frame):
+    return (states_of(frame, WAITED, "t.csv") == "pending").tolist()
+
+
+def waiting_actions(frame):
+    return [list(each.asked.values()) for each in experiments_of(frame, WAITED)[1]]
+
+
 def test_a_row_waits_if_its_actions_are_there_and_no_outcome_is():
     # Line 3 has X and waits; line 5 is half measured, and line 6 does not say what to set.
-    assert waiting(ROWS, WAITED).tolist() == [False, True, True, False, False]
-    assert waiting_actions(ROWS, WAITED, "t.csv").tolist() == [[0.2, 2.0], [0.3, 3.0]]
-    assert not waiting(ROWS.drop(columns="Z"), WAITED).any()
+    assert waiting(ROWS) == [False, True, True, False, False]
+    assert waiting_actions(ROWS.head(3)) == [[0.2, 2.0], [0.3, 3.0]]
+    assert not any(waiting(ROWS.drop(columns="Z")))
     bare = ROWS[["a", "b", "Y", "Z"]]
-    assert waiting(bare, WAITED).tolist() == [False, True, True, False, False], "no other column is needed"
-    assert waiting_actions(ROWS.head(1), WAITED, "t.csv").shape == (0, 2)
-    with pytest.raises(TableError, match=r"t\.csv: (?s:.*)a: expected numbers; got 'half' in line 3"):
-        waiting_actions(ROWS.assign(a=["0.1", "half", "0.3", "0.4", "0.5"]), WAITED, "t.csv")
+    assert waiting(bare) == [False, True, True, False, False], "no other column is needed"
+    assert waiting_actions(ROWS.head(1)) == []
+    with pytest.raises(TableError, match=r"the data frame: (?s:.*)a: expected numbers; got 'half' in line 3"):
+        waiting_actions(ROWS.assign(a=["0.1", "half", "0.3", "0.4", "0.5"]).head(3))
 
 
 def test_proposals_are_rows_of_the_table_with_empty_results():
@@ -255,8 +348,8 @@ def test_proposals_are_rows_of_the_table_with_empty_results():
         ",0.123456789012345,5,,,,,",
     ]
     again = pd.read_csv(io.StringIO(text))
-    assert waiting(again, WAITED).tolist() == [False, True, True]
-    assert waiting_actions(again, WAITED, "t.csv")[-1].tolist() == [0.123456789012345, 5.0]
+    assert waiting(again) == [False, True, True]
+    assert waiting_actions(again)[-1] == [0.123456789012345, 5.0]
 
 
 def test_without_a_table_the_columns_are_those_of_the_task():

@@ -37,7 +37,8 @@ def test_it_stands_for_the_task_of_the_same_parts(trials):
     assert set(found.task.graph.edges) == set(task.graph.edges)
     assert set(found.task.nodes) == set(task.nodes)
     assert len(found.rows.frame) == 8
-    assert (found.fixed, found.method) == ({}, None)
+    assert (found.fixed, found.method, found.tolerance) == ({}, None, None)
+    assert trials_problem(trials(tolerance={"dose": 0.5})).tolerance == {"dose": 0.5}
 
 
 def test_the_only_outcome_is_the_reward(trials):
@@ -79,6 +80,8 @@ def test_without_data_there_are_no_experiments_and_a_note_says_what_to_do(trials
         ({"limits": "dose < 6"}, "limits: at character 6"),
         ({"limits": 6}, "limits: expected inequalities"),
         ({"fixed": {"dos": 3}}, "fixed: dos"),
+        ({"tolerance": {"dos": 3}}, "tolerance: dos"),
+        ({"tolerance": "wide"}, "tolerance: expected a share of each range"),
         ({"data": "experimnts.csv"}, "data: there is no file"),
     ],
 )
@@ -113,7 +116,7 @@ def test_doubts_have_their_line(trials, tmp_path):
     assert beyond.startswith("line 2, data: experiments.csv, line 2: [0.51")
     assert "violates the limits" in beyond
     (few,) = OwnTrials(trials(data=None)).found.warnings
-    assert "fewer than 5 experiments" in few
+    assert "a model needs 5 completed experiments, and there are 0" in few
     table = experiments()
     table["dose"] = 2.0
     table.loc[0, "valve"] = 1.5

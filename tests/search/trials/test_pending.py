@@ -153,7 +153,7 @@ def test_what_is_expected_follows_from_the_completed_trials_alone():
 def test_believing_a_trial_takes_the_epistemic_uncertainty_there_and_moves_no_hyper_parameter():
     table = chain(24, 0)
     model = fit(ExogenousModel(CHAIN, phi="homoskedastic", components=1, kernel="rbf"), table)
-    log, _ = TrialLog(CHAIN).complete_rows(Table(table.names, table.values, table.altered))
+    log, *_ = TrialLog(CHAIN).take(Table(table.names, table.values, table.altered))
     far = torch.stack([CHAIN.box.upper, CHAIN.box.lower])
     log = asked(log, *far.tolist())
     before = {name: each.clone() for name, each in model.encoder.state_dict().items() if "log_" in name}
@@ -173,7 +173,7 @@ SEARCH = AcquisitionSearch(screened=64, starts=8, incumbents=2, steps=20)
 def fitted():
     table = chain(12, 0)
     model = fit(ExogenousModel(CHAIN, phi="homoskedastic", components=1, kernel="rbf"), table)
-    log, _ = TrialLog(CHAIN).complete_rows(Table(table.names, table.values, table.altered))
+    log, *_ = TrialLog(CHAIN).take(Table(table.names, table.values, table.altered))
     return model, log
 
 

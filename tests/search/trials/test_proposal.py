@@ -8,17 +8,16 @@ from hypothesis import strategies as st
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.log import TrialLog
 from rehearsal_torch.objectives.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.upper_bounds import ConfidenceBound
-from rehearsal_torch.problems.causal.own_experiments import start_point
+from rehearsal_torch.problems.causal.own_experiments import start_points
 from rehearsal_torch.search.trials import proposal
 from rehearsal_torch.search.trials.proposal import (
+    NothingLeftError,
     another_action,
     check_settable,
     designed_action,
-    lacking_for_model,
     searched_action,
 )
 from rehearsal_torch.seeding import round_seed
@@ -27,6 +26,10 @@ from tests.toys.causal_toys import WrittenLaw, WrittenModel, hills, linear_chain
 
 DOUBLE = torch.float64
 LIMITS = {"normals": [[1.0, 0.1]], "offsets": [1.0]}
+
+
+def start_point(task, number, initial, seed, held=None):
+    return start_points(task, max(initial, number + 1), seed, held)[number]
 
 
 def asked(log, *actions):
@@ -56,18 +59,6 @@ def test_points_that_are_trials_already_are_passed_over_and_abandoned_ones_are_n
     assert torch.equal(designed_action(task, log, 8, 0), design[5])
     log, _ = log.abandon(4)
     assert torch.equal(designed_action(task, log, 8, 0), design[4])
-
-
-def test_a_start_design_that_was_tried_already_has_nothing_left(monkeypatch):
-    monkeypatch.setattr(proposal, "TRIES", 2)
-    task = hills().task
-    log = asked(TrialLog(task), [0.0, 5.0], *(start_point(task, number, 4, 0) for number in (3, 4)))
-    with pytest.raises(
-        ValueError,
-        match=r"nothing is left to try: the next 2 points of the start design are trials already; report or "
-        r"abandon what is pending",
-    ):
-        designed_action(task, log, 4, 0)
 
 
 @pytest.mark.parametrize("limits", [None, LIMITS])
@@ -136,7 +127,7 @@ def test_where_all_spread_points_are_pending_nothing_is_left(monkeypatch):
         log = asked(log, another_action(objective, log, 0))
     with pytest.raises(
         ValueError,
-        match="nothing is left to try: all that was found among 2 space-filling points waits for its result",
+        match="nothing is left to try: all 2 space-filling points wait for their result or have failed; tell",
     ):
         another_action(objective, log, 0)
 
@@ -158,56 +149,27 @@ def test_what_cannot_be_set_is_no_suggestion(action, said):
         check_settable(task, torch.tensor(action, dtype=DOUBLE), "recommended")
 
 
-def table(values, altered=None):
-    made = torch.tensor(values, dtype=DOUBLE)
-    marks = torch.zeros_like(made, dtype=torch.bool)
-    for row, column in altered or ():
-        marks[row, column] = True
-    return Table(("a", "X", "Y"), made, marks)
-
-
-ROWS = [[0.1 * place, place % 3, place**2] for place in range(6)]
-
-
-@pytest.mark.parametrize(
-    ("made", "lacking"),
-    [
-        (table(ROWS), ""),
-        (table(ROWS[:5]), ""),
-        (table(ROWS[:4]), "rows"),
-        # Rows in which a node was set by hand say nothing of its law.
-        (table(ROWS, [(0, 2)]), ""),
-        (table(ROWS, [(0, 2), (1, 2)]), "rows"),
-        (table([[row[0], 2.0, row[2]] for row in ROWS]), "variation"),
-        (table([[row[0], 2.0, row[2]] for row in ROWS[:4]]), "rows"),
-        (
-            table([[row[0], 2.0 + (place == 0), row[2]] for place, row in enumerate(ROWS)], [(0, 1)]),
-            "variation",
-        ),
-    ],
-)
-def test_what_a_table_lacks_for_a_model(made, lacking):
-    assert lacking_for_model(made, ("X", "Y")) == lacking
-
-
 FEW = {"graph": {"parents": {"Y": ["a", "b"]}}, "actions": {"a": {"values": [0, 1]}, "b": {"values": [0, 5]}}}
 
 
-def test_where_all_settings_are_trials_completed_ones_are_repeated(monkeypatch):
-    monkeypatch.setattr(proposal, "TRIES", 16)
+def test_where_all_settings_are_trials_the_one_run_least_often_is_repeated() -> None:
     task = CausalTask.of({**FEW, "reward": "Y"})
     log = TrialLog(task)
     for _ in range(4):
         log = asked(log, designed_action(task, log, 6, 0))
     assert len(log.settings("pending").unique(dim=0)) == 4
-    with pytest.raises(ValueError, match="nothing is left to try"):
+    with pytest.raises(NothingLeftError, match="all 4 settings that there are wait for their result or have"):
         designed_action(task, log, 6, 0)
     log, _, _ = log.complete(3, {"Y": 1.0})
     log, _ = log.fail(2, "broke")
     assert torch.equal(designed_action(task, log, 6, 0), log.settings("completed")[0])
+    log, _, _ = log.complete(None, {"Y": 1.0}, ran=dict(log.trials[2].settings))
+    log, _, _ = log.complete(4, {"Y": 1.0})
+    assert designed_action(task, log, 6, 0).tolist() == list(log.trials[3].settings.values())
 
 
-def test_where_an_action_may_take_any_value_completed_settings_are_not_repeated(monkeypatch) -> None:
+def test_of_points_that_were_all_run_the_first_of_the_rarest_is_repeated(monkeypatch) -> None:
+    """512 points that were trials already were an error."""
     monkeypatch.setattr(proposal, "TRIES", 2)
     task = CausalTask.of({**FEW, "actions": {"a": {"values": [0, 1]}, "b": [0, 5]}, "reward": "Y"})
     design = [start_point(task, number, 6, 0) for number in range(4)]
@@ -215,8 +177,7 @@ def test_where_an_action_may_take_any_value_completed_settings_are_not_repeated(
     for point in design[2:]:
         ran = dict(zip(task.actions, point.tolist(), strict=True))
         log, _, _ = log.complete(None, {"Y": 1.0}, ran=ran)
-    with pytest.raises(ValueError, match="the next 2 points of the start design are trials already"):
-        designed_action(task, log, 6, 0)
+    assert torch.equal(designed_action(task, log, 6, 0), design[2])
     # One further point is looked at.
     monkeypatch.setattr(proposal, "TRIES", 3)
     assert torch.equal(designed_action(task, log, 6, 0), start_point(task, 4, 6, 0))
