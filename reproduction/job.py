@@ -12,8 +12,6 @@ from rehearsal_torch.cli.batch_decisions import played
 from rehearsal_torch.files.installation import conf_folder
 from rehearsal_torch.methods.run import build, cross_fitted_claims, fitted
 from rehearsal_torch.problems.problem import Problem
-from rehearsal_torch.round_line import Round
-from rehearsal_torch.surrogates.surrogate import Surrogate
 from reproduction.calibration.interval_levels import IntervalLevels
 
 
@@ -52,20 +50,10 @@ def decided_rounds(config: DictConfig, problem: Problem | None = None) -> Iterat
 
     The ``seconds`` of a line are the processor time since the previous one, of everything in between.
     """
-    _, decisions = learning_rounds(config, problem)
+    run = build(config, problem)
+    decisions = played(run, fitted(run, validated=False).surrogate)
     before = time.process_time()
     for each in decisions:
         now = time.process_time()
         yield json.loads(each.line()) | {"seconds": now - before}
         before = time.process_time()
-
-
-def learning_rounds(config: DictConfig, problem: Problem | None = None) -> tuple[Surrogate, Iterator[Round]]:
-    """Rounds that learn from each other, and the surrogate that they learn.
-
-    The surrogate is refitted in place: beside a round it is the one that made this round, and after the last
-    one it has learnt from all of them.
-    """
-    run = build(config, problem)
-    surrogate = fitted(run, validated=False).surrogate
-    return surrogate, played(run, surrogate)

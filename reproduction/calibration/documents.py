@@ -16,12 +16,12 @@ from rehearsal_torch.evaluation.summaries import grouped, mean
 from rehearsal_torch.reporting.figures.cases import draw_calibration
 from rehearsal_torch.reporting.figures.episodes import draw_true_improvements
 from rehearsal_torch.run_folder import RunFolder
-from reproduction.calibration import coverage, drawn_tables, sequence_claims, trial_tables
+from reproduction.calibration import coverage, drawn_tables, network_tables, sequence_claims
 from reproduction.calibration.drawn_claims import DRAWN
 from reproduction.calibration.interval_levels import LEVELS
 from reproduction.calibration.jobs import EPISODES, FLOWS, LOG, layouts, recorded_rows, rows_of
+from reproduction.calibration.network_claims import TRIALS
 from reproduction.calibration.sequence_claims import STAGES
-from reproduction.calibration.trials import TRIALS
 from reproduction.page import Block, Section, caution, minutes, ordered, origin, table
 from reproduction.plan import study, texts
 from reproduction.run import Options, Paper
@@ -235,7 +235,7 @@ def _parts(rows: dict[str, list[Row]]) -> Iterator[Block | Section]:
         yield Section(["## How many stays are needed", TEXTS["stays"], claims_table(stays, percent=True)])
     yield from drawn_tables.sections(rows[DRAWN])
     yield from sequence_claims.sections([row for stage in STAGES for row in rows[stage]])
-    yield from trial_tables.sections(rows[TRIALS])
+    yield from network_tables.sections(rows[TRIALS])
 
 
 def _by_method(rows: Sequence[Row]) -> dict[str, dict[int, float]]:

@@ -4,7 +4,7 @@ In worlds of tables the quantity is the probability of a desired outcome, in the
 improvement of the score that the reward names, as a fraction. ``best`` is the best possible probability, or
 the improvement that a greedy search finds under the true mechanism with the same number of changes. A refusal
 claims nothing: its row has the claim and the truth of no action. In worlds of tables the same decisions also
-have intervals at further levels (`interval_levels`). The jobs of trials are those of `trials`.
+have intervals at further levels (`interval_levels`). The jobs of trials are those of `network_claims`.
 
 Source: Dawid (1982) (calibration); the worlds of Du et al. (2026), Sec. 4, and of Ren et al. (2025), Sec. 7;
 the simulated cohort, Tsirtsis and Gomez-Rodriguez (2023), Sec. 5.
@@ -21,11 +21,11 @@ from rehearsal_torch.evaluation.truth_panel import true_return
 from rehearsal_torch.methods.build import problem_of
 from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
-from reproduction.calibration import drawn_claims, sequence_claims, trial_claims, trials
+from reproduction.calibration import drawn_claims, network_claims, sequence_claims
 from reproduction.calibration.drawn_claims import DRAWN
 from reproduction.calibration.interval_levels import FURTHER, LEVELS, further_intervals
+from reproduction.calibration.network_claims import TRIALS
 from reproduction.calibration.sequence_claims import STAGES
-from reproduction.calibration.trials import TRIALS
 from reproduction.job import configured, decided_cases
 from reproduction.plan import Job, study
 from reproduction.record import Layout, Record
@@ -40,7 +40,7 @@ FLOWS, FLOW_CASES = "flows", int(study("calibration")["facts"]["flow_contexts"])
 
 def layouts(options: Mapping[str, Any]) -> dict[str, Layout]:  # noqa: ARG001
     """Stage to the file of its rows."""
-    columns = dict.fromkeys(EPISODES, COLUMNS) | {TRIALS: trial_claims.COLUMNS, DRAWN: drawn_claims.COLUMNS}
+    columns = dict.fromkeys(EPISODES, COLUMNS) | {TRIALS: network_claims.COLUMNS, DRAWN: drawn_claims.COLUMNS}
     columns |= dict.fromkeys(STAGES, sequence_claims.COLUMNS)
     return {
         name: Layout(stage["file"], KEY, columns.get(name, (*COLUMNS, *FURTHER)))
@@ -51,7 +51,7 @@ def layouts(options: Mapping[str, Any]) -> dict[str, Layout]:  # noqa: ARG001
 def rows_of(options: Mapping[str, Any], job: Job) -> tuple[list[Row], Mapping[str, Any]]:
     """The rows of a job, one per decision, and the further cells of its line."""
     if job.stage == TRIALS:
-        return trials.rows_of(options, job)
+        return network_claims.rows_of(options, job)
     if job.stage == DRAWN:
         return drawn_claims.rows_of(options, job)
     if job.stage in STAGES:
@@ -76,7 +76,7 @@ def recorded_rows(record: Record, stage: str) -> list[Row]:
     """The rows of a stage, with numbers as numbers."""
     rows = record.rows(stage)
     if stage == TRIALS:
-        return trial_claims.claims_typed(rows)
+        return network_claims.typed(rows)
     if stage == DRAWN:
         return drawn_claims.typed(rows)
     if stage in STAGES:
