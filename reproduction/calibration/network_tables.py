@@ -116,8 +116,9 @@ def chances_table(rows: Sequence[Row]) -> list[str]:
     that is and the closed form, as Markdown.
     """
     lines = []
-    known = [row for row in rows if not math.isnan(row["chance"])]
-    for (world,), every in grouped(known, "dataset").items():
+    for (world,), every in grouped(rows, "dataset").items():
+        if unknown := sum(math.isnan(row["chance"]) for row in every):
+            lines.append({"": str(world), "claimed chance": "no runner-up", "claims": str(unknown)})
         for low, high in zip(CHANCES, (*CHANCES[1:], math.inf), strict=True):
             some = [row for row in every if low <= row["chance"] < high]
             if some:

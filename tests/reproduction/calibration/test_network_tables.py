@@ -75,8 +75,9 @@ def test_chances_are_in_groups_beside_what_came_true():
     ]
     head, _, *lines = chances_table([*ROWS, *some])
     assert head == "|  | claimed chance | claims | mean | closed form | better |"
-    assert lines[0].startswith("| drawn network | 0.9 to 0.95 | 2 | 93.0% | - | 50.0%")
-    assert lines[1] == "| equal settings | 0.99 to 1 | 1 | 100.0% | 80.0% | - |"
+    assert lines[0] == "| drawn network | no runner-up | 4 | - | - | - |"
+    assert lines[1].startswith("| drawn network | 0.9 to 0.95 | 2 | 93.0% | - | 50.0%")
+    assert lines[2] == "| equal settings | 0.99 to 1 | 1 | 100.0% | 80.0% | - |"
 
 
 def test_the_page_has_tables_for_each_report():
