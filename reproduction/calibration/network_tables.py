@@ -24,6 +24,8 @@ REPORT = 60
 # The lower ends of the groups of claimed chances; the last one ends at 1.
 CHANCES = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 POOLED = "all rounds"
+# How much of the range the recommended action must lose for rounds to have made it worse.
+WORSE = 0.01
 
 
 def sections(rows: Sequence[Row]) -> Iterator[Section]:
@@ -102,7 +104,9 @@ def losses_table(rows: Sequence[Row]) -> list[str]:
                 if row["seed"] in before
             ]
             cells["gained since"] = shown(pairs, lambda row: _share(row, row["gained"]), 100)
-            cells["worse than before"] = shown(pairs, lambda row: float(row["gained"] < 0), 100)
+            cells[f"worse by {WORSE:.0%}"] = shown(
+                pairs, lambda row: float(_share(row, row["gained"]) < -WORSE), 100
+            )
             before |= {row["seed"]: row for row in some}
         seconds = [row["seconds"] for row in some if not math.isnan(row["seconds"])]
         cells["CPU s, round"] = f"{mean(seconds):.2f}" if seconds else "-"

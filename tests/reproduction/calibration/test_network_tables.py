@@ -63,7 +63,7 @@ def test_losses_are_against_the_best_tried_and_gains_against_the_round_before():
     assert found["claimed - true"]["start"].startswith("10.0%")
     assert found["gained since"]["start"] == "-"
     assert found["gained since"]["round 10"].startswith("2.5%")
-    assert found["worse than before"]["round 10"].startswith("50.0%")
+    assert found["worse by 1%"]["round 10"].startswith("50.0%")
     assert found["CPU s, round"] == {"start": "-", "round 10": "0.50", "all rounds": "0.50"}
 
 
