@@ -14,10 +14,19 @@ Williams (2006), Sec. 5.4.
 
 import math
 from abc import ABC
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import torch
+from gpytorch.constraints import Interval
+from gpytorch.distributions import MultivariateNormal
+from gpytorch.kernels import MaternKernel, RBFKernel
+from gpytorch.likelihoods import GaussianLikelihood
+from gpytorch.means import ConstantMean
+from gpytorch.mlls import ExactMarginalLogLikelihood
+from gpytorch.models import ExactGP
+from gpytorch.priors import LogNormalPrior
+from gpytorch.settings import fast_computations
 from torch import Tensor, nn
 
 from rehearsal_torch.data.part import Part, Solved, Trained
@@ -26,15 +35,20 @@ from rehearsal_torch.estimators.gp_posterior import (
     NOISIEST,
     HyperParameters,
     Posterior,
-    log_posterior,
+    fitted,
+    highest,
     maximise,
+    reached,
     standing,
     starts,
 )
 from rehearsal_torch.estimators.kernel import (
     AHEAD,
     LENGTH_FLOOR,
+    LENGTH_SPREAD,
     NOISE_FLOOR,
+    NOISE_MEAN,
+    NOISE_SPREAD,
     Factors,
     Kernel,
     Rows,
@@ -43,6 +57,8 @@ from rehearsal_torch.estimators.kernel import (
 )
 
 STARTS = 2
+# nu of the Matern kernels, and the variance of a row that a regression leaves out.
+SMOOTHNESS, LEFT_OUT = (math.inf, 2.5, 1.5), 1e8
 
 
 class GaussianProcesses(Part, ABC):
@@ -168,25 +184,75 @@ class SolvedProcesses(GaussianProcesses, Solved):
         places = (held.counts > 0).nonzero()[:, 0]
         if not len(places):
             return
-        before = None if last is None else last.only(places)
+        before, near = None if last is None else last.only(places), None
         candidates = []
         for kind in self.choice:
             rows = replace(held, kinds=torch.full_like(self.kinds, kind)).only(places)
-            optimum = maximise(rows, starts(rows, before))
-            candidates.append((kind, self.hyper.filled(places, optimum)))
+            near = fitted(rows, before, near)
+            candidates.append((kind, self.hyper.filled(places, near)))
         self._choose(candidates)
 
 
+class Ascents(ExactGP):
+    """`STARTS` processes with one kernel for each of N regressions, of inputs over the square root of their
+    number, so that all have one prior.
+    """
+
+    def __init__(self, kind: int, used: Tensor) -> None:
+        shape = torch.Size([STARTS, len(used)])
+        noise = LogNormalPrior(NOISE_MEAN, NOISE_SPREAD), Interval(NOISE_FLOOR, NOISIEST), shape
+        super().__init__(None, None, GaussianLikelihood(*noise))
+        self.register_buffer("root", used.sum(-1).clamp_min(1).double().sqrt()[:, None, None], False)
+        self.mean_module = ConstantMean(batch_shape=shape)
+        prior = LogNormalPrior(math.sqrt(2), LENGTH_SPREAD)
+        arguments = {
+            "ard_num_dims": used.shape[1],
+            "batch_shape": shape,
+            "lengthscale_prior": prior,
+            "lengthscale_constraint": Interval(LENGTH_FLOOR / self.root, LONGEST / self.root),
+        }
+        self.covar_module = MaternKernel(SMOOTHNESS[kind], **arguments) if kind else RBFKernel(**arguments)
+        # Where there is no input: the mode.
+        self.covar_module.lengthscale = prior.mode.expand(*shape, 1, used.shape[1])
+        self.double()
+
+    def forward(self, inputs: Tensor) -> MultivariateNormal:
+        """The prior at inputs (N, n, p)."""
+        scaled = inputs / self.root
+        return MultivariateNormal(self.mean_module(scaled), self.covar_module(scaled))
+
+    def log_posterior(self, rows: Rows) -> Tensor:
+        """log p(y | l, v, m) + log p(l) + log p(v) per row, (STARTS, N), up to a constant."""
+        noise = torch.where(rows.kept, self.likelihood.noise, LEFT_OUT)
+        with fast_computations(log_prob=False):
+            likelihood = ExactMarginalLogLikelihood(self.likelihood, self)
+            return likelihood(self.forward(rows.inputs), rows.targets, noise=noise)
+
+    @torch.no_grad()
+    def begin(self, used: Tensor, points: list[HyperParameters]) -> None:
+        """Sets the starts."""
+        lengths = torch.stack([at.log_lengths for at in points]).exp().unsqueeze(-2) / self.root
+        self.covar_module.lengthscale = torch.where(
+            used.unsqueeze(-2), lengths, self.covar_module.lengthscale
+        )
+        self.likelihood.noise = torch.stack([at.log_noises for at in points]).exp().unsqueeze(-1)
+
+    def ends(self, used: Tensor) -> list[HyperParameters]:
+        """The hyper-parameters of each start; without inputs the variance is that of the standardised
+        targets.
+        """
+        lengths = (self.covar_module.lengthscale * self.root).log().squeeze(-2)
+        noises = self.likelihood.noise.log().squeeze(-1)
+        lengths, noises = torch.where(used, lengths, 0.0), torch.where(used.any(-1), noises, 0.0)
+        return [HyperParameters(*each) for each in zip(lengths, noises, strict=True)]
+
+
 class TrainedProcesses(GaussianProcesses, Trained):
-    """Hyper-parameters by gradient descent on the negative log posterior, the best of all starts."""
+    """Hyper-parameters by gradient descent on GPyTorch's marginal log likelihood, the best of all starts."""
 
     def __init__(self, widths: Sequence[int], kernel: Kernel = "rbf") -> None:
         super().__init__(widths, kernel)
-        count = STARTS * len(self.choice)
-        self.trial_lengths = nn.Parameter(self.log_lengths.expand(count, -1, -1).clone())
-        self.trial_noises = nn.Parameter(self.log_noises.expand(count, -1).clone())
-        kinds = torch.tensor(self.choice).repeat_interleave(STARTS).unsqueeze(-1)
-        self.register_buffer("trial_kinds", kinds.expand(-1, len(self.widths)).clone(), persistent=False)
+        self.ascents = nn.ModuleList(Ascents(kind, self.used) for kind in self.choice)
 
     @property
     def uses_held_out(self) -> bool:
@@ -203,44 +269,26 @@ class TrainedProcesses(GaussianProcesses, Trained):
             raise ValueError(f"{expected}: set trainer.batch_size to {int(total[0])} or more")
         new = self.inputs.ndim != 3 or self.inputs.shape[1] != len(total)
         rows = self.hold(*example)
-        with torch.no_grad():
+        for kind, part in self._trials():
             if new:
-                self._begin(rows)
-            self._project()
-        return -self._posteriors(rows).sum() / len(total)
+                part.begin(self.used, starts(replace(rows, kinds=kind)))
+        return -torch.stack([part.log_posterior(rows).sum() for _, part in self._trials()]).sum()
 
     @torch.no_grad()
     def finish(self) -> None:
         """Keeps the best result of each regression; the stored rows are those of the last step."""
-        self._project()
-        values = self._posteriors(self.rows)
-        index = torch.arange(len(self.widths), device=self.log_lengths.device)
-        used = self.used
         candidates = []
-        for order, kind in enumerate(self.choice):
-            best = values[order * STARTS : (order + 1) * STARTS].argmax(0) + order * STARTS
-            lengths = torch.where(used, self.trial_lengths[best, index], 0.0)
-            noises = torch.where(used.any(-1), self.trial_noises[best, index], 0.0)
-            candidates.append((kind, HyperParameters(lengths, noises)))
+        for kind, part in self._trials():
+            ends, rows = part.ends(self.used), replace(self.rows, kinds=kind)
+            best = highest(ends, torch.stack([reached(rows, end) for end in ends]))
+            candidates.append((int(kind[0]), best))
         self._choose(candidates)
 
-    def _begin(self, rows: Rows) -> None:
-        for order, kind in enumerate(self.choice):
-            for trial, start in enumerate(
-                starts(replace(rows, kinds=torch.full_like(self.kinds, kind))), order * STARTS
-            ):
-                self.trial_lengths[trial], self.trial_noises[trial] = start.log_lengths, start.log_noises
-
-    def _project(self) -> None:
-        """Projects the parameters onto their bounds."""
-        self.trial_lengths.clamp_(math.log(LENGTH_FLOOR), math.log(LONGEST))
-        self.trial_noises.clamp_(math.log(NOISE_FLOOR), math.log(NOISIEST))
-
-    def _posteriors(self, rows: Rows) -> Tensor:
-        # Without inputs the variance is that of the standardised targets.
-        at = HyperParameters(self.trial_lengths, torch.where(self.used.any(-1), self.trial_noises, 0.0))
-        rows = replace(rows, kinds=self.trial_kinds)
-        return log_posterior(rows, factors(rows, at.log_lengths, at.log_noises), at)
+    def _trials(self) -> Iterator[tuple[Tensor, Ascents]]:
+        """The kernels, in each regression, and the ascents under each."""
+        for kind, part in zip(self.choice, self.ascents, strict=True):
+            assert isinstance(part, Ascents)
+            yield torch.full_like(self.kinds, kind), part
 
 
 class GivenNoise(GaussianProcesses, Solved):

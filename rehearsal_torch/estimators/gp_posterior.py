@@ -65,9 +65,11 @@ from rehearsal_torch.estimators.kernel import (
 LONGEST, NOISIEST = 1e4, 1e2
 # Starting points: length-scales for one input, and noise variances.
 SHORT, LONG, NOISES = (0.03, 0.06, 0.12), (0.25, 0.5, 1.0, 2.0), (0.01, 0.1, 0.5)
-TOLERANCE = 1e-9
-# The largest number of rows by which starting points are compared: which is the best shows in few of them.
-SCREENED = 256
+# Relative fall of -log p / n at which an ascent ends: thousandths of a nat.
+TOLERANCE, ITERATIONS = 1e-6, 200
+# The largest number of rows by which starts are compared, and the numbers of kernel matrices that are
+# factorised together on a CPU: what its cache holds.
+SCREENED, TOGETHER = 128, 2**18
 
 
 @dataclass(frozen=True)
@@ -128,28 +130,57 @@ def starts(rows: Rows, last: HyperParameters | None = None) -> list[HyperParamet
     return points
 
 
-def maximise(
-    rows: Rows,
-    begin: list[HyperParameters],
-    free_noise: bool = True,
-    iterations: int = 200,
+def reached(rows: Rows, at: HyperParameters) -> Tensor:
+    """The log posterior at hyper-parameters, (N,)."""
+    return log_posterior(rows, factors(rows, at.log_lengths, at.log_noises), at)
+
+
+def highest(points: list[HyperParameters], values: Tensor) -> HyperParameters:
+    """For each of N regressions the point with the highest of the values (M, N)."""
+    best, index = values.argmax(0), torch.arange(values.shape[1], device=values.device)
+    lengths, noises = (
+        torch.stack(each)[best, index]
+        for each in zip(*((at.log_lengths, at.log_noises) for at in points), strict=True)
+    )
+    return HyperParameters(lengths, noises)
+
+
+def fitted(
+    rows: Rows, last: HyperParameters | None = None, near: HyperParameters | None = None
 ) -> HyperParameters:
+    """The maximum of the log posterior, from `starts`; of many rows, all but short lengths climb on few of
+    them first, and `near`, the maximum under another kernel, replaces short lengths.
+    """
+    few = rows.thinned(SCREENED)
+    begin = starts(few, last)
+    if few is rows:
+        return maximise(rows, begin)
+    short = begin.pop(-2)
+    tried = [*begin[:-1], *ascents(few, begin)[0]]
+    first = highest(tried, torch.stack([reached(rows, at) for at in tried]))
+    return maximise(rows, [short if near is None else near, first])
+
+
+def maximise(rows: Rows, begin: list[HyperParameters], free_noise: bool = True) -> HyperParameters:
     """The best result over several starts, for each regression; unless the noise is free, each start keeps
     its own. ValueError if a covariance matrix remains indefinite.
     """
+    return highest(*ascents(rows, begin, free_noise))
+
+
+def ascents(
+    rows: Rows, begin: list[HyperParameters], free_noise: bool = True
+) -> tuple[list[HyperParameters], Tensor]:
+    """Where M starts end, and the log posteriors there, (M, N); see `maximise`."""
     count, width = rows.used.shape
     repeated = rows.only(torch.arange(count, device=rows.inputs.device).repeat(len(begin)))
     lengths = torch.cat([start.log_lengths for start in begin])
-    noises = torch.cat([start.log_noises for start in begin])
+    given = torch.cat([start.log_noises for start in begin])
     mean, per_row = length_mean(repeated.used), repeated.counts.double()
-    given = noises.clone()
+    together = max(1, TOGETHER // rows.inputs.shape[1] ** 2) if rows.inputs.is_cpu else len(given)
 
-    def both(
-        points: NDArray[np.float64], batch_indices: list[int]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        places = torch.as_tensor(batch_indices, device=rows.inputs.device)
+    def both(places: Tensor, free: Tensor) -> Tensor:
         part = repeated.only(places)
-        free = torch.from_numpy(points).to(rows.inputs)
         at = HyperParameters(free[:, :width], free[:, width] if free_noise else given[places])
         factored = factors(part, at.log_lengths, at.log_noises)
         lengthwise, noisewise = evidence_gradient(part, factored, at.log_lengths, at.log_noises)
@@ -157,30 +188,33 @@ def maximise(
         noisewise = (
             (noisewise + 1 + (at.log_noises - NOISE_MEAN) / NOISE_SPREAD**2) * part.used.any(-1) * free_noise
         )
-        value = -log_posterior(part, factored, at, free_noise) / per_row[places]
-        gradient = torch.cat([lengthwise, noisewise.unsqueeze(-1)], -1) / per_row[places].unsqueeze(-1)
-        return value.cpu().numpy(), gradient.cpu().numpy()
+        value = -log_posterior(part, factored, at, free_noise)
+        found = torch.cat([value.unsqueeze(-1), lengthwise, noisewise.unsqueeze(-1)], -1)
+        return found / per_row[places].unsqueeze(-1)
+
+    def downhill(
+        points: NDArray[np.float64], batch_indices: list[int]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        places = torch.as_tensor(batch_indices, device=rows.inputs.device)
+        free = torch.from_numpy(points).to(rows.inputs)
+        parts = zip(places.split(together), free.split(together), strict=True)
+        found = torch.cat([both(*part) for part in parts]).cpu().numpy()
+        return found[:, 0], found[:, 1:]
 
     limits = [(math.log(LENGTH_FLOOR), math.log(LONGEST))] * width + [
         (math.log(NOISE_FLOOR), math.log(NOISIEST))
     ]
-    point = torch.cat([lengths, noises.unsqueeze(-1)], -1).cpu().numpy()
-    stopping = {"factr": None, "ftol": TOLERANCE, "pgtol": 1e-6, "maxiter": iterations}
+    point = torch.cat([lengths, given.unsqueeze(-1)], -1).cpu().numpy()
+    stopping = {"factr": None, "ftol": TOLERANCE, "pgtol": 1e-6, "maxiter": ITERATIONS}
     results, values, _ = fmin_l_bfgs_b_batched(
-        both, point, bounds=limits, pass_batch_indices=True, **stopping
+        downhill, point, bounds=limits, pass_batch_indices=True, **stopping
     )
-    best = values.reshape(len(begin), count).argmin(0)
-    chosen = torch.from_numpy(results.reshape(len(begin), count, width + 1)[best, np.arange(count)]).to(
-        rows.inputs
-    )
-    level = (
-        chosen[:, width]
-        if free_noise
-        else given.reshape(len(begin), count)[torch.from_numpy(best).to(given.device), torch.arange(count)]
-    )
+    found = torch.from_numpy(results).to(rows.inputs)
     # Without inputs a regression is a mean and a variance, and the targets are standardised.
-    varying = rows.used.any(-1)
-    return HyperParameters(torch.where(rows.used, chosen[:, :width], 0.0), torch.where(varying, level, 0.0))
+    lengths = torch.where(repeated.used, found[:, :width], 0.0)
+    noises = torch.where(repeated.used.any(-1), found[:, width] if free_noise else given, 0.0)
+    ends = map(HyperParameters, lengths.split(count), noises.split(count))
+    return list(ends), -torch.from_numpy(values).to(rows.inputs).reshape(len(begin), count) * rows.counts
 
 
 MIN_VARIANCE = 1e-12
