@@ -1,15 +1,12 @@
 """Gaussian-process regressions as parts: N of them, with their rows and hyper-parameters as state.
 
 The hyper-parameters are either solved for by L-BFGS-B, all regressions in one batch and warm-started from the
-last fit, or trained by gradient descent on the loss
-
-    -sum_i (log p(y_i | l_i, v_i) + log p(l_i) + log p(v_i)) / n,
-
-n rows. The evidence is not a sum over rows: every step needs all of them, and a loss on held-out rows has no
-meaning here.
+last fit, or trained by gradient descent on GPyTorch's marginal log likelihood with priors, of all starts, by
+a Lightning trainer. The evidence is not a sum over rows: every step needs all of them, and a loss on held-out
+rows has no meaning here.
 
 Source: Ren et al. (2025), Sec. 4.1 and 11.1 (Gaussian processes for encoder and decoder); Rasmussen and
-Williams (2006), Sec. 5.4.
+Williams (2006), Sec. 5.4; Gardner et al. (2018) (GPyTorch).
 """
 
 import math
@@ -56,7 +53,7 @@ from rehearsal_torch.estimators.kernel import (
     places,
 )
 
-STARTS = 2
+STARTS = 3
 # nu of the Matern kernels, and the variance of a row that a regression leaves out.
 SMOOTHNESS, LEFT_OUT = (math.inf, 2.5, 1.5), 1e8
 

@@ -3,10 +3,23 @@ regression.
 
     max over log l, log v of    log p(y | l, v) + log p(l) + log p(v),
 
-for N regressions in one batch: L-BFGS-B has a memory and a step size for each, and one batched factorisation
-serves all that have not converged. Every regression starts from several points, the hyper-parameters of the
-last fit among them, and keeps the best result: a start with short length-scales finds oscillating functions,
-which other starts mistake for noise.
+for N regressions in one batch: L-BFGS-B has a memory and a step size for each. Every regression starts from
+several points, the hyper-parameters of the last fit among them, and keeps the best result: short length-scales
+find oscillating functions, which other starts mistake for noise, and with little noise those beside a function
+that explains more. Of many rows, `SCREENED` evenly spaced ones decide where all starts but one lead; short
+length-scales climb on all rows, since few do not show a short wave, and a second kernel begins where the first
+ended.
+
+Six regressions of one to three inputs, seconds of one thread, with two kernels and all starts, beside
+`fit_gpytorch_mll` with one kernel and from one start, on a `SingleTaskGP` each and on a batched one:
+
+    n     here    each    batched
+    20     .05     .24        .07
+    100    .21     .41        .22
+    400   1.20    2.52       4.57
+
+Theirs ended lower by .1 to 90 nats in seven of 36, and higher in none. On 26 tables of 400 rows no regression
+lost .01 nats by the few rows, in half of the time.
 
 The posterior of a regression, with its factors computed once, is
 
@@ -69,7 +82,7 @@ SHORT, LONG, NOISES = (0.03, 0.06, 0.12), (0.25, 0.5, 1.0, 2.0), (0.01, 0.1, 0.5
 TOLERANCE, ITERATIONS = 1e-6, 200
 # The largest number of rows by which starts are compared, and the numbers of kernel matrices that are
 # factorised together on a CPU: what its cache holds.
-SCREENED, TOGETHER = 128, 2**18
+SCREENED, TOGETHER = 192, 2**18
 
 
 @dataclass(frozen=True)
@@ -110,23 +123,23 @@ def standing(rows: Rows) -> HyperParameters:
 
 
 def starts(rows: Rows, last: HyperParameters | None = None) -> list[HyperParameters]:
-    """The best of a coarse grid of short and of long lengths, by few rows' evidence; and the last fit's."""
+    """The last fit's; and by few rows' evidence, the best of a coarse grid of long lengths, of short lengths
+    with little noise, and of short lengths.
+    """
     screened = rows.thinned(SCREENED)
     unit = (0.5 * rows.used.sum(-1, keepdim=True).clamp_min(1).double().log()).expand(rows.used.shape)
     squares = apart(screened.inputs, screened.inputs, unit)
     points = [] if last is None else [last]
-    for lengths in (SHORT, LONG):
-        tried, values = [], []
-        for length in lengths:
-            between = kernels(screened, squares / length**2)
-            for noise in NOISES:
-                at = HyperParameters(unit + math.log(length), torch.full_like(unit[:, 0], math.log(noise)))
-                tried.append(at)
-                values.append(log_posterior(screened, factored(screened, *between, at.log_noises), at))
-        best = torch.stack(values).argmax(0).tolist()
-        chosen = [tried[trial].only(place) for place, trial in enumerate(best)]
-        rows_of = zip(*((at.log_lengths, at.log_noises) for at in chosen), strict=True)
-        points.append(HyperParameters(*map(torch.stack, rows_of)))
+    tried, values = [], []
+    for length in SHORT + LONG:
+        between = kernels(screened, squares / length**2)
+        for noise in NOISES:
+            at = HyperParameters(unit + math.log(length), torch.full_like(unit[:, 0], math.log(noise)))
+            tried.append(at)
+            values.append(log_posterior(screened, factored(screened, *between, at.log_noises), at))
+    short = len(SHORT) * len(NOISES)
+    for among in (slice(short, None), slice(0, short, len(NOISES)), slice(short)):
+        points.append(highest(tried[among], torch.stack(values[among])))
     return points
 
 
@@ -155,8 +168,8 @@ def fitted(
     begin = starts(few, last)
     if few is rows:
         return maximise(rows, begin)
-    short = begin.pop(-2)
-    tried = [*begin[:-1], *ascents(few, begin)[0]]
+    short = begin.pop()
+    tried = [*begin[:-2], *ascents(few, begin)[0]]
     first = highest(tried, torch.stack([reached(rows, at) for at in tried]))
     return maximise(rows, [short if near is None else near, first])
 

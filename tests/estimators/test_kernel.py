@@ -4,7 +4,7 @@ import pytest
 import torch
 from gpytorch.kernels import MaternKernel, RBFKernel
 
-from rehearsal_torch.estimators.gaussian_process import SolvedProcesses, TrainedProcesses
+from rehearsal_torch.estimators.gaussian_process import SolvedProcesses
 from rehearsal_torch.estimators.gp_posterior import HyperParameters, log_posterior
 from rehearsal_torch.estimators.kernel import (
     KINDS,
@@ -17,7 +17,6 @@ from rehearsal_torch.estimators.kernel import (
     places,
     with_derivative,
 )
-from rehearsal_torch.training.descent import Descent
 
 DOUBLE = torch.float64
 
@@ -162,28 +161,6 @@ def test_the_rows_tell_a_kink_from_a_wave(function, smooth):
     part = SolvedProcesses([1], kernel="learnt")
     part.solve(*examples(function))
     assert (int(part.kinds[0]) == 0) == smooth
-
-
-@pytest.mark.slow
-def test_both_ways_of_fitting_choose_the_same():
-    given = examples(lambda w: (w - 0.4).abs())
-    solved, other = SolvedProcesses([1], kernel="learnt"), TrainedProcesses([1], kernel="learnt")
-    solved.solve(*given)
-    Descent(
-        max_epochs=300,
-        batch_size=1000,
-        learning_rate=0.05,
-        patience=None,
-        precision="64-true",
-        progress=False,
-    ).train(other, (*given, torch.full((60,), 60)))
-    assert torch.equal(solved.kinds, other.kinds)
-    torch.testing.assert_close(
-        posterior_of(solved),
-        posterior_of(other),
-        rtol=1e-3,
-        atol=1e-3,
-    )
 
 
 def test_an_unknown_kernel_is_refused():
