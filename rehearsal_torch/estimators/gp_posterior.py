@@ -4,11 +4,11 @@ regression.
     max over log l, log v of    log p(y | l, v) + log p(l) + log p(v),
 
 for N regressions in one batch: L-BFGS-B has a memory and a step size for each. Every regression starts from
-several points, the hyper-parameters of the last fit among them, and keeps the best result: short length-scales
-find oscillating functions, which other starts mistake for noise, and with little noise those beside a function
-that explains more. Of many rows, `SCREENED` evenly spaced ones decide where all starts but one lead; short
-length-scales climb on all rows, since few do not show a short wave, and a second kernel begins where the first
-ended.
+several points, the hyper-parameters of the last fit among them, and keeps the best result: short
+length-scales find oscillating functions, which other starts mistake for noise, and with little noise those
+beside a function that explains more. Of many rows, `SCREENED` evenly spaced ones decide where all starts but
+one lead; short length-scales climb on all rows, since few do not show a short wave, and a second kernel
+begins where the first ended.
 
 Six regressions of one to three inputs, seconds of one thread, with two kernels and all starts, beside
 `fit_gpytorch_mll` with one kernel and from one start, on a `SingleTaskGP` each and on a batched one:
@@ -138,9 +138,8 @@ def starts(rows: Rows, last: HyperParameters | None = None) -> list[HyperParamet
             tried.append(at)
             values.append(log_posterior(screened, factored(screened, *between, at.log_noises), at))
     short = len(SHORT) * len(NOISES)
-    for among in (slice(short, None), slice(0, short, len(NOISES)), slice(short)):
-        points.append(highest(tried[among], torch.stack(values[among])))
-    return points
+    parts = (slice(short, None), slice(0, short, len(NOISES)), slice(short))
+    return points + [highest(tried[among], torch.stack(values[among])) for among in parts]
 
 
 def reached(rows: Rows, at: HyperParameters) -> Tensor:
