@@ -14,9 +14,9 @@ Six regressions of one to three inputs, seconds of one thread, with two kernels 
 `fit_gpytorch_mll` with one kernel and from one start, on a `SingleTaskGP` each and on a batched one:
 
     n     here    each    batched
-    20     .05     .24        .07
-    100    .21     .41        .22
-    400   1.20    2.52       4.57
+    20     .06     .39        .10
+    100    .23     .58        .30
+    400   1.56    2.71       4.23
 
 Theirs ended lower by .1 to 90 nats in seven of 36, and higher in none. On 26 tables of 400 rows no regression
 lost .01 nats by the few rows, in half of the time.
