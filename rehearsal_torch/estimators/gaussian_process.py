@@ -119,18 +119,13 @@ class GaussianProcesses(Part, ABC):
 
     def _choose(self, candidates: Sequence[tuple[int, HyperParameters]]) -> None:
         """By the leave-one-out log density; the first kernel unless another is better by `AHEAD`."""
-        best = torch.zeros(len(self.widths), dtype=torch.long, device=self.log_lengths.device)
-        index = torch.arange(len(best), device=best.device)
-        if len(candidates) > 1:
-            scores = torch.stack([self._held_out_score(kind, at) for kind, at in candidates])
+        kinds, points = zip(*candidates, strict=True)
+        scores = self.log_noises.new_zeros(len(points), len(self.widths))
+        if len(points) > 1:
+            scores = torch.stack([self._held_out_score(*candidate) for candidate in candidates])
             scores[0] += AHEAD
-            best = scores.argmax(0)
-        self.kinds = torch.tensor([kind for kind, _ in candidates], device=best.device)[best]
-        lengths, noises = (
-            torch.stack(values)[best, index]
-            for values in zip(*((at.log_lengths, at.log_noises) for _, at in candidates), strict=True)
-        )
-        self.adopt(HyperParameters(lengths, noises))
+        self.kinds = torch.tensor(kinds, device=scores.device)[scores.argmax(0)]
+        self.adopt(highest(points, scores))
 
     def _held_out_score(self, kind: int, at: HyperParameters) -> Tensor:
         """Leave-one-out log predictive density summed over rows, up to a constant, (N,)."""

@@ -47,6 +47,7 @@ Eq. 2.25-2.26 and Alg. 2.1; Golub and Van Loan (2013), Sec. 4.2.9 (block Cholesk
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -147,7 +148,7 @@ def reached(rows: Rows, at: HyperParameters) -> Tensor:
     return log_posterior(rows, factors(rows, at.log_lengths, at.log_noises), at)
 
 
-def highest(points: list[HyperParameters], values: Tensor) -> HyperParameters:
+def highest(points: Sequence[HyperParameters], values: Tensor) -> HyperParameters:
     """For each of N regressions the point with the highest of the values (M, N)."""
     best, index = values.argmax(0), torch.arange(values.shape[1], device=values.device)
     lengths, noises = (
