@@ -288,9 +288,7 @@ class TrialEnvironment(gymnasium.Env):
 
 # The causal worlds, and the modules in which they are.
 TRIALS: Mapping[str, str] = {
-    **dict.fromkeys(
-        ("Ackley", "Alpine2", "Branin", "Dropwave", "Hartmann", "Levy", "Rosenbrock"), "benchmark_functions"
-    ),
+    **dict.fromkeys(("Ackley", "Alpine2", "Dropwave", "Rosenbrock"), "benchmark_functions"),
     "Chemostat": "chemostat",
     **dict.fromkeys(("Epidemic", "PooledTesting"), "epidemics"),
 }

@@ -64,6 +64,7 @@ from rehearsal_torch.search.trials.proposal import (
     searched_action,
 )
 from rehearsal_torch.surrogates.network.causal_model import CausalModel
+from rehearsal_torch.surrogates.network.network_model import NetworkModel
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import KeptFit
 
@@ -347,13 +348,15 @@ class CausalOptimiser(TrialView):
                 log, _ = log.abandon(trial)
             self._store.keep(log)
 
-    def model(self) -> CausalModel:
-        """A model fitted to the completed trials; a copy, which the caller may change.
+    def model(self) -> NetworkModel:
+        """The model of the completed trials, for BoTorch's acquisition functions and optimisers; its
+        ``surrogate`` is the fitted causal model. A copy, which the caller may change.
 
         Raises:
             ValueError: if no model can be fitted.
         """
-        return self._fitted(self._store.fresh())
+        log = self._store.fresh()
+        return NetworkModel(self._fitted(log), seed=self.seed, table=log.table)
 
     def recommend(self, fixed: Mapping[str, float] | None = None) -> Recommended:
         """The action to keep, and its expected reward: a pair, which also says how sure both are, and which
@@ -385,7 +388,10 @@ class CausalOptimiser(TrialView):
                 "runner_up_predicted": sure.runner_up_predicted,
                 "chance": sure.chance,
             }
-        return Recommended(action, found.predicted, sure.std, tried=sure.tried, **second)
+        contradicted = model.contradicted()
+        return Recommended(
+            action, found.predicted, sure.std, tried=sure.tried, contradicted=contradicted, **second
+        )
 
     def read(self, path: str | Path | IntoDataFrame) -> None:
         """Adds the experiments of a comma-separated file or a data frame, one per row; the columns are

@@ -15,6 +15,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import torch
+from botorch.fit import fit_gpytorch_mll
+from botorch.models import SingleTaskGP
+from botorch.settings import validate_input_scaling
 from gpytorch.constraints import Interval
 from gpytorch.distributions import MultivariateNormal
 from gpytorch.kernels import MaternKernel, RBFKernel
@@ -52,20 +55,21 @@ from rehearsal_torch.estimators.kernel import (
     factors,
     places,
 )
+from rehearsal_torch.seeding import seeded
 
-STARTS = 3
 # nu of the Matern kernels, and the variance of a row that a regression leaves out.
 SMOOTHNESS, LEFT_OUT = (math.inf, 2.5, 1.5), 1e8
 
 
 class GaussianProcesses(Part, ABC):
     """N regressions, each on the first few of p inputs, so many as `widths` tell. The kernel
-    "learnt" selects one per regression. ValueError if the kernel is unknown.
+    "learnt" selects one per regression. `exact` rows are those of a function without noise. ValueError if
+    the kernel is unknown.
     """
 
-    def __init__(self, widths: Sequence[int], kernel: Kernel = "rbf") -> None:
+    def __init__(self, widths: Sequence[int], kernel: Kernel = "rbf", exact: bool = False) -> None:
         super().__init__()
-        self.choice = places(kernel)
+        self.choice, self.exact = places(kernel), exact
         self.widths = tuple(int(width) for width in widths)
         blank = torch.empty(0, dtype=torch.float64)
         used = torch.arange(max(self.widths)) < torch.tensor(self.widths).unsqueeze(-1)
@@ -180,18 +184,43 @@ class SolvedProcesses(GaussianProcesses, Solved):
         candidates = []
         for kind in self.choice:
             rows = replace(held, kinds=torch.full_like(self.kinds, kind)).only(places)
-            near = fitted(rows, before, near)
+            near = fitted(rows, before, near, self.exact)
             candidates.append((kind, self.hyper.filled(places, near)))
         self._choose(candidates)
 
 
+class BotorchProcesses(GaussianProcesses, Solved):
+    """Regressions by BoTorch alone: a `SingleTaskGP` each, with its own priors, which are these, fitted from
+    its one start by `fit_gpytorch_mll`. The kernel is rbf (else a ValueError).
+    """
+
+    def __init__(self, widths: Sequence[int], kernel: Kernel = "rbf", exact: bool = False) -> None:
+        super().__init__(widths, kernel, exact)
+        if kernel != "rbf":
+            raise ValueError(f"expected kernel=rbf with fitting=botorch; got {kernel!r}")
+
+    def solve(self, *examples: Tensor) -> None:
+        """Fits to inputs (n, N, p), targets (n, N) and the mask of kept rows (n, N)."""
+        rows, lengths, noises = self.hold(*examples), self.log_lengths.clone(), self.log_noises.clone()
+        for index, width in enumerate(self.widths):
+            kept = rows.kept[index]
+            if width and bool(kept.any()):
+                inputs, targets = rows.inputs[index][kept][:, :width], rows.targets[index][kept]
+                with validate_input_scaling(False), torch.enable_grad(), seeded(index):
+                    model = SingleTaskGP(inputs, targets.unsqueeze(-1), outcome_transform=None)
+                    fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+                lengths[index, :width] = model.covar_module.lengthscale.detach().flatten().log()
+                noises[index] = model.likelihood.noise.detach().log().squeeze()
+        self.adopt(HyperParameters(lengths, noises))
+
+
 class Ascents(ExactGP):
-    """`STARTS` processes with one kernel for each of N regressions, of inputs over the square root of their
+    """M processes with one kernel for each of N regressions, of inputs over the square root of their
     number, so that all have one prior.
     """
 
-    def __init__(self, kind: int, used: Tensor) -> None:
-        shape = torch.Size([STARTS, len(used)])
+    def __init__(self, kind: int, used: Tensor, count: int) -> None:
+        shape = torch.Size([count, len(used)])
         noise = LogNormalPrior(NOISE_MEAN, NOISE_SPREAD), Interval(NOISE_FLOOR, NOISIEST), shape
         super().__init__(None, None, GaussianLikelihood(*noise))
         self.register_buffer("root", used.sum(-1).clamp_min(1).double().sqrt()[:, None, None], False)
@@ -214,7 +243,7 @@ class Ascents(ExactGP):
         return MultivariateNormal(self.mean_module(scaled), self.covar_module(scaled))
 
     def log_posterior(self, rows: Rows) -> Tensor:
-        """log p(y | l, v, m) + log p(l) + log p(v) per row, (STARTS, N), up to a constant."""
+        """log p(y | l, v, m) + log p(l) + log p(v) per row, (M, N), up to a constant."""
         noise = torch.where(rows.kept, self.likelihood.noise, LEFT_OUT)
         with fast_computations(log_prob=False):
             likelihood = ExactMarginalLogLikelihood(self.likelihood, self)
@@ -242,9 +271,10 @@ class Ascents(ExactGP):
 class TrainedProcesses(GaussianProcesses, Trained):
     """Hyper-parameters by gradient descent on GPyTorch's marginal log likelihood, the best of all starts."""
 
-    def __init__(self, widths: Sequence[int], kernel: Kernel = "rbf") -> None:
-        super().__init__(widths, kernel)
-        self.ascents = nn.ModuleList(Ascents(kind, self.used) for kind in self.choice)
+    def __init__(self, widths: Sequence[int], kernel: Kernel = "rbf", exact: bool = False) -> None:
+        super().__init__(widths, kernel, exact)
+        count = 3 if exact else 2
+        self.ascents = nn.ModuleList(Ascents(kind, self.used, count) for kind in self.choice)
 
     @property
     def uses_held_out(self) -> bool:
@@ -263,7 +293,7 @@ class TrainedProcesses(GaussianProcesses, Trained):
         rows = self.hold(*example)
         for kind, part in self._trials():
             if new:
-                part.begin(self.used, starts(replace(rows, kinds=kind)))
+                part.begin(self.used, starts(replace(rows, kinds=kind), exact=self.exact))
         return -torch.stack([part.log_posterior(rows).sum() for _, part in self._trials()]).sum()
 
     @torch.no_grad()

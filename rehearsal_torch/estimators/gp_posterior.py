@@ -27,23 +27,8 @@ The posterior of a regression, with its factors computed once, is
 
 With n rows the mean costs O(n) per evaluation, the standard deviation O(n^2).
 
-After m further rows (w, y) with noise variances R the hyper-parameters are kept. With K = L L' of the n rows
-that the posterior knows, and
-
-    C = k(w, W) L^-T,        D D' = k(w, w) + R - C C',
-
-the Cholesky factor of all n + m rows is [[L, 0], [C, D]]. The posterior given all of them costs O(n^2 m) to
-form and stores O(n m) numbers per set of rows; L is shared by all sets. The mean m = 1'K^-1 y / 1'K^-1 1 of
-the regression is estimated anew: with z_1 = D^-1 (1 - k(w, W) K^-1 1), z_y = D^-1 (y - mu(w)) and mu the mean
-of the posterior before,
-
-    m_new - m = z_1'z_y / (1'K^-1 1 + z_1'z_1),
-
-because the residuals of the old rows satisfy 1'K^-1 (y - m) = 0. This is what a regression on all rows gives,
-up to rounding, and it is differentiable in the rows and their targets.
-
 Source: Hvarfner et al. (2024) for the priors; Byrd et al. (1995) for L-BFGS-B; Rasmussen and Williams (2006),
-Eq. 2.25-2.26 and Alg. 2.1; Golub and Van Loan (2013), Sec. 4.2.9 (block Cholesky).
+Eq. 2.25-2.26 and Alg. 2.1.
 """
 
 import math
@@ -73,7 +58,6 @@ from rehearsal_torch.estimators.kernel import (
     kernels,
     length_mean,
     log_prior,
-    lower_root,
 )
 
 LONGEST, NOISIEST = 1e4, 1e2
@@ -123,9 +107,10 @@ def standing(rows: Rows) -> HyperParameters:
     return HyperParameters(lengths.clone(), noise.repeat(len(rows.used)))
 
 
-def starts(rows: Rows, last: HyperParameters | None = None) -> list[HyperParameters]:
-    """The last fit's; and by few rows' evidence, the best of a coarse grid of long lengths, of short lengths
-    with little noise, and of short lengths.
+def starts(rows: Rows, last: HyperParameters | None = None, exact: bool = False) -> list[HyperParameters]:
+    """The last fit's; and by few rows' evidence, the best of a coarse grid of long lengths, of rows that are
+    `exact` also of short lengths with little noise, and of short lengths. Elsewhere short lengths with little
+    noise pass through rows whose noise is large.
     """
     screened = rows.thinned(SCREENED)
     unit = (0.5 * rows.used.sum(-1, keepdim=True).clamp_min(1).double().log()).expand(rows.used.shape)
@@ -139,7 +124,8 @@ def starts(rows: Rows, last: HyperParameters | None = None) -> list[HyperParamet
             tried.append(at)
             values.append(log_posterior(screened, factored(screened, *between, at.log_noises), at))
     short = len(SHORT) * len(NOISES)
-    parts = (slice(short, None), slice(0, short, len(NOISES)), slice(short))
+    silent = [slice(0, short, len(NOISES))] if exact else []
+    parts = (slice(short, None), *silent, slice(short))
     return points + [highest(tried[among], torch.stack(values[among])) for among in parts]
 
 
@@ -159,17 +145,20 @@ def highest(points: Sequence[HyperParameters], values: Tensor) -> HyperParameter
 
 
 def fitted(
-    rows: Rows, last: HyperParameters | None = None, near: HyperParameters | None = None
+    rows: Rows,
+    last: HyperParameters | None = None,
+    near: HyperParameters | None = None,
+    exact: bool = False,
 ) -> HyperParameters:
     """The maximum of the log posterior, from `starts`; of many rows, all but short lengths climb on few of
     them first, and `near`, the maximum under another kernel, replaces short lengths.
     """
     few = rows.thinned(SCREENED)
-    begin = starts(few, last)
+    begin = starts(few, last, exact)
     if few is rows:
         return maximise(rows, begin)
     short = begin.pop()
-    tried = [*begin[:-2], *ascents(few, begin)[0]]
+    tried = [*([] if last is None else [last]), *ascents(few, begin)[0]]
     first = highest(tried, torch.stack([reached(rows, at) for at in tried]))
     return maximise(rows, [short if near is None else near, first])
 
@@ -278,124 +267,3 @@ class Posterior:
         products = self.products(scaled)
         left = 1 - (products @ self.inverse).square().sum(-1)
         return products @ self.weights + self.mean, left.clamp_min(MIN_VARIANCE).sqrt()
-
-
-@dataclass(frozen=True)
-class ConditionedPosterior:
-    """The posterior of one regression after m further rows; b stands for sets of rows."""
-
-    before: Posterior  # The posterior before
-    inputs: Tensor  # The further rows, (b, m, p)
-    targets: Tensor  # (b, m)
-    variances: Tensor  # Their noise variances, (b, m)
-    gains: Tensor  # K^-1 k(W, w), (b, n, m)
-    root: Tensor  # D, (b, m, m)
-    mean: Tensor  # The mean of the regression, (b)
-    old_weights: Tensor  # What the posterior mean takes of k(., W), (b, n)
-    weights: Tensor  # What it takes of k(., w), (b, m)
-
-    def posterior_mean(self, scaled: Tensor) -> Tensor:
-        """mu(w), (..., s, p) -> (..., s); leading dimensions broadcast against b."""
-        if not scaled.shape[-1]:
-            return self.mean.unsqueeze(-1).expand(self._shape(scaled))
-        return self._mean(self.before.products(scaled), self._near(scaled))
-
-    def belief(self, scaled: Tensor) -> tuple[Tensor, Tensor]:
-        """mu(w) and tau(w), (..., s, p) -> (..., s), (..., s)."""
-        if not scaled.shape[-1]:
-            shape, rows = self._shape(scaled), len(self.before.halves)
-            share = rows / (rows + self.targets.shape[-1])
-            return self.posterior_mean(scaled), (self.before.vague * share**0.5).expand(shape)
-        products, near = self.before.products(scaled), self._near(scaled)
-        known = (products @ self.before.inverse).square().sum(-1) + self._added(products, near).square().sum(
-            -1
-        )
-        return self._mean(products, near), (1 - known).clamp_min(MIN_VARIANCE).sqrt()
-
-    def _shape(self, scaled: Tensor) -> torch.Size:
-        return torch.broadcast_shapes(scaled.shape[:-1], (*self.mean.shape, 1))
-
-    def _near(self, scaled: Tensor) -> Tensor:
-        """k(., w) of the further rows, (..., s, p) -> (..., s, m)."""
-        return kernel_between(self.before, scaled, self.inputs)
-
-    def _mean(self, products: Tensor, near: Tensor) -> Tensor:
-        old, new = (products @ self.old_weights.unsqueeze(-1), near @ self.weights.unsqueeze(-1))
-        return (old + new).squeeze(-1) + self.mean.unsqueeze(-1)
-
-    def _added(self, products: Tensor, near: Tensor) -> Tensor:
-        """(k(., w) - k(., W) K^-1 k(W, w)) D^-T, (..., s, m)."""
-        return torch.linalg.solve_triangular(self.root, (near - products @ self.gains).mT, upper=False).mT
-
-
-def conditioned(
-    posterior: Posterior | ConditionedPosterior, inputs: Tensor, targets: Tensor, variances: Tensor
-) -> ConditionedPosterior:
-    """The posterior after further rows: inputs (..., m, p) in the unit cube, standardised targets (..., m)
-    and noise variances. Leading dimensions broadcast; a posterior that was conditioned already keeps its
-    further rows. ValueError if a covariance matrix remains indefinite.
-    """
-    variances = variances.expand(torch.broadcast_shapes(variances.shape, inputs.shape[:-1]))
-    if isinstance(posterior, ConditionedPosterior):
-        inputs = _joined(posterior.inputs, inputs, -2)
-        targets = _joined(posterior.targets, targets, -1)
-        variances = _joined(posterior.variances, variances, -1)
-        posterior = posterior.before
-    if not inputs.shape[-1]:
-        return _without_inputs(posterior, inputs, targets, variances)
-    products = posterior.products(inputs)
-    known = products @ posterior.inverse
-    gains = (known @ posterior.inverse.mT).mT
-    own = kernel_between(posterior, inputs, inputs) + torch.diag_embed(variances)
-    root = lower_root(own - known @ known.mT)
-    ones = posterior.inverse @ posterior.inverse.sum(0)  # K^-1 1
-    deviation = targets - posterior.mean - products @ posterior.weights
-    unlike = (1 - products @ ones).expand_as(deviation)
-    residual, unit = torch.linalg.solve_triangular(
-        root, torch.stack([deviation, unlike], -1), upper=False
-    ).unbind(-1)
-    shift = (residual * unit).sum(-1) / (ones.sum() + unit.square().sum(-1))
-    weights = torch.linalg.solve_triangular(
-        root.mT, (residual - shift.unsqueeze(-1) * unit).unsqueeze(-1), upper=True
-    )
-    old = posterior.weights - shift.unsqueeze(-1) * ones - (gains @ weights).squeeze(-1)
-    return ConditionedPosterior(
-        posterior, inputs, targets, variances, gains, root, posterior.mean + shift, old, weights.squeeze(-1)
-    )
-
-
-def covariance(posterior: Posterior | ConditionedPosterior, scaled: Tensor) -> Tensor:
-    """The posterior covariance of the function at s inputs, (..., s, p) -> (..., s, s)."""
-    first = posterior.before if isinstance(posterior, ConditionedPosterior) else posterior
-    if not scaled.shape[-1]:
-        std = posterior.belief(scaled)[1]
-        return std.unsqueeze(-1) * std.unsqueeze(-2)
-    products = first.products(scaled)
-    known = products @ first.inverse
-    posterior_covariance = kernel_between(first, scaled, scaled) - known @ known.mT
-    if isinstance(posterior, ConditionedPosterior):
-        added = posterior._added(products, posterior._near(scaled))
-        posterior_covariance = posterior_covariance - added @ added.mT
-    return posterior_covariance
-
-
-def kernel_between(posterior: Posterior, left: Tensor, right: Tensor) -> Tensor:
-    """k of a posterior's regression, (..., s, p), (..., m, p) -> (..., s, m)."""
-    left, right = left * posterior.scales, right * posterior.scales
-    squares = left.square().sum(-1, keepdim=True) + right.square().sum(-1).unsqueeze(-2) - 2 * left @ right.mT
-    return correlation(squares.clamp_min(0), posterior.kind)
-
-
-def _joined(old: Tensor, new: Tensor, dim: int) -> Tensor:
-    lead = torch.broadcast_shapes(old.shape[:dim], new.shape[:dim])
-    return torch.cat([old.expand(*lead, *old.shape[dim:]), new.expand(*lead, *new.shape[dim:])], dim)
-
-
-def _without_inputs(
-    posterior: Posterior, inputs: Tensor, targets: Tensor, variances: Tensor
-) -> ConditionedPosterior:
-    """The posterior of a regression without inputs: an average, whose rows have equal noise."""
-    rows, more = len(posterior.halves), targets.shape[-1]
-    mean = (rows * posterior.mean + targets.sum(-1)) / (rows + more)
-    blank = targets.new_zeros(0)
-    return ConditionedPosterior(posterior, inputs, targets, variances, blank, blank, mean, blank, blank)

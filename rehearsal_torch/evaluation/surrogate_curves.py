@@ -29,7 +29,7 @@ from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.mechanism import NodeMechanism
-from rehearsal_torch.objectives.expected_reward import CHUNK, PLAUSIBLE, PosteriorMean
+from rehearsal_torch.objectives.expected_reward import PosteriorMean
 from rehearsal_torch.problems.causal.world import CausalWorld
 from rehearsal_torch.problems.problem import CausalProblem, Problem
 from rehearsal_torch.round_line import answered
@@ -41,8 +41,9 @@ from rehearsal_torch.surrogates.surrogate import Surrogate
 
 REWARD, NODE, NOISE = "reward", "node", "noise"
 LEARNT, TRUE, NEAR, FAR, CHOSEN = "learnt", "true", "trial", "trial elsewhere", "recommended"
-# Points of the curves along all actions together, and of one of them; noise draws of a plausible network.
-POINTS, FEWEST, MOST, DRAWS = 360, 25, 161, 16
+# Points of the curves along all actions together, and of one of them; noise draws of a mean, and of a part
+# of its points.
+POINTS, FEWEST, MOST, MEAN_DRAWS, CHUNK = 360, 25, 161, 256, 16_384
 MAX_NODES, NOISE_DRAWS, BINS, TRUE_DRAWS = 4, 8192, 64, 100_000
 NEARBY = 0.1
 
@@ -106,14 +107,14 @@ def curve_rows(
     # Trials and worlds lie on the CPU, as do the curves.
     model = model.on_cpu()
     objective = PosteriorMean(model, case, seed=seed)
-    action = action.to(objective.noise)
+    action = action.to(objective.visited)
     world = problem if isinstance(problem, CausalWorld) else None
     rows = list[CurveRow]()
     for name in problem.task.actions:
         rows += _along_action(objective, world, trials, action, name)
-    network = objective.network
+    network, noise = objective.network, model.draws(MEAN_DRAWS, seed)
     for position in range(len(network.task.nodes))[-MAX_NODES:]:
-        rows += _along_input(network, world, trials, action, position, objective.other)
+        rows += _along_input(network, world, trials, action, position, noise)
         rows += _noise(model, network, world, trials, position, seed)
     return rows
 
@@ -124,10 +125,8 @@ def _along_action(
     task = objective.task
     column = task.actions.index(name)
     points = _slice(task, action, column)
-    parts = points.split(max(1, CHUNK // len(objective.other)))
-    means = torch.cat([objective.expected(part, objective.other) for part in parts])
-    parts = points.split(max(1, CHUNK // (PLAUSIBLE * DRAWS)))
-    stds = torch.cat([objective.plausible(part).std(-1) for part in parts])
+    rewards = objective.plausible(points)
+    means, stds = rewards.mean(-1), rewards.std(-1)
     yield from _curve(REWARD, REWARD, name, LEARNT, points[:, column], means, stds)
     if world is not None:
         yield from _curve(REWARD, REWARD, name, TRUE, points[:, column], world.expected(points))

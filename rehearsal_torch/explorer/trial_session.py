@@ -41,7 +41,6 @@ from rehearsal_torch.reporting.page.card import of_trials
 from rehearsal_torch.reporting.page.grounds import TRIALS, warnings_of_run
 from rehearsal_torch.reporting.page.material import Material, finite, mapping
 from rehearsal_torch.reporting.page.sentences import said_of_trials
-from rehearsal_torch.reporting.trial_view import WIDTH
 from rehearsal_torch.user_error import RequestError, UserError
 
 MOST = 1000
@@ -191,8 +190,8 @@ class TrialSession:
             "sentence": str(recommended),
             "settings": recommended.action,
             "predicted": recommended.predicted,
-            "lower": recommended.predicted - WIDTH * recommended.std,
-            "upper": recommended.predicted + WIDTH * recommended.std,
+            "lower": recommended.low,
+            "upper": recommended.high,
             "level": 0.95,
             "tried": recommended.tried,
             "runner_up": recommended.runner_up,

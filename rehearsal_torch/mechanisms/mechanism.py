@@ -284,24 +284,3 @@ class NodeMechanism(Mechanism, ABC):
         """Posterior mean and standard deviation of the function, in the variable's unit: (..., p), (..., 1)
         -> (..., 1), (..., 1); the standard deviation is not expanded over noise on which it does not depend.
         """
-
-    def joint_root(self, parents: Tensor, noise: Tensor) -> Tensor:
-        """R, in the variable's unit, with R R' the covariance of the function at s sets of parents: (..., s,
-        p), (..., s, 1) -> (..., s, s). By default it deviates by the same standard deviations everywhere.
-        """
-        std = self.belief(parents, noise)[1].squeeze(-1).expand(parents.shape[:-1])
-        return torch.nn.functional.pad(std.unsqueeze(-1), (0, std.shape[-1] - 1))
-
-    def as_fitted(self) -> "NodeMechanism":
-        """The mechanism without doubts about its fit, by default itself."""
-        return self
-
-    def conditioned(self, parents: Tensor, values: Tensor) -> "NodeMechanism":  # noqa: ARG002
-        """The mechanism after m further observations, (..., m, p), (..., m, 1), its parameters as fitted.
-        Leading dimensions are those of several sets of observations; those of arguments of the new mechanism
-        broadcast against them. TypeError if the mechanism cannot take further observations; the default.
-        """
-        raise TypeError(
-            f"{type(self).__name__} cannot be conditioned on further observations: fit the model again with "
-            "them, or use a surrogate with decoder=closed_form"
-        )

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SHOWN = 10
-WIDTH = 1.959964
 
 
 class TrialView(ABC):
@@ -120,6 +119,6 @@ def _draw(axes: "Axes", rewards: Mapping[int, float], recommended: Recommended |
         mean = recommended.predicted
         axes.axhline(mean, color=GREEN, linestyle="--", label="recommended action: posterior mean")
         if math.isfinite(recommended.std) and recommended.std > 0:
-            low, high = mean - WIDTH * recommended.std, mean + WIDTH * recommended.std
+            low, high = recommended.low, recommended.high
             axes.axhspan(low, high, color=GREEN, alpha=0.15, linewidth=0, label="its 95% interval")
     axes.set(xlabel="Trial", ylabel="Reward")

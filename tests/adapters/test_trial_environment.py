@@ -64,7 +64,7 @@ def test_a_campaign_is_that_of_the_world():
 
 
 def test_a_seed_takes_another_world_and_none_repeats_the_campaign():
-    made = trials("Branin", rounds=2)
+    made = trials("Dropwave", rounds=2)
 
     def played(seed):
         first = made.reset(seed=seed)[0].tolist()

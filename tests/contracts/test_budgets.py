@@ -10,7 +10,7 @@ from hydra.utils import instantiate
 
 import rehearsal_torch.search
 from rehearsal_torch.objectives.expected_reward import PosteriorMean
-from rehearsal_torch.objectives.improvement import BotorchAcquisition
+from rehearsal_torch.objectives.monte_carlo import MonteCarlo
 from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.objectives.upper_bounds import ConfidenceBound, Optimism
 from rehearsal_torch.search.search import BatchSearch, Search
@@ -105,7 +105,7 @@ SEARCHES = {
         {"screened": 64, "starts": 8},
         trial(ConfidenceBound, actions={**LEVELS, "b": {"values": list(range(1000))}}),
     ),
-    "acquisition of botorch": (AcquisitionSearch, {"screened": 64, "starts": 8}, trial(BotorchAcquisition)),
+    "acquisition of botorch": (AcquisitionSearch, {"screened": 64, "starts": 8}, trial(MonteCarlo)),
     "optimistic_networks": (OptimisticNetworks, RESTARTS, trial(Optimism)),
     "optimistic_networks with levels": (OptimisticNetworks, RESTARTS, trial(Optimism, actions=LEVELS)),
     "spread_actions": (SpaceFilling, {}, trial(PosteriorMean)),

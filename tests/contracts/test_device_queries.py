@@ -187,7 +187,7 @@ def test_a_moved_closed_form_claims_as_on_the_cpu(place: Place):
             close(one, other, place)
 
 
-QUICK = AcquisitionSearch(screened=32, starts=6, incumbents=2, screening_steps=3, kept=2, steps=6)
+QUICK = AcquisitionSearch(screened=32, starts=6, incumbents=2, steps=6)
 
 
 @pytest.mark.bench
@@ -205,7 +205,7 @@ def test_a_moved_causal_model_keeps_levels_and_limits_as_on_the_cpu(place: Place
     case = RehearsalCase("0", {}, task.box.bounds(), levels=task.box.levels)
 
     def decided(asked: ExogenousModel) -> Decision:
-        return QUICK(PosteriorMean(asked, case, draws=8, evaluation_draws=16))
+        return QUICK(PosteriorMean(asked, case, draws=8))
 
     here = decided(made)
     with place.entered() as device:

@@ -14,7 +14,7 @@ from rehearsal_torch.objectives.chance_cost import ChanceCost
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
-from rehearsal_torch.objectives.improvement import FUNCTIONS, BotorchAcquisition
+from rehearsal_torch.objectives.monte_carlo import FUNCTIONS, MonteCarlo
 from rehearsal_torch.objectives.objective import (
     AlterationObjective,
     Appraisal,
@@ -181,12 +181,12 @@ def world(edge):
 TRIALS = {
     "acquisition": (
         AcquisitionSearch(screened=32, starts=8, incumbents=2),
-        lambda model: ConfidenceBound(model, one_case(model.task), propagate="mean"),
+        lambda model: ConfidenceBound(model, one_case(model.task)),
     ),
     **{
         function: (
             AcquisitionSearch(screened=32, starts=8, incumbents=2),
-            lambda model, function=function: BotorchAcquisition(model, one_case(model.task), function),
+            lambda model, function=function: MonteCarlo(model, one_case(model.task), function),
         )
         for function in FUNCTIONS
     },

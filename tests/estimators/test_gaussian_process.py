@@ -1,7 +1,12 @@
 import pytest
 import torch
 
-from rehearsal_torch.estimators.gaussian_process import GivenNoise, SolvedProcesses, TrainedProcesses
+from rehearsal_torch.estimators.gaussian_process import (
+    BotorchProcesses,
+    GivenNoise,
+    SolvedProcesses,
+    TrainedProcesses,
+)
 from rehearsal_torch.estimators.gp_posterior import maximise, reached, starts
 from rehearsal_torch.estimators.kernel import NOISE_FLOOR
 from rehearsal_torch.training.descent import Descent
@@ -62,16 +67,16 @@ def wave_beside_a_line(count=80):
 
 
 def test_where_the_noise_ends_at_its_bound_they_differ_by_a_quarter_of_a_nat():
-    given, solved = wave_beside_a_line(), SolvedProcesses([2])
+    given, solved = wave_beside_a_line(), SolvedProcesses([2], exact=True)
     solved.solve(*given)
     assert float(solved.log_noises.exp()) == pytest.approx(NOISE_FLOOR)
-    part = trained(TrainedProcesses([2]), given, 300)
+    part = trained(TrainedProcesses([2], exact=True), given, 300)
     torch.testing.assert_close(posterior_of(part), posterior_of(solved), rtol=0, atol=0.25)
 
 
 def test_a_short_wave_beside_a_line_is_found_from_little_noise():
     inputs, targets, kept = wave_beside_a_line()
-    part = SolvedProcesses([2])
+    part = SolvedProcesses([2], exact=True)
     part.solve(inputs, targets, kept)
     assert float(posterior_of(part)) > 50, "-40.6 from the best points of a coarse grid alone"
 
@@ -150,3 +155,24 @@ def test_given_noise_keeps_its_lengths_unless_told_to_fit():
     assert torch.equal(part.log_lengths[1:], first.log_lengths[1:])
     assert not torch.equal(part.log_lengths[0], first.log_lengths[0])
     assert torch.allclose(part.factors().left_out()[1][0], part.left_out_residuals()[1][0] ** 2)
+
+
+def test_botorch_reaches_the_evidence_of_the_solver_but_where_its_one_start_takes_a_wave_for_noise():
+    solved, botorch = SolvedProcesses((2, 1, 0)), BotorchProcesses((2, 1, 0))
+    for each in (solved, botorch):
+        each.solve(*examples())
+    ahead = posterior_of(solved) - posterior_of(botorch)
+    assert ahead[[0, 2]].abs().max() < 1e-2
+    assert ahead[1] > 10
+    with pytest.raises(ValueError, match="expected kernel=rbf with fitting=botorch; got 'learnt'"):
+        BotorchProcesses((1,), "learnt")
+
+
+def test_noise_is_not_taken_for_a_short_wave():
+    """Evidence under priors of little noise is higher where a function passes through all rows."""
+    stream = torch.Generator().manual_seed(3)
+    inputs, noise = torch.rand(2, 45, 1, 3, generator=stream, dtype=DOUBLE)
+    values = (3 * inputs[..., 0]).sin() + 0.3 * noise[..., 0]
+    part = SolvedProcesses([3])
+    part.solve(inputs, (values - values.mean(0)) / values.std(0), torch.ones(45, 1, dtype=torch.bool))
+    assert float(part.log_noises.exp()) > 0.05

@@ -10,7 +10,6 @@ import pytest
 from rehearsal_torch.explorer import trial_session
 from rehearsal_torch.explorer.server import BusyError, Turns
 from rehearsal_torch.explorer.trial_session import course, shown_trials
-from rehearsal_torch.reporting.trial_view import WIDTH
 from rehearsal_torch.user_error import RequestError
 from tests.places import ROOT
 from tests.toys.explored_trials import file_of_trials, quick, quick_session, system
@@ -62,7 +61,7 @@ def test_the_recommendation_is_that_of_the_optimiser(file):
         told.predicted,
         told.chance,
     )
-    assert found["upper"] - found["predicted"] == pytest.approx(WIDTH * told.std)
+    assert (found["lower"], found["upper"]) == (told.low, told.high)
     assert found["sentence"] == str(told)
     assert quick_session(file).recommend({"b": 2.0})["settings"]["b"] == 2.0
 

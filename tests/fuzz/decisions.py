@@ -80,7 +80,7 @@ ridge = partial(
     ),
 )
 quick = partial(ExogenousModel, phi="homoskedastic", components=1, kernel="rbf")
-search = AcquisitionSearch(screened=16, starts=3, incumbents=1, kept=1, steps=5, screening_steps=2)
+search = AcquisitionSearch(screened=16, starts=3, incumbents=1, steps=5)
 bound = partial(ConfidenceBound, draws=8, evaluation_draws=16, epistemic_draws=4)
 
 

@@ -77,7 +77,7 @@ def test_limits_and_targets(golden):
     golden({"widths": WIDTHS, "asked": [dict(optimiser.ask()[0])], "advised": advised(optimiser)})
 
 
-@pytest.mark.parametrize("method", ["qlogei", "qlognei", "qucb"])
+@pytest.mark.parametrize("method", ["qlogei", "qlognei"])
 def test_botorch(golden, method):
     optimiser = begun(inputs.TRIALS, method=method)
     golden({"widths": WIDTHS, "asked": [dict(optimiser.ask()[0])], "advised": advised(optimiser)})

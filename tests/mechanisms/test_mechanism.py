@@ -20,7 +20,6 @@ from rehearsal_torch.mechanisms.mechanism import (
     stacked,
 )
 from tests.mechanisms.test_sparse_effects import HORIZON, WIDTH, instance
-from tests.toys.causal_toys import WrittenLaw
 from tests.toys.curved_episodes import curved_episode
 from tests.toys.episodes import transition_episode
 
@@ -84,16 +83,6 @@ def test_nothing_can_be_left_out(kind, missing):
         parts = {name: lambda *_: None for name in missing - {left_out}}
         with pytest.raises(TypeError, match=f"abstract method '?{left_out}'?"):
             type("Partial", (kind,), parts)()
-
-
-def test_a_node_deviates_alike_everywhere_unless_it_knows_its_covariance_and_takes_no_observations():
-    law = WrittenLaw(lambda w: w[..., 0], lambda w: 1 + w[..., 0])
-    parents, noise = torch.tensor([[0.0], [1.0], [2.0]], dtype=torch.float64), torch.zeros(3, 1)
-    root = law.joint_root(parents, noise)
-    stds = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)
-    torch.testing.assert_close(root @ root.mT, stds.unsqueeze(-1) * stds)
-    with pytest.raises(TypeError, match="WrittenLaw cannot be conditioned on further observations: fit"):
-        law.conditioned(parents, noise)
 
 
 def course_of(seed: int, learnt: bool, width: int = 3) -> CurvedTrajectory:

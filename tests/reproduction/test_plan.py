@@ -32,4 +32,3 @@ def test_the_plans_have_the_sizes_of_the_papers():
     assert not any("rows=100000" in job.setting for job in jobs(auf, "scalability", seeds=[1]))
     assert len(jobs(online, "rounds", methods=["qwz23"], settings=list(online["settings"]))) == 160
     assert len(study("cbo")["groups"]["main"]) >= 8
-    assert {job.seed for job in jobs(study("cbo"), "choice")} == {200, 201, 202, 203}

@@ -12,7 +12,7 @@ TASK = {
     "actions": {"a": [0, 1], "b": {"values": [0, 1, 2]}},
     "reward": "Y",
 }
-QUICK = AcquisitionSearch(screened=64, starts=8, kept=3, steps=20)
+QUICK = AcquisitionSearch(screened=64, starts=4, steps=20)
 PLAIN = partial(ExogenousModel, phi="homoskedastic", components=1)
 
 

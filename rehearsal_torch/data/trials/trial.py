@@ -22,7 +22,7 @@ experimentation"), predictions with a standard deviation as in Ax and BayBE.
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import cached_property
 from numbers import Real
@@ -245,6 +245,10 @@ def _shown(value: Any) -> str:
     return f"{kind}{beginning(repr(value), 60)}"
 
 
+# Standard deviations to either side of a 95 % interval.
+WIDTH = 1.959964
+
+
 class Recommended(tuple[dict[str, float], float]):
     """An action and its expected reward: a pair that also holds what is known of both.
 
@@ -257,8 +261,10 @@ class Recommended(tuple[dict[str, float], float]):
             within bounds and limits; None if there is no other.
         runner_up_predicted: The posterior mean of its expected reward.
         chance: The probability that the recommended action's expected reward is larger than the runner-up's,
-            by a normal approximation over 32 plausible networks.
+            by a normal approximation over plausible networks.
         tried: Whether the recommended settings were tried themselves, up to a thousandth of their ranges.
+        contradicted: The nodes whose mechanisms the experiments contradict: what is predicted through them
+        may be wrong.
     """
 
     action: dict[str, float]
@@ -268,6 +274,7 @@ class Recommended(tuple[dict[str, float], float]):
     runner_up_predicted: float | None
     chance: float | None
     tried: bool
+    contradicted: tuple[str, ...]
 
     def __new__(
         cls,
@@ -278,23 +285,39 @@ class Recommended(tuple[dict[str, float], float]):
         runner_up_predicted: float | None = None,
         chance: float | None = None,
         tried: bool = False,
+        contradicted: Sequence[str] = (),
     ) -> Self:
         """The pair."""
         made = super().__new__(cls, (dict(action), predicted))
         made.action, made.predicted, made.std = made[0], predicted, std
         made.runner_up = None if runner_up is None else dict(runner_up)
         made.runner_up_predicted, made.chance, made.tried = runner_up_predicted, chance, tried
+        made.contradicted = tuple(contradicted)
         return made
 
     def __getnewargs__(self) -> tuple[Any, ...]:
         """For copies."""
         beside = self.runner_up, self.runner_up_predicted, self.chance
-        return self.action, self.predicted, self.std, *beside, self.tried
+        return self.action, self.predicted, self.std, *beside, self.tried, self.contradicted
+
+    @property
+    def low(self) -> float:
+        """The lower end of the 95 % interval of the expected reward."""
+        return self.predicted - WIDTH * self.std
+
+    @property
+    def high(self) -> float:
+        """Its upper end."""
+        return self.predicted + WIDTH * self.std
 
     def __str__(self) -> str:
         """One sentence."""
-        reward = f"expected reward {self.predicted:.4g} (standard deviation {self.std:.2g})"
+        reward = f"expected reward {self.predicted:.4g} ({self.low:.4g} to {self.high:.4g})"
         sentence = f"{_named(self.action)}{' (tried)' if self.tried else ''}: {reward}"
+        if self.contradicted:
+            sentence += (
+                f"; the experiments contradict what the model assumes of {', '.join(self.contradicted)}"
+            )
         if self.runner_up is None or self.runner_up_predicted is None or self.chance is None:
             return sentence
         return (

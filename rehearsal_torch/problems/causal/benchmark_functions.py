@@ -1,23 +1,5 @@
-"""Test functions of optimisation as causal networks, each with a known optimum: Branin, Hartmann, Levy,
-Ackley, Rosenbrock, Dropwave and Alpine2.
-
-Branin, two actions and two nodes, x_0 = 15 a_0 - 5 and x_1 = 15 a_1:
-
-    Q = (x_1 - 5.1 x_0^2 / (4 pi^2) + 5 x_0 / pi - 6) / 10 + U_Q,
-    Y = -(100 Q^2 + 10 (1 - 1 / (8 pi)) cos x_0 + 10) / 50 + U_Y.
-
-Y depends on a_0 as well. Three places are equally good, and one of them lies near the edge a_0 = 1, which is
-.031 worse: less than the noise of a single experiment, so that a search may settle there.
-
-Hartmann, six actions and four nodes that all of them influence:
-
-    X_i = exp(-sum_j A_ij (a_j - P_ij)^2) + U_i,        r = sum_i alpha_i X_i.
-
-Levy, four actions and a chain of four nodes, w_i = 1 + (20 a_i - 11) / 4:
-
-    X_i = X_{i-1} - t_i + U_i,
-    t_i = (w_i - 1)^2 (1 + 10 sin^2(pi w_i + 1)), i < 3;  t_3 = (w_3 - 1)^2 (1 + sin^2(2 pi w_3));
-    t_0 has the further term sin^2(pi w_0).
+"""Test functions of optimisation as causal networks, each with a known optimum: Ackley, Rosenbrock, Dropwave
+and Alpine2.
 
 Ackley, six actions, two nodes that depend on all of them, and the reward as a function of both, x_i = 4
 (a_i - .5):
@@ -35,7 +17,7 @@ Rosenbrock, five actions and a chain of four nodes, with a narrow curved ridge, 
 
 Actions 1, 2, 3 enter two nodes each. The maximum of E[X_3 | a] is sum_i E U_i, at x = 1, a = .75: exact.
 
-Of these five the noise is additive, so that E[r | a] is exact. By default it has two well-separated modes.
+Of these two the noise is additive, so that E[r | a] is exact. By default it has two well-separated modes.
 
 Dropwave: two actions and two nodes; the reward forms rings around a centre.
 
@@ -74,8 +56,7 @@ stands for it. For `dgm` a recursion of moments gives the exact mean as well: th
 = .3, sigma = .2; but at lambda = .3, sigma = .4 the exact mean is 10^38 at actions whose reward has a median
 of 4, dominated by draws too rare ever to be observed.
 
-Source: Surjanovic and Bingham (2013) (Branin, Hartmann, Levy, and their optima; constants as in BoTorch;
-their networks are ours); Sussex et al. (2023), released code, and Astudillo and Frazier (2021) (Ackley); Ren
+Source: Sussex et al. (2023), released code, and Astudillo and Frazier (2021) (Ackley); Ren
 et al. (2025), earlier version, Sec. C.2 (Rosenbrock), Sec. 7.2, 11.2 and 11.10 (Table 2), Eq. 6 (Dropwave;
 three modes are ours), Eq. 7, Eq. 8, Sec. 11.3, 11.4 and 11.10 (Table 3) (Alpine2; the bounded variant is
 ours).
@@ -83,7 +64,7 @@ ours).
 
 import math
 from collections.abc import Mapping
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import product
 from typing import Any, Literal, get_args
 
@@ -103,123 +84,6 @@ from rehearsal_torch.spaces.box import Box
 # Two modes, four of their standard deviations apart.
 MODES = RANGES | {2: ((-0.1, 0.1), (0.25, 0.25)), 3: ((-0.2, 0.0, 0.2), (0.25, 0.25, 0.25))}
 SIX = tuple(f"a{place}" for place in range(6))
-
-
-def parabola(first: Tensor, second: Tensor) -> Tensor:
-    """f of Q in Branin's network, of both actions, any shape."""
-    x = 15 * first - 5
-    return (15 * second - 5.1 / (4 * math.pi**2) * x.square() + 5 / math.pi * x - 6) / 10
-
-
-def negative_branin(first: Tensor, squares: Tensor) -> Tensor:
-    """f of Y in Branin's network, of the first action and Q^2, any shape."""
-    return -(100 * squares + 10 * (1 - 1 / (8 * math.pi)) * torch.cos(15 * first - 5) + 10) / 50
-
-
-class Branin(AdditiveWorld):
-    """Branin's function; the optimum is the best value that an ascent from the known optima and from 2,048
-    points finds; for noise with mean zero -(.397887 + 100 lambda^2 Var U) / 50.
-    """
-
-    table = NetworkTable(
-        equations={
-            "Q": Node(("a0", "a1"), parabola),
-            "Y": Node(("a0", "Q"), lambda first, q: negative_branin(first, q.square())),
-        },
-        width=2,
-        reward={"Y": 1.0},
-        source="Surjanovic and Bingham (2013), Branin",
-        modes=MODES,
-    )
-
-    def expected(self, actions: Tensor) -> Tensor:
-        """E[Y | a], exact: the square of Q has the mean (q + E U)^2 + Var U."""
-        first, second = actions.double().unbind(-1)
-        middle = parabola(first, second) + self.mean_noise("Q")
-        squares = middle.square() + self.scale**2 * self.noise["Q"].variance
-        return negative_branin(first, squares) + self.mean_noise("Y")
-
-    def best(self) -> tuple[Tensor, float]:
-        """By a search."""
-        # Where the three minima of Branin's function are if the noise of Q has the mean zero.
-        known = torch.tensor([[-math.pi, 12.275], [math.pi, 2.275], [9.42478, 2.475]], dtype=torch.float64)
-        return best_action(self.expected, self.task.box, (known + torch.tensor([5.0, 0.0])) / 15)
-
-
-# In single precision, as in BoTorch.
-NARROW = torch.tensor(
-    [
-        [10, 3, 17, 3.5, 1.7, 8],
-        [0.05, 10, 17, 0.1, 8, 14],
-        [3, 3.5, 1.7, 10, 17, 8],
-        [17, 8, 0.05, 10, 0.1, 14],
-    ]
-)
-PLACES = torch.tensor(
-    [
-        [1312, 1696, 5569, 124, 8283, 5886],
-        [2329, 4135, 8307, 3736, 1004, 9991],
-        [2348, 1451, 3522, 2883, 3047, 6650],
-        [4047, 8828, 8732, 5743, 1091, 381.0],
-    ]
-)
-BEST = torch.tensor([[0.20169, 0.150011, 0.476874, 0.275332, 0.311652, 0.6573]], dtype=torch.float64)
-
-
-def bump(number: int, *actions: Tensor) -> Tensor:
-    """f of a node in Hartmann's network, of six actions, any shape."""
-    apart = (torch.stack(actions, -1).double() - 1e-4 * PLACES[number]).square()
-    return (-(NARROW[number] * apart).sum(-1)).exp()
-
-
-class Hartmann(AdditiveWorld):
-    """Hartmann's function; the optimum is 3.32237, and the mean of the noise: an ascent from the known
-    optimum and from 2,048 points.
-    """
-
-    table = NetworkTable(
-        equations={f"X{number}": Node(SIX, partial(bump, number)) for number in range(4)},
-        width=6,
-        reward={"X0": 1.0, "X1": 1.2, "X2": 3.0, "X3": 3.2},
-        source="Surjanovic and Bingham (2013), Hartmann 6-D",
-        modes=MODES,
-    )
-
-    def best(self) -> tuple[Tensor, float]:
-        """By a search."""
-        return best_action(self.expected, self.task.box, BEST)
-
-
-def levy_term(place: int, action: Tensor) -> Tensor:
-    """t_i of Levy's function, any shape."""
-    w = 1 + (20 * action - 11) / 4
-    if place == 3:
-        return (w - 1).square() * (1 + torch.sin(2 * math.pi * w).square())
-    term = (w - 1).square() * (1 + 10 * torch.sin(math.pi * w + 1).square())
-    return term if place else term + torch.sin(math.pi * w).square()
-
-
-class Levy(AdditiveWorld):
-    """Levy's function; the optimum is lambda sum_i E U_i at a = .55 (x = 1), exactly: there all terms, of
-    which none is negative, are 0.
-    """
-
-    table = NetworkTable(
-        equations={
-            "X0": Node(("a0",), lambda action: -levy_term(0, action)),
-            "X1": Node(("a1", "X0"), lambda action, before: before - levy_term(1, action)),
-            "X2": Node(("a2", "X1"), lambda action, before: before - levy_term(2, action)),
-            "X3": Node(("a3", "X2"), lambda action, before: before - levy_term(3, action)),
-        },
-        width=4,
-        reward={"X3": 1.0},
-        source="Surjanovic and Bingham (2013), Levy",
-        modes=MODES,
-    )
-
-    def best(self) -> tuple[Tensor, float]:
-        """Known."""
-        return torch.full((4,), 0.55, dtype=torch.float64), sum(map(self.mean_noise, self.task.nodes))
 
 
 LEVELS = 4096

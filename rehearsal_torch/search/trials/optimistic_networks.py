@@ -27,17 +27,18 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
-from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finite import best_of_all, ranked
+from rehearsal_torch.objectives.expected_reward import CausalObjective
 from rehearsal_torch.objectives.upper_bounds import Optimism
-from rehearsal_torch.search.search import Budget, Search
-from rehearsal_torch.search.trials.acquisition import decided, recommend
-from rehearsal_torch.search.trials.mixed_ascent import RELAXED
+from rehearsal_torch.search.search import Budget
+from rehearsal_torch.search.trials.acquisition import Proposal, TrialSearch, recommend
 from rehearsal_torch.seeding import round_seed, stream
 from rehearsal_torch.spaces.candidate_region import CandidateRegion, MixedRegion
 
 HIDDEN = 4
 MARGIN = 1e-3
+# Levels of an action beyond which only adjacent ones are tried.
+MOST_LEVELS = 20
 
 
 class PerturbedNetworks(nn.Module):
@@ -85,7 +86,7 @@ INSET = 1e-3
 
 @final
 @dataclass(eq=False)
-class OptimisticNetworks(Search[Optimism]):
+class OptimisticNetworks(TrialSearch):
     """Joint ascent of actions and perturbations.
 
     Args:
@@ -118,9 +119,10 @@ class OptimisticNetworks(Search[Optimism]):
         names = ("restarts", "kept", "steps", "evaluation_draws", "rate")
         self.check_sizes(*names, fits=fits, expected=wanted, **others)
 
-    def __call__(self, objective: Optimism) -> Decision:
-        """Returns the best action, under the perturbations that are best for it."""
-        budget, identity = Budget(self.budget_s), objective.case.identity
+    def propose(self, objective: CausalObjective, budget: Budget) -> Proposal:
+        """The best action, under the perturbations that are best for it."""
+        assert isinstance(objective, Optimism)
+        identity = objective.case.identity
         seed, draws = round_seed(self.seed, identity), stream(self.seed, identity)
         recommended = recommend(objective, seed, budget=budget)
         region = objective.region()
@@ -141,10 +143,8 @@ class OptimisticNetworks(Search[Optimism]):
         noise = objective.draw(self.evaluation_draws, seed + 7)
         values = _evaluated(objective, actions, networks, noise)
         best = best_of_all(values)
-        facts = {"restarts": self.restarts, "steps": taken}
-        return decided(
-            objective, actions[best], float(values[best]), recommended, "optimistic_networks", budget, facts
-        )
+        facts = {"search": "optimistic_networks", "restarts": self.restarts, "steps": taken}
+        return Proposal(actions[best], float(values[best]), facts)
 
     def _ascended(
         self,
@@ -182,7 +182,7 @@ class OptimisticNetworks(Search[Optimism]):
         """The best of the restarts and of those with one action at another level, as many as there were."""
         with torch.no_grad():
             points = region.at_levels(torch.sigmoid(free))
-            moved, origins = region.neighbours(points, RELAXED)
+            moved, origins = region.neighbours(points, MOST_LEVELS)
             every = torch.cat([torch.arange(len(points), device=origins.device), origins])
             points = torch.cat([points, moved])
             networks.only(every)
@@ -195,9 +195,7 @@ class OptimisticNetworks(Search[Optimism]):
 def _value(
     objective: Optimism, region: CandidateRegion, free: Tensor, networks: PerturbedNetworks, noise: Tensor
 ) -> Tensor:
-    return objective.frame.standardised(
-        objective.optimistic(region.units(torch.sigmoid(free)), networks.perturbation, noise)
-    )
+    return objective.optimistic(region.units(torch.sigmoid(free)), networks.perturbation, noise)
 
 
 def _logits(region: CandidateRegion, points: Tensor) -> Tensor:

@@ -33,8 +33,8 @@ from rehearsal_torch.data.trials.log import TrialLog
 from rehearsal_torch.objectives.expected_reward import CausalObjective
 from rehearsal_torch.objectives.objective import class_of
 from rehearsal_torch.problems.causal.own_experiments import start_points
-from rehearsal_torch.search.search import UNLIMITED, Search
-from rehearsal_torch.search.trials.acquisition import decided, recommend
+from rehearsal_torch.search.search import Budget, Search
+from rehearsal_torch.search.trials.acquisition import TrialSearch, decided, recommend
 from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.surrogates.network.causal_model import CausalModel
 
@@ -88,15 +88,16 @@ def another_action(objective: CausalObjective, log: TrialLog, seed: int) -> Tens
         NothingLeftError: if all of them are pending or failed.
         ValueError: if the best one is infeasible.
     """
-    region, width = objective.region(), len(objective.task.actions)
+    region = objective.region()
     if (points := region.finite()) is None:
         points = region.spread(TRIES, round_seed(seed, f"another {objective.case.identity}"))
     points = region.units(points)
-    points = points[~log.contains(points[:, :width], "pending", "failed")]
+    points = points[~log.contains(points, "pending", "failed")]
     if not len(points):
         raise NothingLeftError(_left(objective.task, objective.levels))
-    best = objective.screened(points).nan_to_num(nan=-torch.inf).argmax()
-    action = points[best, :width].to("cpu", torch.float64)
+    with torch.no_grad():
+        best = objective(points).nan_to_num(nan=-torch.inf).argmax()
+    action = points[best].to("cpu", torch.float64)
     check_settable(objective.task, action, "proposed")
     return action
 
@@ -107,22 +108,29 @@ def searched_action(objective: CausalObjective, search: Search[Any], log: TrialL
     Raises:
         ValueError: if the search finds no action, or one that cannot be set.
     """
-    decision, names = search(objective), objective.task.actions
+    if isinstance(search, TrialSearch):
+        action = search.propose(objective, Budget(search.budget_s)).action.detach().to("cpu", torch.float64)
+    else:
+        action = _found(search(objective), search, objective.task)
+    check_settable(objective.task, action, "proposed")
+    return another_action(objective, log, seed) if bool(log.contains(action, "pending", "failed")) else action
+
+
+def _found(decision: Decision, search: Search[Any], task: CausalTask) -> Tensor:
+    """The action (k,) of a decision."""
     if decision.alteration is None:
         raise ValueError(
             "the search found no action to try: "
             f"{decision.reason or type(search).__name__ + ' gave no reason'}"
         )
     setting = dict(zip(decision.alteration.names, decision.alteration.values.tolist(), strict=True))
-    missing = [name for name in names if name not in setting]
+    missing = [name for name in task.actions if name not in setting]
     if missing:
         raise ValueError(
-            f"the search gave no value for {missing}: expected a value for each of {list(names)}; got "
+            f"the search gave no value for {missing}: expected a value for each of {list(task.actions)}; got "
             f"{setting}"
         )
-    action = torch.tensor([setting[name] for name in names], dtype=torch.float64)
-    check_settable(objective.task, action, "proposed")
-    return another_action(objective, log, seed) if bool(log.contains(action, "pending", "failed")) else action
+    return torch.tensor([setting[name] for name in task.actions], dtype=torch.float64)
 
 
 def check_settable(task: CausalTask, action: Tensor, what: str) -> None:
@@ -198,47 +206,21 @@ def decided_beside(
     """
     plain = make(model, case)
     aware = aware_of_pending(make, deepcopy(model), case, log)
-    decision = search(aware)
-    if decision.alteration is None:
-        return plain, decision
-    setting = dict(zip(decision.alteration.names, decision.alteration.values.tolist(), strict=True))
-    action = torch.tensor([setting[name] for name in log.task.actions], dtype=torch.float64)
-    value = decision.value
-    if bool(log.contains(action, "pending", "failed")):
+    if not isinstance(search, TrialSearch):
+        return plain, search(aware)
+    budget = Budget(search.budget_s)
+    proposal = search.propose(aware, budget)
+    recommended = recommend(plain, round_seed(seed, case.identity), budget)
+    if bool(log.contains(proposal.action.to("cpu", torch.float64), "pending", "failed")):
         try:
-            action = another_action(aware, log, seed)
+            action = another_action(aware, log, seed).to(plain.visited)
         except NothingLeftError as error:
-            return plain, _nothing_left(plain, decision, case, seed, str(error))
+            kept = decided(plain, replace(proposal, action=recommended.action), recommended, budget)
+            trace = {name: entry for name, entry in kept.trace.items() if name != "predicted_reward"}
+            return plain, replace(
+                kept, alteration=None, reason=Finding("nothing_left", str(error)), trace=trace
+            )
         with torch.no_grad():
-            value = float(aware(torch.nn.functional.pad(action.to(plain.noise), (0, aware.further))[None])[0])
-    recommended = recommend(plain, round_seed(seed, case.identity))
-    action = action.to(recommended.action)
-    claimed = decided(plain, action, value, recommended, str(decision.trace.get("search", "")), UNLIMITED, {})
-    trace = {key: entry for key, entry in decision.trace.items() if key != "runner_up"}
-    counted = decision.trace.get("evaluations", 0) + recommended.evaluations
-    return plain, replace(
-        decision,
-        alteration=claimed.alteration,
-        value=value,
-        estimate=claimed.estimate,
-        recommendation=claimed.recommendation,
-        trace={**trace, **claimed.trace, "evaluations": counted, "pending": len(log.in_states("pending"))},
-    )
-
-
-def _nothing_left(
-    plain: CausalObjective, decision: Decision, case: RehearsalCase, seed: int, reason: str
-) -> Decision:
-    """The decision that sets nothing, with the action to keep."""
-    recommended = recommend(plain, round_seed(seed, case.identity))
-    value, search = decision.value, str(decision.trace.get("search", ""))
-    kept = decided(plain, recommended.action, value, recommended, search, UNLIMITED, {})
-    trace = {name: entry for name, entry in kept.trace.items() if name != "predicted_reward"}
-    return replace(
-        decision,
-        alteration=None,
-        estimate=kept.estimate,
-        recommendation=kept.recommendation,
-        reason=Finding("nothing_left", reason),
-        trace=trace,
-    )
+            proposal = replace(proposal, action=action, value=float(aware(action.unsqueeze(0))[0]))
+    decision = decided(plain, proposal, recommended, budget)
+    return plain, replace(decision, trace={**decision.trace, "pending": len(log.in_states("pending"))})

@@ -20,16 +20,20 @@ Astudillo and Frazier (2021).
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.question import Kind, Question
+from rehearsal_torch.data.sizes import require
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.mechanism import NodeMechanism
+from rehearsal_torch.mechanisms.plausible_mechanism import Deviating, PlausibleMechanism
+from rehearsal_torch.seeding import generator, sobol
 from rehearsal_torch.surrogates.surrogate import Surrogate
 
 # (index of the node, its inputs in or near [0, 1] (..., S or 1, p)) -> the node's perturbation in posterior
@@ -71,7 +75,7 @@ class CausalNetwork:
             if fixed is not None and node in fixed:
                 known[node] = fixed[node]
                 continue
-            scaled = mechanism.scaled(self._inputs(node, known, (*actions.shape[:-1], 1)))
+            scaled = mechanism.scaled(inputs_of(self.task, node, known, (*actions.shape[:-1], 1)))
             given = noise[..., index].unsqueeze(-1)
             if perturbation is None and node not in spread:
                 known[node] = mechanism.forward(scaled, given).squeeze(-1)
@@ -84,51 +88,90 @@ class CausalNetwork:
             node: spreads[node] for node in spread if node in spreads
         }
 
-    def experiments(self, actions: Tensor, epistemic: Tensor, noise: Tensor) -> Tensor:
-        """The node values, (..., m, N), of m experiments with actions (..., m, k) on one plausible network:
-        each node's function is drawn jointly at the inputs that the experiments reach, by normal draws (...,
-        m, N), and each has a noise (..., m, N).
+    def reward(self, values: Tensor) -> Tensor:
+        """The known reward of node values, (..., N) -> (...)."""
+        return reward_of(self.task, values)
+
+
+@dataclass(frozen=True)
+class PlausibleNetworks:
+    """E networks that are all plausible given the experiments, by their nodes' mechanisms."""
+
+    task: CausalTask
+    mechanisms: tuple[PlausibleMechanism, ...]
+    size: int  # E, in mirrored pairs
+
+    def propagate(self, actions: Tensor, noise: Tensor) -> Tensor:
+        """Node values (E, *b, q, S, N) under actions (*b, q, k), in their units, and noise (S, N) or (E, *b,
+        q, S, N).
         """
-        known = {name: actions[..., index].unsqueeze(-2) for index, name in enumerate(self.task.actions)}
-        shape = torch.broadcast_shapes(actions.shape[:-1], noise.shape[:-1])
+        known = {name: actions[..., index, None].unsqueeze(0) for index, name in enumerate(self.task.actions)}
         for index, (node, mechanism) in enumerate(zip(self.task.nodes, self.mechanisms, strict=True)):
-            scaled = mechanism.scaled(self._inputs(node, known, (*shape[:-1], 1, shape[-1])))
-            given = noise[..., index].unsqueeze(-2).unsqueeze(-1)
-            deviation = mechanism.joint_root(scaled, given) @ epistemic[..., index].unsqueeze(-2).unsqueeze(
-                -1
-            )
-            known[node] = (mechanism.belief(scaled, given)[0] + deviation).squeeze(-1)
-        return torch.stack([known[node].squeeze(-2).expand(shape) for node in self.task.nodes], -1)
+            inputs = inputs_of(self.task, node, known, (1, *actions.shape[:-1], 1))
+            known[node] = mechanism(inputs, noise[..., index])
+        shape = (self.size, *actions.shape[:-1], noise.shape[-2])
+        return torch.stack([known[node].expand(shape) for node in self.task.nodes], -1)
 
-    def as_fitted(self) -> "CausalNetwork":
-        """The network with `NodeMechanism.as_fitted`: by it actions to try are searched."""
-        return CausalNetwork(self.task, tuple(mechanism.as_fitted() for mechanism in self.mechanisms))
+    def few(self, count: int) -> "PlausibleNetworks":
+        """The first pairs, an even number of networks."""
+        return replace(self, mechanisms=tuple(each.few(count) for each in self.mechanisms), size=count)
 
-    def conditioned(self, actions: Tensor, values: Tensor) -> "CausalNetwork":
-        """The network after m further experiments with actions (..., m, k) and node values (..., m, N), with
-        its parameters as fitted. Leading dimensions are those of several sets of experiments, against which
-        those of later actions, before the last two, broadcast. TypeError if a mechanism cannot be
-        conditioned.
+    def tabulated(self) -> "PlausibleNetworks":
+        """An approximation by tables that is faster to evaluate."""
+        return replace(self, mechanisms=tuple(each.tabulated() for each in self.mechanisms))
+
+    def conditioned(self, actions: Tensor, values: Tensor, seed: int) -> "PlausibleNetworks":
+        """The networks after m further experiments with actions (*b, m, k) and node values (*b, m, N), with
+        hyper-parameters and noise distributions as fitted. TypeError if a mechanism takes none.
         """
-        known = {name: actions[..., index].unsqueeze(-2) for index, name in enumerate(self.task.actions)}
-        known |= {node: values[..., index].unsqueeze(-2) for index, node in enumerate(self.task.nodes)}
-        shape = (*values.shape[:-2], 1, values.shape[-2])
+        known = {name: actions[..., index] for index, name in enumerate(self.task.actions)}
+        known |= {node: values[..., index] for index, node in enumerate(self.task.nodes)}
+        shape = broadcast(actions.shape[:-1], values.shape[:-1])
         mechanisms = []
-        for node, mechanism in zip(self.task.nodes, self.mechanisms, strict=True):
-            inputs = mechanism.scaled(self._inputs(node, known, shape))
-            mechanisms.append(mechanism.conditioned(inputs, known[node].unsqueeze(-1)))
-        return CausalNetwork(self.task, tuple(mechanisms))
-
-    def _inputs(self, node: str, known: Mapping[str, Tensor], shape: Sequence[int]) -> Tensor:
-        """A node's inputs (..., p); of a node without any, (*shape, 0)."""
-        names = self.task.inputs(node)
-        if not names:
-            return next(iter(known.values())).new_empty(*shape, 0)
-        return torch.stack(torch.broadcast_tensors(*(known[name] for name in names)), -1)
+        for index, (node, mechanism) in enumerate(zip(self.task.nodes, self.mechanisms, strict=True)):
+            inputs = inputs_of(self.task, node, known, shape).expand(*shape, -1)
+            mechanisms.append(mechanism.conditioned(inputs, known[node].expand(shape), seed + index))
+        return replace(self, mechanisms=tuple(mechanisms))
 
     def reward(self, values: Tensor) -> Tensor:
         """The known reward of node values, (..., N) -> (...)."""
-        return self.task.reward(values[..., [self.task.nodes.index(name) for name in self.task.reward.names]])
+        return reward_of(self.task, values)
+
+
+def broadcast(*shapes: Sequence[int]) -> torch.Size:
+    """The shape to which shapes broadcast; torch's own imports a compiler at its first call."""
+    return torch.Size(np.broadcast_shapes(*map(tuple, shapes)))
+
+
+def inputs_of(task: CausalTask, node: str, known: Mapping[str, Tensor], shape: Sequence[int]) -> Tensor:
+    """A node's inputs (..., p); of a node without any, (*shape, 0)."""
+    names = task.inputs(node)
+    if not names:
+        return next(iter(known.values())).new_empty(*shape, 0)
+    return torch.stack(torch.broadcast_tensors(*(known[name] for name in names)), -1)
+
+
+def reward_of(task: CausalTask, values: Tensor) -> Tensor:
+    """A task's known reward of node values, (..., N) -> (...)."""
+    return task.reward(values[..., [task.nodes.index(name) for name in task.reward.names]])
+
+
+# Smallest probability of a normal draw.
+SMALL = 1e-9
+
+
+def standard_draws(count: int, width: int, seed: int) -> Tensor:
+    """Normal draws (count, width), mean 0 and variance 1 in every column: Sobol points in a random order, so
+    that they are independent of another sequence, then their mirror images. An odd count raises a ValueError.
+    """
+    require(count >= 2 and count % 2 == 0, "an even number of draws, in mirrored pairs", count=count)
+    half = torch.zeros(count // 2, 0, dtype=torch.float64)
+    if width:
+        unit = sobol(width, seed).draw(count // 2, dtype=torch.float64)
+        order = torch.randperm(count // 2, generator=generator(seed))
+        half = torch.special.ndtri(unit[order].clamp(SMALL, 1 - SMALL))
+    both = torch.cat([half, -half])
+    return both / both.square().mean(0).sqrt().clamp_min(1e-12)
 
 
 class CausalModel(Surrogate, ABC):
@@ -155,6 +198,15 @@ class CausalModel(Surrogate, ABC):
     def network(self) -> CausalNetwork:
         """A snapshot of the model; factors are computed once, here."""
 
+    def plausible(self, members: int, seed: int = 0) -> PlausibleNetworks:
+        """E plausible networks, an even number: by default those whose mechanisms deviate by the same number
+        of posterior standard deviations everywhere.
+        """
+        network = self.network()
+        deviations = standard_draws(members, len(network.mechanisms), seed).to(network.device)
+        mechanisms = tuple(map(Deviating, network.mechanisms, deviations.unbind(-1)))
+        return PlausibleNetworks(network.task, mechanisms, members)
+
     @abstractmethod
     def draws(self, count: int, seed: int = 0) -> Tensor:
         """Noise of all nodes, (S, N): scrambled Sobol points through the fitted quantile functions."""
@@ -162,6 +214,10 @@ class CausalModel(Surrogate, ABC):
     @abstractmethod
     def visited(self) -> Tensor:
         """The actions of the experiments so far, (n, k), in their units."""
+
+    def contradicted(self) -> tuple[str, ...]:
+        """The nodes whose mechanisms the experiments contradict; none by default."""
+        return ()
 
     def condition(self, table: Table) -> None:
         """Conditions the model on a table of observations, with hyper-parameters unchanged. The default

@@ -4,25 +4,19 @@ The outputs are expectations over the noise: of the reward, and of any node unde
 
     E_u[r(x(a, u))],      E_u[x_i(a, u)],
 
-and `posterior` is the distribution of these numbers by what is not known of the mechanisms
-(`network_posterior`). With `observation_noise=True` it is that of a single experiment's reward and node
-values.
+and `posterior` is the distribution of these numbers by what is not known of the mechanisms: functions and
+hyper-parameters are drawn (`causal_model.PlausibleNetworks`), so that the values at several actions are
+joint. With `observation_noise=True` it is that of a single experiment's reward and node values.
 
-Exact, up to the number of members and noise draws: the posterior of one action, given the hyper-parameters
-and the noise distributions as fitted; conditioning on further rows under normal noise, which equals a fit
-with these parameters kept; the joint distribution of the noisy outcomes of q experiments, and so fantasies.
-Approximate: what is fitted (hyper-parameters, noise distributions, scales) counts as known; under one member
-a mechanism deviates by the same number of standard deviations everywhere, so that the joint posterior of q
-actions without noise is more strongly correlated than the exact one; under a noise mixture the mode of a
-further row is weighed once (`mechanisms.gp_mechanism`); the noise of an experiment is interpolated between
-1,024 quantiles.
+Approximate: noise distributions and scales count as known; the number of members and noise draws; further
+rows have normal noise, and leave the hyper-parameters as they are; the noise of an experiment is interpolated
+between 1,024 quantiles; `tabulated` mechanisms, for the search, where the value found is exact again.
 
 Acquisition functions ask for the joint posterior of a candidate and all baseline points, for every candidate
 of a batch: the baseline comes many times, and no gradient is taken of it. `at_distinct` evaluates each
 distinct point once, in parts of bounded size, and on the way back only points whose value has a gradient,
 with a graph that is freed part by part, for memory that does not grow with the number of points. Few points,
-up to two parts, are evaluated once, with their graph: single candidates in an ascent take two thirds of the
-time.
+up to two parts, are evaluated once, with their graph.
 
 Source: Balandat et al. (2020), Sec. 3 and App. A (models, fantasies); Astudillo and Frazier (2019), Eq. 1,
 and (2021), Sec. 4 (function networks); Ren et al. (2025), Eq. 5; Chen et al. (2016), Sec. 3 (recomputation on
@@ -40,18 +34,16 @@ from botorch.models.model import Model
 from botorch.models.transforms.input import InputTransform, ReversibleInputTransform
 from botorch.models.transforms.outcome import OutcomeTransform
 from botorch.sampling.base import MCSampler
-from botorch.utils.sampling import draw_sobol_normal_samples
 from torch import Tensor
 
 from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork
+from rehearsal_torch.surrogates.network.causal_model import CausalModel, PlausibleNetworks, broadcast
 from rehearsal_torch.surrogates.network.network_posterior import (
-    CHUNK,
     ExperimentPosterior,
     NetworkPosterior,
     Read,
-    plausible_values,
+    in_pairs,
 )
 
 REWARD = "reward"
@@ -61,7 +53,7 @@ REWARD = "reward"
 class NetworkOutputs:
     """m outputs of a network with N nodes, "reward" or names of nodes; ValueError if they are not that."""
 
-    network: CausalNetwork
+    network: PlausibleNetworks
     names: tuple[str, ...]
 
     def __post_init__(self) -> None:
@@ -126,8 +118,8 @@ def observed(surrogate: CausalModel, nodes: Sequence[str], table: Table) -> Tens
     return surrogate.task.reward_of(table).unsqueeze(-1).double()
 
 
-# Number of parts whose graph is kept.
-KEPT = 2
+# Number of parts whose graph is kept, and of actions times members times noise draws in a part.
+KEPT, CHUNK = 2, 2**16
 # (P, k) -> (E, P, m).
 PointValues = Callable[[Tensor], Tensor]
 
@@ -183,7 +175,7 @@ class NetworkModel(Model):
         table: The experiments, if an acquisition function reads `train_targets`.
         input_transform: From X to actions in their units; None if X is that.
         outcome_transform: From outputs of this model to the network's.
-        as_fitted: Whether uncertainty is that of `CausalNetwork.as_fitted`.
+        tabulated: Whether functions of one or two inputs are tables (`PlausibleNetworks.tabulated`).
 
     Raises:
         ValueError: if an output is unknown or repeated, or a number is out of range.
@@ -200,7 +192,7 @@ class NetworkModel(Model):
         table: Table | None = None,
         input_transform: InputTransform | None = None,
         outcome_transform: OutcomeTransform | None = None,
-        as_fitted: bool = False,
+        tabulated: bool = False,
     ) -> None:
         super().__init__()
         if draws < 1 or min(members, fantasy_members) < 2 or members % 2 or fantasy_members % 2:
@@ -208,14 +200,12 @@ class NetworkModel(Model):
                 "expected at least 1 draw and even numbers of members; got "
                 f"draws={draws}, members={members} and fantasy_members={fantasy_members}"
             )
-        network = surrogate.network()
-        self.network: CausalNetwork = network.as_fitted() if as_fitted else network
+        networks = surrogate.plausible(members, seed + 1)
+        self.network: PlausibleNetworks = networks.tabulated() if tabulated else networks
         names = (outputs,) if isinstance(outputs, str) else tuple(outputs)
         self._outputs = NetworkOutputs(self.network, names)
-        self.noise = surrogate.draws(draws, seed)
+        self.surrogate, self.noise = surrogate, surrogate.draws(draws, seed)
         self.quantiles = surrogate.draws(QUANTILES, seed + 2).sort(0).values
-        half = draw_sobol_normal_samples(len(self.nodes), members // 2, seed=seed + 1, dtype=torch.float64)
-        self.epistemic = torch.stack([half, -half], 1).flatten(0, 1).to(self.noise)
         self.fantasy_members = fantasy_members
         box = surrogate.task.box
         self.bounds = torch.stack([box.lower, box.upper]).to(self.noise)
@@ -223,7 +213,7 @@ class NetworkModel(Model):
             self.input_transform = input_transform
         if outcome_transform is not None:
             self.outcome_transform = outcome_transform
-        self._batch_shape, self._moving = torch.Size(), False
+        self._batch_shape, self._moving, self._seed = torch.Size(), False, seed + 3
         actions = surrogate.visited() if table is None else table.columns(surrogate.task.actions).double()
         if isinstance(input_transform, ReversibleInputTransform):
             self.eval()
@@ -245,6 +235,11 @@ class NetworkModel(Model):
     def num_outputs(self) -> int:
         """m."""
         return len(self.outputs)
+
+    @property
+    def members(self) -> int:
+        """E."""
+        return self.network.size
 
     @property
     def batch_shape(self) -> torch.Size:
@@ -292,7 +287,7 @@ class NetworkModel(Model):
         if observation_noise:
             return self._experiments(actions, lambda values: transformed(read(values)), shape)
         return NetworkPosterior(
-            lambda epistemic: transformed(self._values(actions, epistemic, read)), self.epistemic, shape
+            lambda: transformed(self._values(actions, read)), self.members, shape, self.noise
         )
 
     def subset_output(self, idcs: list[int]) -> "NetworkModel":
@@ -301,17 +296,6 @@ class NetworkModel(Model):
         new._outputs = self._outputs.only(idcs)
         if (transform := self._to_outputs) is not None:
             new.outcome_transform = transform.subset_output(idcs=idcs)
-        return new
-
-    def fewer(self, members: int, draws: int) -> "NetworkModel":
-        """The first members, an even number, and noise draws only: a cheaper approximation."""
-        if not (2 <= members <= len(self.epistemic) and 1 <= draws <= len(self.noise)) or members % 2:
-            raise ValueError(
-                f"expected an even number of members up to {len(self.epistemic)} and 1 to {len(self.noise)} "
-                f"draws; got {members} members and {draws} draws"
-            )
-        new = self._with(self.batch_shape, members)
-        new.noise = self.noise[:draws]
         return new
 
     def condition_on_observations(self, X: Tensor, Y: Tensor) -> "NetworkModel":  # type: ignore[override]
@@ -325,7 +309,7 @@ class NetworkModel(Model):
         if transform is not None and self._outputs.all_nodes and observations.shape[-1] == self.num_outputs:
             observations = transform(observations)[0]
         values = self._outputs.node_values(observations)
-        return self._after(X, self._actions(X, expand=False), values, len(self.epistemic))
+        return self._after(X, self._actions(X, expand=False), values, self.members)
 
     def fantasize(
         self,
@@ -353,18 +337,17 @@ class NetworkModel(Model):
         return self._after(X, actions, sampler(outcomes), self.fantasy_members)
 
     def _experiments(self, actions: Tensor, read: Read, shape: tuple[int, ...]) -> ExperimentPosterior:
-        draws = self.noise, self.epistemic, self.quantiles
-        return ExperimentPosterior(self.network, actions, *draws, read, shape)
+        return ExperimentPosterior(self.network, actions, self.noise, self.quantiles, read, shape)
 
-    def _values(self, actions: Tensor, epistemic: Tensor, read: Read) -> Tensor:
-        """The outputs of plausible networks, (*b, q, k), (E, *b, N) -> (E, *b, q, m)."""
-        if self.batch_shape or self._moving or epistemic.shape[1:-1].numel() != 1:
-            return plausible_values(self.network, actions, self.noise, epistemic, read)
-        draws = epistemic.reshape(len(epistemic), -1)
-        size = max(1, CHUNK // (len(draws) * len(self.noise)))
-        return at_distinct(
-            lambda points: plausible_values(self.network, points, self.noise, draws, read), actions, size
-        )
+    def _values(self, actions: Tensor, read: Read) -> Tensor:
+        """The outputs of the members, (*b, q, k) -> (E, *b, q, m), in the order of samples."""
+
+        def values(points: Tensor) -> Tensor:
+            return in_pairs(read(self.network.propagate(points, self.noise)).mean(-2))
+
+        if self.batch_shape or self._moving:
+            return values(actions)
+        return at_distinct(values, actions, max(1, CHUNK // (self.members * len(self.noise))))
 
     @property
     def _to_outputs(self) -> OutcomeTransform | None:
@@ -384,14 +367,14 @@ class NetworkModel(Model):
             )
         if not expand:
             return actions
-        shape = torch.broadcast_shapes(actions.shape[:-2], self.batch_shape)
+        shape = broadcast(actions.shape[:-2], self.batch_shape)
         return actions.expand(*shape, *actions.shape[-2:])
 
     def _after(self, X: Tensor, actions: Tensor, values: Tensor, members: int) -> "NetworkModel":
         """The model after experiments with actions (*b, n', k) and node values (*b', n', N)."""
-        shape = torch.broadcast_shapes(actions.shape[:-2], values.shape[:-2], self.batch_shape)
+        shape = broadcast(actions.shape[:-2], values.shape[:-2], self.batch_shape)
         new = self._with(shape, members)
-        new.network = self.network.conditioned(actions, values)
+        new.network = new.network.conditioned(actions, values, self._seed)
         new._moving = self._moving or actions.requires_grad or values.requires_grad
         tried = X.to(self.noise) if X.shape == actions.shape else actions
         rows = tried.expand(*new.batch_shape, *tried.shape[-2:])
@@ -404,7 +387,7 @@ class NetworkModel(Model):
     def _with(self, batch_shape: torch.Size, members: int) -> "NetworkModel":
         """A copy with another batch shape and at most so many members."""
         new = self._copy()
-        new._batch_shape, new.epistemic = batch_shape, self.epistemic[:members]
+        new._batch_shape, new.network = batch_shape, self.network.few(min(members, self.members))
         return new
 
     def _copy(self) -> "NetworkModel":

@@ -145,10 +145,10 @@ def test_copies_have_all_of_it():
 
 def test_a_sentence_says_how_sure_it_is():
     # Not that nothing else was tried: other settings may have been.
-    assert str(ALONE) == "a = 0.5, b = 1: expected reward 2 (standard deviation 0.25)"
+    assert str(ALONE) == "a = 0.5, b = 1: expected reward 2 (1.51 to 2.49)"
     assert str(BESIDE) == (
-        "a = 0.5 (tried): expected reward 2 (standard deviation 0.25); the best other tried action is a = "
-        "0.75 (expected 1.5); the recommended one is better with a probability of 88%"
+        "a = 0.5 (tried): expected reward 2 (1.51 to 2.49); the best other tried action is a = 0.75 "
+        "(expected 1.5); the recommended one is better with a probability of 88%"
     )
 
 

@@ -8,9 +8,6 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from botorch.test_functions import Branin as BraninFunction
-from botorch.test_functions import Hartmann as HartmannFunction
-from botorch.test_functions import Levy as LevyFunction
 
 from rehearsal_torch.problems.causal.benchmark_functions import (
     CURVATURE,
@@ -18,56 +15,13 @@ from rehearsal_torch.problems.causal.benchmark_functions import (
     GRID,
     Ackley,
     Alpine2,
-    Branin,
     Dropwave,
-    Hartmann,
-    Levy,
     Rosenbrock,
     hill,
     wave,
 )
 from rehearsal_torch.problems.causal.noise import ModalNoise
 from tests.places import CONF
-
-FUNCTIONS = {
-    "branin": (Branin, BraninFunction(dtype=torch.float64), 50.0, -0.397887 / 50),
-    "hartmann": (Hartmann, HartmannFunction(6, dtype=torch.float64), 1.0, 3.32237),
-    "levy": (
-        Levy,
-        LevyFunction(4, bounds=[(-10, 10)] * 4, dtype=torch.float64),
-        1.0,
-        0.0,
-    ),
-}
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_without_noise_the_network_is_the_function(name):
-    made, function, unit, optimum = FUNCTIONS[name]
-    world = made(scale=0.0)
-    actions = world.task.box.sobol(64, seed=2)
-    points = function.bounds[0] + actions * (function.bounds[1] - function.bounds[0])
-    torch.testing.assert_close(world.expected(actions), -function(points) / unit, rtol=1e-6, atol=1e-8)
-    silent = torch.zeros(len(world.task.nodes), dtype=torch.float64)
-    torch.testing.assert_close(
-        world.rewards(world.simulate(actions, silent)), world.expected(actions), rtol=1e-10, atol=1e-10
-    )
-    assert world.optimal_value == pytest.approx(optimum, abs=2e-5)
-
-
-def test_the_noise_moves_expectations_by_its_mean():
-    skewed = ModalNoise(0.1, means=(-0.1, 0.3))
-    assert Hartmann(skewed).optimal_value == pytest.approx(3.32237 + 0.1 * 8.4, abs=2e-5)
-    assert Levy(skewed, scale=2.0).optimal_value == pytest.approx(0.8)
-    variance = 0.1**2 + 0.25 * 0.01
-    assert Branin().optimal_value == pytest.approx(-(0.397887 + 100 * variance) / 50, abs=1e-6)
-
-
-def test_the_trap_of_branin_is_the_edge():
-    """The best action with a_0 = 1 is a little worse than the best one inside."""
-    world, line = Branin(), torch.linspace(0, 1, 2001, dtype=torch.float64)
-    edge = world.expected(torch.stack([torch.ones_like(line), line], -1)).max()
-    assert world.optimal_value - float(edge) == pytest.approx(0.031, abs=0.001)
 
 
 def test_ackley_without_noise_is_the_usual_function():
@@ -111,7 +65,7 @@ def test_rosenbrock():
 def test_a_scale_below_nothing_is_refused():
     for wrong in (-0.1, math.nan):
         with pytest.raises(ValueError, match=f"scale: expected a number of at least 0.*; got {wrong}"):
-            Levy(scale=wrong)
+            Rosenbrock(scale=wrong)
 
 
 # lambda, sigma, optimum, radius, value at the centre, mean and 99 % of random actions.

@@ -1,74 +1,184 @@
+"""The search by acquisition functions: maxima of grids, decisions, recommendations and how sure they are."""
+
 import math
 from functools import partial
 
 import pytest
 import torch
-from scipy.stats import kstest, qmc
+from scipy.stats import kstest, norm, qmc
 
 from rehearsal_torch.data.decision import RehearsalCase
+from rehearsal_torch.data.finite import NoFiniteValueError
+from rehearsal_torch.data.table import Table
 from rehearsal_torch.objectives.expected_reward import PosteriorMean
-from rehearsal_torch.objectives.improvement import FUNCTIONS, BotorchAcquisition, Improvement
-from rehearsal_torch.objectives.upper_bounds import ConfidenceBound
-from rehearsal_torch.search.search import UNLIMITED
+from rehearsal_torch.objectives.monte_carlo import FUNCTIONS, MonteCarlo
+from rehearsal_torch.objectives.upper_bounds import ConfidenceBound, NetworkAcquisition
+from rehearsal_torch.search.search import Budget
 from rehearsal_torch.search.trials.acquisition import (
+    BEYOND,
     SAMPLINGS,
     AcquisitionSearch,
+    Proposal,
     Recommendation,
     SpaceFilling,
-    Sureness,
     decided,
+    maximised,
     recommend,
     sureness,
 )
-from rehearsal_torch.search.trials.mixed_ascent import ascend
 from rehearsal_torch.seeding import round_seed
-from tests.toys.causal_toys import HILLY, WrittenModel, hills, linear_chain, one_case, plain
+from rehearsal_torch.spaces.candidate_region import CandidateRegion, with_levels
+from rehearsal_torch.spaces.polytope import Polytope
+from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
+from rehearsal_torch.training.fit import fit
+from tests.toys.causal_toys import hills, linear_chain, one_case, plain
 
+DOUBLE = torch.float64
 LIMITS = {"normals": [[1.0, 0.1], [0.0, 1.0]], "offsets": [1.0, 7.0]}
+LOWER, UPPER = torch.tensor([-1.0, 0.0, 0.0]).double(), torch.tensor([3.0, 10.0, 1.0]).double()
+HALF = [[1.0, 0.1, 0.0], [0.0, 1.0, 2.0]], [1.0, 7.0]
+SUM = [[0.25, 0.1, 1.0], [-0.25, -0.1, -1.0]], [0.75, -0.75]
+FEW = {0: (-1.0, 0.3, 1.5, 2.2, 3.0)}
+MANY = {0: tuple(torch.linspace(-1, 3, 30).tolist()), 1: tuple(torch.linspace(0, 10, 11).tolist())}
+EVERY = {0: FEW[0], 1: (0.0, 1.0, 2.0, 4.0, 8.0, 9.5), 2: (0.0, 0.4, 1.0)}
+BINARY = {0: (0.0, 2.0), 1: (1.0, 8.0)}
+REGIONS = {
+    "a box": (None, {}),
+    "limits": (HALF, {}),
+    "an equality": (SUM, {}),
+    "few levels": (None, FEW),
+    "few levels within limits": (HALF, FEW),
+    "few levels under an equality": (SUM, FEW),
+    "many levels": (None, MANY),
+    "many levels within limits": (HALF, MANY),
+    "many levels under an equality": (SUM, MANY),
+    "levels alone": (None, EVERY),
+    "levels alone within limits": (HALF, EVERY),
+    "more levels than are listed": (None, {**MANY, 2: tuple(torch.linspace(0, 1, 20).tolist())}),
+    "a held coordinate": (None, {1: (6.5,)}),
+}
 
 
-def grid(objective, keep=None, dense=201):
-    axes = [
-        torch.linspace(float(low), float(high), dense, dtype=torch.float64)
-        for low, high in zip(*objective.bounds, strict=True)
-    ]
-    for name, values in objective.levels.items():
-        axes[objective.task.actions.index(name)] = torch.tensor(values, dtype=torch.float64)
+def region_of(name):
+    limits, levels = REGIONS[name]
+    rows = (
+        None
+        if limits is None
+        else Polytope(("a", "b", "c"), *(torch.tensor(each).double() for each in limits))
+    )
+    return with_levels(CandidateRegion.within(LOWER, UPPER, rows), levels)
+
+
+def hilly(actions):
+    """Three hills, of which the middle one is the highest."""
+    unit = (actions - LOWER) / (UPPER - LOWER)
+    tops = torch.tensor([[0.1, 0.2, 0.5], [0.45, 0.45, 0.1], [0.85, 0.9, 0.8]]).double()
+    squares = (unit.unsqueeze(-2) - tops).square().sum(-1)
+    return (torch.tensor([1.0, 1.4, 1.2]).double() * (-squares / 0.03).exp()).sum(-1)
+
+
+def cut(actions):
+    """The same, undefined around its top."""
+    values = hilly(actions)
+    return values.where(values < 1.1, torch.nan)
+
+
+def grid(region, value):
+    """The largest value of an enumerated grid with all levels."""
+    axes = [torch.linspace(0, 1, 41, dtype=DOUBLE) for _ in LOWER]
+    for column, levels in getattr(region, "unit_levels", {}).items():
+        axes[column] = torch.tensor(levels, dtype=DOUBLE)
     points = torch.cartesian_prod(*axes)
-    if keep is not None:
-        points = points[keep.contains(points)]
+    flat, offsets = region.equalities
+    if len(flat):
+        # The last coordinate follows from the others.
+        points[:, 2] = (offsets - points[:, :2] @ flat[0, :2]) / flat[0, 2]
+    inside = ((points >= 0) & (points <= 1)).all(-1)
+    inside &= (points @ region.inequalities[0].mT <= region.inequalities[1] + 1e-9).all(-1)
+    return float(value(region.units(points[inside])).nan_to_num(-torch.inf).max())
+
+
+def found_in(region, value=hilly, sizes=(256, 8, 60), **more):
+    known = LOWER.new_zeros(0, 3)
+    return maximised(NetworkAcquisition(value), region, known, *sizes, 0, **more)
+
+
+@pytest.mark.parametrize("value", [hilly, cut])
+@pytest.mark.parametrize("name", REGIONS)
+def test_the_best_of_an_enumerated_grid_is_found(name, value):
+    region = region_of(name)
+    found = found_in(region, value)
+    best = region.units(found.points[:1])
+    assert bool(region.contains(region.into(found.points)).all())
+    torch.testing.assert_close(region.into(found.points[:1]), found.points[:1], rtol=0, atol=1e-7)
+    assert float(found.values[0]) == pytest.approx(float(value(best)), abs=1e-12)
+    # Next to an edge of what is defined an ascent turns back a little earlier.
+    assert float(found.values[0]) >= grid(region, value) - (1e-6 if value is hilly else 0.02)
+
+
+@pytest.mark.parametrize("name", ["a box", "an equality", "few levels", "many levels"])
+def test_what_is_found_follows_from_the_seed_and_leaves_the_global_state_alone(name):
+    torch.manual_seed(5)
+    state = torch.random.get_rng_state()
+    first = found_in(region_of(name), sizes=(64, 4, 20))
+    assert torch.equal(state, torch.random.get_rng_state())
+    torch.manual_seed(6)
+    assert torch.equal(first.points, found_in(region_of(name), sizes=(64, 4, 20)).points)
+
+
+def test_where_nothing_is_defined_nothing_is_found():
+    with pytest.raises(NoFiniteValueError):
+        found_in(region_of("a box"), lambda actions: actions.sum(-1) * torch.nan)
+
+
+@pytest.mark.parametrize("name", REGIONS)
+def test_a_budget_ends_it_at_the_first_points_and_one_that_is_not_spent_changes_nothing(name):
+    region, sizes = region_of(name), (64, 4, 20)
+    whole, spent = found_in(region, sizes=sizes), Budget(1e-9)
+    few = found_in(region, sizes=sizes, budget=spent)
+    assert few.evaluations <= 512
+    assert few.evaluations < whole.evaluations or name.startswith("levels alone")
+    assert torch.equal(found_in(region, sizes=sizes, budget=Budget(1e6)).points, whole.points)
+
+
+def test_known_actions_are_starts():
+    peak = torch.tensor([0.123, 4.567, 0.891], dtype=DOUBLE)
+
+    def needle(actions):
+        return (-1e6 * (actions - peak).square().sum(-1)).exp()
+
+    function, region = NetworkAcquisition(needle), region_of("a box")
+    found = maximised(function, region, peak[None] + 1e-4, 16, 2, 30, 0)
+    assert float(found.values[0]) == pytest.approx(1.0, abs=1e-6)
+
+
+LEVELS = {"a": {"values": [-1, 0.3, 1.5, 2.2, 3]}, "b": {"values": [0, 1, 2, 4, 8, 9.5]}}
+OBJECTIVES = {
+    "posterior mean": PosteriorMean,
+    "bound": ConfidenceBound,
+    **{name: partial(MonteCarlo, function=name, members=8, draws=4) for name in FUNCTIONS},
+}
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_the_best_of_all_levels_is_found(name):
+    model = hills(actions=LEVELS)
+    objective = OBJECTIVES[name](model, one_case(model.task))
+    points = torch.cartesian_prod(*(torch.tensor(each["values"]).double() for each in LEVELS.values()))
     with torch.no_grad():
-        values = torch.cat([objective(part) for part in points.split(2000)])
-    return points[values.argmax()], float(values.max())
-
-
-@pytest.mark.parametrize(("beta", "limits"), [(0.0, LIMITS), (2.0, None)])
-def test_the_best_of_a_dense_grid_is_found(beta, limits):
-    model = hills(limits)
-    objective = ConfidenceBound(model, one_case(model.task), beta=beta)
-    _, value = grid(objective, model.task.limits)
+        values = objective(points)
     decision = AcquisitionSearch()(objective)
-    assert decision.value >= value - 1e-4
-    model.task.check_action(decision.alteration.values)
-    assert decision.trace["acquisition"] == decision.value
-
-
-def test_pushes_are_chosen_along_with_the_action():
-    model = linear_chain()
-    decision = AcquisitionSearch()(ConfidenceBound(model, one_case(model.task), propagate="optimistic"))
-    # 3 a - b + 2 (.45 (1 + a) + .2 (1 + b)) is largest at a = 1, b = 0.
-    assert decision.alteration.values.tolist() == pytest.approx([1.0, 0.0])
-    assert decision.trace["perturbations"] == pytest.approx([1.0])
-    assert decision.value == pytest.approx(3 + 2 * (0.9 + 0.2), abs=0.01)
+    assert decision.value == decision.trace["acquisition"] == pytest.approx(float(values.max()), abs=1e-12)
+    assert torch.equal(decision.alteration.values, points[values.argmax()])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [ConfidenceBound, Improvement, BotorchAcquisition])
+@pytest.mark.parametrize("make", [ConfidenceBound, MonteCarlo])
 def test_the_same_seed_gives_the_same_decision(make):
     model = hills()
 
     def asked(seed, identity="4"):
-        return AcquisitionSearch(screened=64, starts=8, seed=seed)(
+        return AcquisitionSearch(screened=64, starts=4, seed=seed)(
             make(model, one_case(model.task, identity), seed=seed)
         ).to_dict()
 
@@ -86,206 +196,62 @@ def test_a_narrower_round_narrows_the_search():
     assert 1.0 <= decision.alteration.values[1] <= 2.0
 
 
-def test_batched_ascents_do_not_influence_each_other():
-    model = hills()
-    objective = ConfidenceBound(model, one_case(model.task))
-    region = objective.region()
-    starts = region.spread(4, 0)
-    joined = ascend(objective, region, starts, steps=30, kept=4)
-    apart = sorted(
-        (ascend(objective, region, start.unsqueeze(0), steps=30).values.item() for start in starts),
-        reverse=True,
-    )
-    assert joined.values.tolist() == pytest.approx(apart, abs=1e-9)
-
-
-LEVELS = {"a": {"values": [-1, 0.3, 1.5, 2.2, 3]}, "b": [0, 10]}
-BOTORCH = {"members": 8, "member_draws": 4}
-OBJECTIVES = {
-    "posterior mean": PosteriorMean,
-    "bound": ConfidenceBound,
-    "bound with perturbations": partial(ConfidenceBound, propagate="optimistic"),
-    "improvement": Improvement,
-    **{name: partial(BotorchAcquisition, function=name, **BOTORCH) for name in FUNCTIONS},
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("limits", [None, LIMITS])
-@pytest.mark.parametrize("name", OBJECTIVES)
-def test_the_best_of_the_levels_is_found(name, limits):
-    model = hills(limits, actions=LEVELS)
-    objective = OBJECTIVES[name](model, one_case(model.task))
-    _, value = grid(objective, model.task.limits, 2001)
-    decision = AcquisitionSearch()(objective)
-    assert decision.value >= value - 1e-6
-    for action in (decision.alteration.values, decision.recommendation.values):
-        model.task.check_action(action)
-        assert float(action[0]) in LEVELS["a"]["values"]
-
-
-@pytest.mark.parametrize("name", OBJECTIVES)
-def test_the_best_of_all_levels_is_found(name):
-    model = hills(actions={**LEVELS, "b": {"values": [0, 1, 2, 4, 8, 9.5]}})
-    objective = OBJECTIVES[name](model, one_case(model.task))
-    where, value = grid(objective)
-    decision = AcquisitionSearch()(objective)
-    assert decision.value == pytest.approx(value, abs=1e-12)
-    assert torch.equal(decision.alteration.values, where)
-
-
 @pytest.mark.parametrize("held", [{"a": (0.77,)}, {"b": (8.0,)}])
-@pytest.mark.parametrize("actions", [HILLY, LEVELS])
-def test_a_held_action_keeps_its_value_and_the_other_is_the_best_with_it(held, actions):
-    if "a" in held and actions is LEVELS:
-        held = {"a": (2.2,)}
-    model = hills(actions=actions)
-    case = RehearsalCase("0", {}, model.task.box.bounds(), levels=held)
-    objective = ConfidenceBound(model, case)
-    _, value = grid(objective, dense=20_001)
-    decision = AcquisitionSearch()(objective)
-    assert decision.value >= value - 1e-6
+def test_a_held_action_keeps_its_value_in_what_is_tried_and_recommended(held):
+    model = hills()
+    decision = AcquisitionSearch()(
+        ConfidenceBound(model, RehearsalCase("0", {}, model.task.box.bounds(), levels=held))
+    )
     ((name, (kept,)),) = held.items()
     for chosen in (decision.alteration, decision.recommendation):
         assert float(chosen.values[chosen.names.index(name)]) == kept
 
 
-def test_pushes_are_chosen_along_with_levels():
-    task = plain({"X": ["a"], "Y": ["X", "b"]}, {"a": {"values": [0, 0.3, 0.8]}, "b": [0, 2]}, "Y")
-    model = WrittenModel(task, dict(zip(("X", "Y"), linear_chain().laws, strict=True)), [[0.3, 1.0]])
-    decision = AcquisitionSearch()(ConfidenceBound(model, one_case(task), propagate="optimistic"))
-    # 3 a - b + 2 (.45 (1 + a) + .2 (1 + b)) is largest at a = .8, b = 0.
-    assert decision.alteration.values.tolist() == pytest.approx([0.8, 0.0])
-    assert decision.trace["perturbations"] == pytest.approx([1.0])
-    assert decision.value == pytest.approx(2.4 + 2 * (0.81 + 0.2), abs=0.01)
-
-
-def test_the_claim_has_the_interval_and_the_runner_up_of_the_recommendation():
-    model = hills()
-    objective = PosteriorMean(model, one_case(model.task))
-    decision = AcquisitionSearch()(objective)
-    found = Recommendation(decision.recommendation.values, decision.estimate.point, objective.starts(6), 0)
-    sure = sureness(objective, found)
-    claim = decision.estimate
-    assert claim.level == 0.95
-    assert claim.upper - claim.point == pytest.approx(1.959964 * sure.std)
-    assert claim.point - claim.lower == pytest.approx(1.959964 * sure.std)
-    beside = decision.trace["runner_up"]
-    assert list(beside["action"].values()) == pytest.approx(sure.runner_up.tolist())
-    assert beside["predicted"] == pytest.approx(sure.runner_up_predicted)
-    assert beside["chance"] == pytest.approx(sure.chance, abs=1e-6)
-    assert beside["predicted"] < claim.point
-
-
-VISITED = ((0.5, 0.5), (0.1, 2.1), (2.4, 8.0), (1.4, 4.4))
-
-
-class Asked(PosteriorMean):
-    """The posterior mean; it notes the functions and points it is asked for, and whether for gradients."""
-
-    def __init__(self, model, case, **settings):
-        super().__init__(model, case, **settings)
-        self.calls = []
-
-    def __call__(self, points):
-        self.calls.append(("fine", points.requires_grad, points.detach().clone()))
-        return super().__call__(points)
-
-    def rough(self, points):
-        self.calls.append(("rough", points.requires_grad, points.detach().clone()))
-        return super().rough(points)
-
-    def first(self, name, gradient):
-        return next(points for each, wanted, points in self.calls if (each, wanted) == (name, gradient))
-
-
-def asked(identity="0", **settings):
-    model = hills(visited=VISITED)
-    objective = Asked(model, one_case(model.task, identity), draws=8, evaluation_draws=16)
-    return objective, AcquisitionSearch(**settings)(objective)
-
-
-def test_the_screened_points_are_spread_and_the_best_of_them_are_starts() -> None:
-    objective, decision = asked("6", screened=40, starts=9, incumbents=2, seed=3, steps=5)
-    region = objective.region()
-    spread = region.units(region.spread(40, round_seed(3, "6") + 1))
-    assert torch.equal(objective.first("rough", False), spread)
-    begun = objective.first("rough", True)
-    assert begun.shape == (10, 2)
-    assert decision.trace["starts"] == 10
-    assert decision.trace["screened"] == 40
-    torch.testing.assert_close(begun[0], decision.recommendation.values)
-    torch.testing.assert_close(begun[1:3], objective.starts(2))
-    best = PosteriorMean.rough(objective, spread).topk(7).indices
-    torch.testing.assert_close(begun[3:], spread[best])
-
-
-def test_few_starts_go_on_beside_the_maximiser_of_the_posterior_mean() -> None:
-    objective, decision = asked(screened=40, starts=12, incumbents=0, screening_steps=1, kept=2, steps=4)
-    on = objective.first("fine", True)
-    assert on.shape == (3, 2)
-    torch.testing.assert_close(on[0], decision.recommendation.values)
-    counted = sum(len(points) for _, gradient, points in objective.calls if gradient)
-    recommended = recommend(objective, round_seed(0, "0"))
-    assert decision.trace["evaluations"] == counted + recommended.evaluations
-
-
-def test_the_value_is_that_of_the_action_that_is_tried() -> None:
-    objective, decision = asked(screened=40, starts=12, steps=3, kept=6)
-    with torch.no_grad():
-        here = float(PosteriorMean.__call__(objective, decision.alteration.values))
-        predicted = float(objective.expected(decision.alteration.values, objective.other))
-    assert decision.value == pytest.approx(here, abs=1e-12)
-    assert decision.trace["predicted_reward"] == pytest.approx(predicted, abs=1e-12)
-
-
 @pytest.mark.parametrize(
     "given",
-    [
-        *({name: 0} for name in ("screened", "starts", "screening_steps", "kept", "steps")),
-        {"incumbents": -1},
-        {"incumbents": 3, "starts": 3},
-        {"starts": 513},
-    ],
+    [*({name: 0} for name in ("screened", "starts", "steps")), {"incumbents": -1}, {"starts": 257}],
 )
 def test_settings_below_the_smallest_are_refused(given) -> None:
-    with pytest.raises(ValueError, match="expected positive numbers and incumbents < starts <= screened"):
+    with pytest.raises(ValueError, match="expected positive numbers and starts <= screened"):
         AcquisitionSearch(**given)
-
-
-def test_one_of_each_is_enough() -> None:
-    least = dict.fromkeys(("screened", "starts", "screening_steps", "kept", "steps"), 1)
-    objective, decision = asked(**least, incumbents=0)
-    assert objective.first("rough", False).shape == (1, 2)
-    assert decision.trace["starts"] == 2
 
 
 def given(predicted=2.5, visited=((0.5, 1.5), (0.1, 2.0)), spoilt=None):
     """The decision for a given recommendation at (.4, 1), and the objective."""
     model = linear_chain()
-    objective = PosteriorMean(model, one_case(model.task), draws=8, evaluation_draws=16)
+    objective = PosteriorMean(model, one_case(model.task), draws=8)
     if spoilt is not None:
-        objective.plausible = lambda actions: torch.full((len(actions), 32), spoilt, dtype=torch.float64)
-    known = torch.tensor(visited, dtype=torch.float64).reshape(-1, 2)
-    found = Recommendation(torch.tensor([0.4, 1.0], dtype=torch.float64), predicted, known, 11)
-    action = torch.tensor([0.3, 0.4], dtype=torch.float64)
-    return objective, found, decided(objective, action, 0.7, found, "a search", UNLIMITED, {"more": 1})
+        objective.plausible = lambda actions: torch.full((len(actions), 32), spoilt, dtype=DOUBLE)
+    known = torch.tensor(visited, dtype=DOUBLE).reshape(-1, 2)
+    found = Recommendation(torch.tensor([0.4, 1.0], dtype=DOUBLE), predicted, known, 11)
+    proposal = Proposal(torch.tensor([0.3, 0.4], dtype=DOUBLE), 0.7, {"search": "a search", "more": 1})
+    return objective, found, decided(objective, proposal, found, Budget())
 
 
-def test_the_decision_says_what_is_tried_and_what_is_recommended() -> None:
+def test_the_decision_says_what_is_tried_and_what_is_recommended_with_its_interval() -> None:
     objective, found, decision = given()
     assert decision.alteration.names == ("a", "b")
     assert decision.alteration.values.tolist() == [0.3, 0.4]
     assert decision.recommendation.values.tolist() == [0.4, 1.0]
-    assert (decision.value, decision.estimate.point) == (0.7, 2.5)
-    sure = sureness(objective, found)
-    trace = decision.trace
+    claim, sure, trace = decision.estimate, sureness(objective, found), decision.trace
+    assert (decision.value, claim.point, claim.level) == (0.7, 2.5, 0.95)
+    assert claim.upper - 2.5 == pytest.approx(1.959964 * sure.std)
+    assert 2.5 - claim.lower == pytest.approx(1.959964 * sure.std)
     told = [trace[name] for name in ("search", "acquisition", "evaluations", "more")]
     assert told == ["a search", 0.7, 11, 1]
     assert trace["runner_up"]["action"] == {"a": 0.5, "b": 1.5}
-    # Six decimals of .9...
-    assert 0.6 < sure.chance < 0.99
+    assert trace["runner_up"]["predicted"] == sure.runner_up_predicted
     assert trace["runner_up"]["chance"] == round(sure.chance, 6)
+
+
+def test_a_contradicted_model_is_told_of() -> None:
+    objective, found, decision = given()
+    assert "bad_fit" not in [each.kind for each in decision.findings]
+    objective.surrogate.contradicted = lambda: ("X",)
+    proposal = Proposal(decision.alteration.values, 0.7, {})
+    told = decided(objective, proposal, found, Budget()).findings
+    assert [each.kind for each in told] == ["bad_fit"]
+    assert "contradict what the model assumes of X" in told[0].text
 
 
 def test_where_nothing_is_known_of_the_recommendation_nothing_is_claimed() -> None:
@@ -300,13 +266,6 @@ def test_where_nothing_is_known_of_the_recommendation_nothing_is_claimed() -> No
     assert "runner_up" not in decision.trace
 
 
-VISITED_RECOMMENDATION = [[0.5, 0.5], [1.0, 0.0], [0.2, 1.5]]
-
-
-def asked_recommendation(model):
-    return recommend(PosteriorMean(model, one_case(model.task)), 0)
-
-
 def both(model):
     objective = PosteriorMean(model, one_case(model.task))
     found = recommend(objective, 0)
@@ -315,10 +274,10 @@ def both(model):
 
 def test_mean_and_standard_deviation_are_those_of_the_chain():
     # Y = 1.5 X - b, X = 2 a: E[Y] = 3 a - b, sd^2 = (1.5 .3 (1 + a))^2 + (.2 (1 + b))^2, largest at (1, 0).
-    found, sure = both(linear_chain(VISITED_RECOMMENDATION))
+    found, sure = both(linear_chain([[0.5, 0.5], [1.0, 0.0], [0.2, 1.5]]))
     assert found.action.tolist() == pytest.approx([1.0, 0.0], abs=1e-3)
     assert found.predicted == pytest.approx(3.0, abs=0.05)
-    assert sure.std == pytest.approx(math.hypot(0.9, 0.2), rel=0.1)
+    assert sure.std == pytest.approx(BEYOND * math.hypot(0.9, 0.2), rel=0.1)
 
 
 def test_the_runner_up_is_the_best_other_visited_action():
@@ -360,59 +319,30 @@ def test_without_visited_actions_there_is_no_runner_up():
     assert not sure.tried
 
 
-def test_it_is_at_a_level_and_so_is_the_runner_up():
-    # Of the hills at (2.5, 8.5), (1.5, 4) and (0, 2) the second is the nearest to a level.
-    levels = (-1.0, 0.4, 1.5, 3.0)
-    model = hills(None, [[1.5, 4.5], [2.5, 8.5], [0.4, 2.0]], {"a": {"values": levels}, "b": [0, 10]})
-    found, sure = both(model)
-    objective = PosteriorMean(model, one_case(model.task))
-    axis = torch.linspace(0, 10, 20_001, dtype=torch.float64)
-    values = [float(objective(torch.stack([torch.full_like(axis, a), axis], -1)).max()) for a in levels]
-    assert float(objective(found.action)) >= max(values) - 1e-4
-    assert float(found.action[0]) == levels[values.index(max(values))]
-    assert sorted(found.visited[:, 0].tolist()) == [0.4, 1.5]
-    assert sure.runner_up.tolist() in ([1.5, 4.5], [0.4, 2.0])
+def tied(seed, difference=0.5, replicates=4):
+    """Two settings of one action with replicates each and normal noise; the true difference is given."""
+    stream = torch.Generator().manual_seed(seed)
+    noise = torch.randn(2, replicates, generator=stream, dtype=DOUBLE)
+    values = torch.stack([torch.zeros(replicates).double(), torch.full((replicates,), difference).double()])
+    a = torch.tensor([0.0, 1.0]).double().repeat_interleave(replicates)
+    rows = torch.stack([a, (values + noise).flatten()], -1)
+    task = plain({"Y": ["a"]}, {"a": {"values": [0, 1]}}, "Y")
+    return task, Table(("a", "Y"), rows, torch.tensor([True, False]).expand(len(rows), 2).clone())
 
 
-def test_the_pushes_of_a_candidate_are_no_part_of_a_recommendation() -> None:
-    model = linear_chain()
-    objective = ConfidenceBound(model, one_case(model.task), draws=4, propagate="optimistic")
-    assert objective.further == 1
-    found = recommend(objective, 0)
-    assert found.action.tolist() == pytest.approx([1.0, 0.0], abs=1e-3)
-    assert found.visited.tolist() == [[0.6, 0.1], [0.2, 0.4]]
-    assert sureness(objective, found).runner_up.tolist() == [0.6, 0.1]
-    assert (Sureness(1.0).tried, Sureness(1.0).runner_up) == (False, None)
-
-
-class AskedRecommendation(PosteriorMean):
-    """Notes for how many actions, with how many draws, and with which gradients it is asked."""
-
-    calls = ()
-
-    def expected(self, actions, noise=None):
-        self.calls = (
-            *self.calls,
-            (actions.requires_grad, len(actions), len(self.noise if noise is None else noise)),
-        )
-        return super().expected(actions, noise)
-
-
-@pytest.mark.parametrize(("draws", "few"), [(3, 1), (8, 2)])
-def test_half_of_twelve_starts_are_visited_actions_and_the_best_of_256_points_the_others(draws, few) -> None:
-    model = linear_chain([[place / 9, 0.2] for place in range(9)])
-    objective = AskedRecommendation(model, one_case(model.task), draws=draws, evaluation_draws=16)
-    found = recommend(objective, 0)
-    assert found.visited.tolist() == [[place / 9, 0.2] for place in range(8, 2, -1)]
-    calls = objective.calls
-    assert (False, 256, few) in calls
-    begun = next(place for place, each in enumerate(calls) if each[0])
-    assert calls[begun] == (True, 12, few)
-    # Three go on with all draws; the best of their ends and the visited is found with the other draws.
-    assert next(count for gradient, count, noise in calls[begun:] if gradient and noise == draws) <= 3
-    assert calls[-1][0] is False
-    assert 7 <= calls[-1][1] <= 9
-    assert calls[-1][2] == 16
+@pytest.mark.slow
+def test_the_chance_claimed_is_that_of_the_measured_difference():
+    claimed, wanted = [], []
+    for seed in range(20):
+        task, table = tied(seed)
+        model = fit(ExogenousModel(task, phi="homoskedastic", components=1), table)
+        objective = PosteriorMean(model, one_case(task))
+        sure = sureness(objective, recommend(objective, 0))
+        low, high = table.values[:, 1].reshape(2, -1)
+        spread = ((low.var() + high.var()) / 2).sqrt()
+        claimed.append(sure.chance)
+        wanted.append(float(norm.cdf(float((high.mean() - low.mean()).abs() / (spread * math.sqrt(0.5))))))
+    assert sum(claimed) / 20 == pytest.approx(sum(wanted) / 20, abs=0.05)
 
 
 NARROW = {"normals": [[1.0, 0.0], [-1.0, 0.0]], "offsets": [0.001, 0.0]}
@@ -428,9 +358,9 @@ def actions_of(sampling, count, limits=None):
     for number in range(count):
         model = hills(limits, visited)
         search, objective = SpaceFilling(sampling), PosteriorMean(model, one_case(model.task, str(number)))
-        region = objective.region(further=False)
+        region = objective.region()
         visited.append(search._next(objective, region, str(number)).tolist())
-    return torch.tensor(visited, dtype=torch.float64)
+    return torch.tensor(visited, dtype=DOUBLE)
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS)
@@ -486,20 +416,11 @@ def test_what_is_recommended_is_the_maximiser_of_the_posterior_mean_all_the_same
     assert decision.estimate.point == pytest.approx(1.645, abs=0.03)
     at = decision.alteration.values.unsqueeze(0)
     with torch.no_grad():
-        assert decision.value == decision.trace["acquisition"] == float(objective.expected(at))
-        assert decision.trace["predicted_reward"] == float(objective.expected(at, objective.other))
+        expected = float(objective.expected(at))
+    assert decision.value == decision.trace["acquisition"] == decision.trace["predicted_reward"] == expected
     assert decision.trace["search"] == f"{sampling}_actions"
 
 
 def test_an_unknown_sampling_is_refused():
     with pytest.raises(ValueError, match=r"expected sampling in \['uniform', 'sobol'\]; got 'halton'"):
         SpaceFilling("halton")
-
-
-@pytest.mark.parametrize("sampling", SAMPLINGS)
-def test_the_pushes_of_a_candidate_are_no_part_of_the_action(sampling) -> None:
-    model = linear_chain()
-    objective = ConfidenceBound(model, one_case(model.task), draws=4, propagate="optimistic")
-    assert objective.further == 1
-    assert SpaceFilling(sampling)(objective).alteration.names == ("a", "b")
-    assert SpaceFilling(sampling).seed == 0

@@ -13,7 +13,7 @@ from rehearsal_torch.data.trials.log import TrialLog
 from rehearsal_torch.objectives.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.upper_bounds import ConfidenceBound
 from rehearsal_torch.search.trials import proposal
-from rehearsal_torch.search.trials.acquisition import AcquisitionSearch, recommend
+from rehearsal_torch.search.trials.acquisition import AcquisitionSearch, Proposal, TrialSearch, recommend
 from rehearsal_torch.search.trials.proposal import (
     another_action,
     aware_of_pending,
@@ -22,7 +22,6 @@ from rehearsal_torch.search.trials.proposal import (
     impute_pending,
 )
 from rehearsal_torch.seeding import round_seed
-from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.training.fit import fit
 from tests.toys.causal_toys import WrittenLaw, WrittenModel, hills, linear_chain, one_case, plain
@@ -208,12 +207,12 @@ def test_the_pending_action_is_not_tried_again_and_claims_stay(fitted):
     assert beside.estimate.point == found.predicted
     assert beside.trace["pending"] == 1
     assert beside.trace["search"] == "acquisition"
-    expected = float(objective.expected(settings(beside)[None], objective.other))
+    expected = float(objective.expected(settings(beside)[None]))
     assert beside.trace["predicted_reward"] == pytest.approx(expected)
 
 
 def small(model_class):
-    return partial(model_class, draws=8, evaluation_draws=16)
+    return partial(model_class, draws=8)
 
 
 def begun(task):
@@ -222,10 +221,15 @@ def begun(task):
     return TrialLog(task).complete(None, dict.fromkeys(task.nodes, 1.0), ran=middle)[0]
 
 
-def gave(log, action, **trace):
+class Gave(TrialSearch):
     """A search that always finds this action."""
-    found = Decision(Alteration(log.task.actions, torch.tensor(action).double()), 0.25, trace=trace)
-    return lambda objective: found
+
+    def __init__(self, action, **facts):
+        super().__init__()
+        self.proposal = Proposal(torch.tensor(action, dtype=DOUBLE), 0.25, facts)
+
+    def propose(self, objective, budget):
+        return self.proposal
 
 
 def test_what_is_found_is_tried_and_the_claim_is_that_of_completed_trials() -> None:
@@ -233,7 +237,7 @@ def test_what_is_found_is_tried_and_the_claim_is_that_of_completed_trials() -> N
     log, _ = begun(model.task).ask(torch.tensor([0.5, 0.5], dtype=torch.float64))
     log, _ = log.ask(torch.tensor([1.5, 2.5], dtype=torch.float64))
     case = one_case(model.task, "4")
-    search = gave(log, [1.0, 3.0], search="a search", evaluations=7, runner_up="stale", more=2)
+    search = Gave([1.0, 3.0], search="a search", evaluations=7, runner_up="stale", more=2)
     objective, found = decided_beside(small(PosteriorMean), search, model, case, log, seed=5)
     kept = recommend(objective, round_seed(5, "4"))
     assert settings(found).tolist() == [1.0, 3.0]
@@ -244,9 +248,8 @@ def test_what_is_found_is_tried_and_the_claim_is_that_of_completed_trials() -> N
     assert (found.trace["pending"], found.trace["more"], found.trace["search"]) == (2, 2, "a search")
     # The runner-up is the one beside this recommendation.
     assert found.trace["runner_up"]["action"] == {"a": 0.5, "b": 0.5}
-    _, silent = decided_beside(small(PosteriorMean), gave(log, [1.0, 3.0]), model, case, log, seed=5)
+    _, silent = decided_beside(small(PosteriorMean), Gave([1.0, 3.0]), model, case, log, seed=5)
     assert silent.trace["evaluations"] == kept.evaluations
-    assert silent.trace["search"] == ""
 
 
 @pytest.mark.parametrize("failed", [False, True])
@@ -256,13 +259,11 @@ def test_in_the_place_of_a_pending_or_failed_action_another_is_tried(monkeypatch
     log, _ = begun(model.task).ask(torch.tensor([0.5, 0.5], dtype=torch.float64))
     if failed:
         log, _ = log.fail(2, "broke")
-    case, make = one_case(model.task), partial(small(ConfidenceBound), propagate="optimistic")
-    objective, found = decided_beside(make, gave(log, [0.5, 0.5]), model, case, log, seed=0)
-    assert objective.further == 1
+    case, make = one_case(model.task), small(ConfidenceBound)
+    objective, found = decided_beside(make, Gave([0.5, 0.5]), model, case, log, seed=0)
     assert torch.equal(settings(found), another_action(objective, log, 0))
     with torch.no_grad():
-        # Without a push.
-        value = float(objective(torch.cat([settings(found), torch.zeros(1).double()])))
+        value = float(objective(settings(found)))
     assert found.value == found.trace["acquisition"] == pytest.approx(value)
     assert found.trace["pending"] == 1 - failed
 
@@ -272,7 +273,7 @@ def test_where_all_that_is_spread_waits_the_action_to_keep_is_said(monkeypatch) 
     model = linear_chain()
     case, make, log = one_case(model.task), small(PosteriorMean), begun(model.task)
     log, _ = log.ask(another_action(make(model, case), log, 0))
-    search = gave(log, log.settings("pending")[0].tolist(), evaluations=7)
+    search = Gave(log.settings("pending")[0].tolist(), evaluations=7)
     objective, found = decided_beside(make, search, model, case, log, seed=0)
     kept = recommend(objective, round_seed(0, case.identity))
     assert (found.alteration, found.reason.kind) == (None, "nothing_left")
@@ -280,4 +281,3 @@ def test_where_all_that_is_spread_waits_the_action_to_keep_is_said(monkeypatch) 
     assert found.recommendation.values.tolist() == kept.action.tolist()
     assert found.estimate.point == kept.predicted
     assert "predicted_reward" not in found.trace
-    assert found.trace["search"] == ""

@@ -10,7 +10,6 @@ from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.trials.log import TrialLog
 from rehearsal_torch.objectives.expected_reward import PosteriorMean
-from rehearsal_torch.objectives.upper_bounds import ConfidenceBound
 from rehearsal_torch.problems.causal.own_experiments import start_points
 from rehearsal_torch.search.trials import proposal
 from rehearsal_torch.search.trials.proposal import (
@@ -22,7 +21,7 @@ from rehearsal_torch.search.trials.proposal import (
 )
 from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.spaces.box import Alteration
-from tests.toys.causal_toys import WrittenLaw, WrittenModel, hills, linear_chain, one_case, plain
+from tests.toys.causal_toys import WrittenLaw, WrittenModel, hills, one_case, plain
 
 DOUBLE = torch.float64
 LIMITS = {"normals": [[1.0, 0.1]], "offsets": [1.0]}
@@ -69,17 +68,17 @@ def test_another_action_is_the_best_of_the_spread_points_that_are_free(limits):
     for _ in range(3):
         action = another_action(objective, log, 0)
         model.task.check_action(action)
-        values.append(float(objective.screened(action.unsqueeze(0))))
+        values.append(float(objective(action.unsqueeze(0))))
         log = asked(log, action)
     assert len(set(map(tuple, log.settings("pending").tolist()))) == 3
     assert values == sorted(values, reverse=True)
     # Brute force: nothing of 512 points is better than the first, one is better than the second, ...
     region = objective.region()
     points = region.units(region.spread(512, round_seed(0, "another 7")))
-    every = objective.screened(points).sort(descending=True).values[:3]
+    every = objective(points).sort(descending=True).values[:3]
     assert values == pytest.approx(every.tolist(), abs=1e-12)
     log, _ = log.abandon(1)
-    assert float(objective.screened(another_action(objective, log, 0).unsqueeze(0))) == values[0]
+    assert float(objective(another_action(objective, log, 0).unsqueeze(0))) == values[0]
 
 
 def test_completed_settings_may_be_asked_again():
@@ -101,13 +100,6 @@ def test_the_round_and_the_seed_decide_the_points():
     assert action("0", 0) == action("0", 0)
     assert action("0", 0) != action("1", 0)
     assert action("0", 0) != action("0", 1)
-
-
-def test_the_pushes_of_a_candidate_are_no_part_of_the_action():
-    model = linear_chain()
-    objective = ConfidenceBound(model, one_case(model.task), propagate="optimistic")
-    assert objective.further == 1
-    assert another_action(objective, TrialLog(model.task), 0).shape == (2,)
 
 
 def test_a_value_that_is_no_number_is_not_proposed():

@@ -2,8 +2,10 @@ import pytest
 import torch
 
 from rehearsal_torch.surrogates.counterfactual import counterfactual, recover, sample
+from rehearsal_torch.surrogates.network.causal_model import standard_draws
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.training.fit import fit
+from tests.toys.causal_toys import linear_chain
 from tests.toys.noisy_nodes import CHAIN, chain, equations
 
 MODEL = fit(ExogenousModel(CHAIN), chain(250, 0))
@@ -61,40 +63,51 @@ def test_strange_names_are_refused():
         sample(MODEL, torch.zeros(1, 2, dtype=torch.float64), 4, fixed={"a": 1.0})
 
 
-@pytest.mark.parametrize(
-    ("phi", "scale"),
-    [
-        ("homoskedastic", "predictive"),
-        ("heteroskedastic", "noise"),
-        ("mixture", "noise"),
-        ("mixture", "predictive"),
-    ],
-)
-def test_a_conditioned_network_is_that_of_a_model_conditioned_on_the_table(phi, scale):
-    model, further = fit(ExogenousModel(CHAIN, phi=phi, scale=scale), chain(30, 0)), chain(3, 4)
-    network = model.network()
-    nodes = network.task.nodes
-    conditioned = network.conditioned(further.columns(CHAIN.actions), further.columns(nodes))
-    model.condition(chain(30, 0) + further)
-    own, deviations = noise(5, 1), noise(5, 2)
-    actions = torch.rand(4, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    found, expected = (
-        each.propagate(actions, own, lambda place, _: deviations[:, place], spread=nodes)
-        for each in (conditioned, model.network())
-    )
-    torch.testing.assert_close(found[0], expected[0], rtol=0, atol=1e-9)
-    for node in nodes:
-        torch.testing.assert_close(found[1][node], expected[1][node], rtol=0, atol=1e-9)
+@pytest.mark.parametrize("count", [2, 16, 64])
+@pytest.mark.parametrize("width", [0, 1, 3])
+def test_standard_draws_are_mirrored_and_exactly_standard(count, width):
+    draws = standard_draws(count, width, 0)
+    assert draws.shape == (count, width)
+    torch.testing.assert_close(draws[: count // 2], -draws[count // 2 :])
+    torch.testing.assert_close(draws.square().mean(0), torch.ones(width, dtype=torch.float64))
+    assert torch.equal(draws, standard_draws(count, width, 0))
+    if width and count > 2:
+        assert not torch.equal(draws, standard_draws(count, width, 1))
 
 
-def test_experiments_that_are_far_apart_are_those_of_one_network_and_its_noise():
-    network = fit(ExogenousModel(CHAIN, phi="homoskedastic"), chain(30, 0)).network()
-    actions = torch.tensor([[0.3, 0.2]], dtype=torch.float64)
-    own, deviations = noise(6, 1), noise(6, 2)
-    values, _ = network.propagate(actions, own, lambda place, _: deviations[:, place])
-    # One experiment in each of six batches: the joint distribution is that of a single action.
-    alone = network.experiments(actions.expand(6, 1, 2), deviations.unsqueeze(1), own.unsqueeze(1))
-    torch.testing.assert_close(alone[:, 0], values[0])
-    # Without what is not known, any number of experiments are predictions.
-    together = network.experiments(actions.expand(6, 2), 0 * deviations, own)
-    torch.testing.assert_close(together, network.propagate(actions, own)[0][0])
+@pytest.mark.parametrize("count", [-2, 0, 1, 7])
+def test_an_odd_number_of_draws_is_refused(count):
+    with pytest.raises(ValueError, match=f"even number of draws, in mirrored pairs; got count={count}"):
+        standard_draws(count, 2, 0)
+    with pytest.raises(ValueError, match="even number of members"):
+        MODEL.plausible(count)
+
+
+def test_plausible_networks_of_written_laws_deviate_node_by_node():
+    model = linear_chain()
+    network, actions = model.plausible(6, 1), torch.tensor([[0.1, 0.2], [0.7, 1.9]], dtype=torch.float64)
+    own, deviations = model.draws(4, 2), standard_draws(6, 2, 1)
+    found = network.propagate(actions, own)
+    for member in range(6):
+        wanted, _ = model.network().propagate(
+            actions, own, lambda place, _, member=member: deviations[member, place]
+        )
+        torch.testing.assert_close(found[member], wanted)
+    torch.testing.assert_close(network.few(2).propagate(actions, own), found[[0, 3]])
+    assert torch.equal(network.reward(found), found[..., 1])
+
+
+@pytest.mark.parametrize("phi", ["homoskedastic", "heteroskedastic", "mixture"])
+def test_plausible_networks_of_a_fitted_model_surround_its_means(phi):
+    model = fit(ExogenousModel(CHAIN, phi=phi), chain(60, 0))
+    actions = torch.tensor([[0.5, 0.2], [1.5, -0.8]], dtype=torch.float64)
+    own, network = model.draws(64, 2), model.plausible(64, 1)
+    found = network.propagate(actions, own)
+    assert found.shape == (64, 2, 64, 3)
+    mean, _ = model.network().propagate(actions, own)
+    spread = chain(250, 0).columns(model.task.nodes).std(0)
+    apart = found.mean((0, 2)) - mean.mean(1)
+    assert bool((apart.abs() < 0.25 * spread).all())
+    assert bool((found.mean(2).std(0) > 0).all())
+    assert torch.equal(found, model.plausible(64, 1).propagate(actions, own))
+    assert not torch.equal(found, model.plausible(64, 3).propagate(actions, own))

@@ -3,27 +3,25 @@
 from copy import deepcopy
 from functools import cache
 
+import numpy as np
 import pytest
 import torch
 
 from rehearsal_torch.checkpoint import CheckpointError, load, save
 from rehearsal_torch.data.causal_task import CausalTask
-from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.data.part import NotFittedError
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.estimators.gp_posterior import log_posterior
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.objectives.upper_bounds import ConfidenceBound
+from rehearsal_torch.problems.causal.drawn_network import DrawnNetwork
 from rehearsal_torch.seeding import sobol
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.surrogates.counterfactual import sample
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel, NodeRows, UnitCube
-from rehearsal_torch.surrogates.network.network_model import NetworkModel
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.training.fit import fit
 from tests.toys.noisy_nodes import CHAIN, chain
-from tests.toys.noisy_nodes import node as one_node
 from tests.toys.rehearsal_methods import CAUSAL, configuration
 
 NODES = {"graph": ("R", "X", "Y"), "independent": ("Y", "X"), "black_box": ("reward",)}
@@ -266,85 +264,6 @@ def test_the_noise_of_rows_is_that_of_the_laws_that_decide():
             assert bool((model.abducted()[place].abs() < own.abducted()[place].abs()).all())
 
 
-def test_under_a_mixture_further_rows_move_a_network_as_they_move_the_model():
-    made = one_node("additive", 83, 3)
-    first, more = (Table(("a", "X"), made.table.values[part], made.table.altered[part]) for part in PARTS)
-    model = fit(ExogenousModel(made.task), first)
-    before = model.network()
-    assert before.mechanisms[0].modes is not None
-    found = before.conditioned(more.columns(("a",)), more.columns(("X",)))
-    model.condition(made.table)
-    at = torch.linspace(0, 1, 50, dtype=torch.float64).unsqueeze(-1)
-    old, new, expected = (
-        each.mechanisms[0].belief(at, torch.zeros(1, 1, dtype=torch.float64))
-        for each in (before, found, model.network())
-    )
-    # The modes of the earlier rows are not reconsidered, which costs at most a fifth of the step.
-    assert float((new[0] - expected[0]).abs().max()) < 0.2 * float((old[0] - expected[0]).abs().max())
-    # The difference of two processes, which moves with the means, is a part of it.
-    torch.testing.assert_close(new[1][0], expected[1], rtol=0.02, atol=0)
-
-
-def test_where_the_noise_is_a_mixture_the_process_under_normal_noise_counts_too():
-    made = one_node("additive", 83, 0)
-    model, known = (
-        fit(ExogenousModel(made.task, epistemic=each), made.table) for each in ("averaged", "fitted")
-    )
-    at, silent = torch.rand(50, 1, dtype=torch.float64), torch.zeros(1, 1, dtype=torch.float64)
-    (mean, std), (same, less) = (each.network().mechanisms[0].belief(at, silent) for each in (model, known))
-    assert torch.equal(mean, same)
-    process = model.encoder.posteriors()[0].belief(at)
-    unit = model.cube.scale[0]
-    apart = (mean.squeeze(-1) - model.cube.centre[0]) / unit - process[0]
-    torch.testing.assert_close(
-        std.squeeze(-1), unit * (process[1].square() + apart.square() / 2).sqrt(), rtol=1e-6, atol=1e-9
-    )
-    assert float(std.mean()) > float(less.mean())
-
-
-def test_actions_are_searched_by_the_fitted_process_and_claimed_with_all_doubts():
-    made = one_node("additive", 83, 0)
-    averaged, fitted = (
-        fit(ExogenousModel(made.task, epistemic=each), made.table) for each in ("averaged", "fitted")
-    )
-    at = torch.linspace(0.0, 1.0, 20, dtype=torch.float64).unsqueeze(-1)
-    bounds, stds = zip(
-        *(
-            (objective(at), objective.plausible(at).std(-1))
-            for objective in (
-                ConfidenceBound(each, RehearsalCase("0", {}, made.task.box.bounds()))
-                for each in (averaged, fitted)
-            )
-        ),
-        strict=True,
-    )
-    assert torch.equal(*bounds)
-    assert float(stds[0].mean()) > float(stds[1].mean())
-    claimed, searched, known = (
-        NetworkModel(each, as_fitted=alone).posterior(at).variance
-        for each, alone in ((averaged, False), (averaged, True), (fitted, False))
-    )
-    assert torch.equal(searched, known)
-    assert float(claimed.mean()) > float(searched.mean())
-
-
-def test_the_published_scale_takes_the_noise_for_known():
-    assert ExogenousModel(CHAIN, scale="predictive").epistemic == "fitted"
-    with pytest.raises(ValueError, match="averaged"):
-        ExogenousModel(CHAIN, epistemic="both")
-
-
-def test_the_modes_of_the_noise_are_told_in_its_standard_deviations():
-    made = one_node("additive", 83, 2)
-    law = fit(ExogenousModel(made.task), made.table).network().mechanisms[0]
-    weights, means, variances = law.modes.weights, law.modes.means, law.modes.variances
-    centre = (weights * means).sum()
-    assert float(weights.sum()) == pytest.approx(1.0)
-    assert float(centre) == pytest.approx(float(law.shift), rel=1e-6)
-    assert abs(float(law.shift)) > 1e-3
-    assert float((weights * (variances + means**2)).sum() - centre**2) == pytest.approx(1.0)
-
-
 def test_noise_of_one_component_is_standard_normal() -> None:
     unit = sobol(3, 4).draw(64, dtype=torch.float64)
     model = fit(ExogenousModel(CHAIN, phi="homoskedastic", components=1), chain(20, 0))
@@ -412,3 +331,37 @@ def test_inputs_are_scaled_to_the_unit_cube_and_values_standardised():
     assert cube.faults() == []
     cube.scale[0] = 0.0
     assert cube.faults() == ["width and scale: expected numbers above 0"]
+
+
+def test_nodes_whose_noise_depends_on_what_they_do_not_have_are_contradicted():
+    stream = torch.Generator().manual_seed(1)
+    a, b = torch.rand(2, 40, generator=stream, dtype=torch.float64)
+    a, b = 2 * a, 2 * b - 1
+    noise = 0.1 * torch.randn(2, 40, generator=stream, dtype=torch.float64)
+    x = (2 * a).sin() + noise[0]
+    for hidden, told in ((0.0, ()), (1.5, ("Y",))):
+        y = x - b.square() + hidden * a + noise[1]
+        rows = Table(
+            ("a", "b", "X", "Y"),
+            torch.stack([a, b, x, y], -1),
+            torch.tensor([True, True, False, False]).expand(40, 4).clone(),
+        )
+        assert fit(ExogenousModel(TASK, phi="homoskedastic", components=1), rows).contradicted() == told
+    few = Table(rows.names, rows.values[:11], rows.altered[:11])
+    assert fit(ExogenousModel(TASK, phi="homoskedastic", components=1), few).contradicted() == ()
+
+
+def contradicted(traits, rows=60, seeds=range(40, 46)):
+    """How many networks by seed have a mechanism that their experiments contradict."""
+    found = 0
+    for seed in seeds:
+        world, stream = DrawnNetwork(seed=seed, traits=traits), np.random.default_rng(seed)
+        table = world.experiments(world.random_actions(rows, stream), world.noise_rows(rows, stream))
+        found += bool(fit(ExogenousModel(world.task), table).contradicted())
+    return found
+
+
+@pytest.mark.slow
+def test_residuals_contradict_a_graph_that_lacks_an_arrow_and_no_other():
+    assert contradicted(["wrong_arrow"]) >= 3
+    assert contradicted([]) == 0

@@ -161,6 +161,7 @@ def test_what_is_for_gaussian_processes_alone_does_not(name):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Optimization failed")
 def test_optimisers_and_generators_of_botorch_take_a_network():
     torch.manual_seed(0)
     function, few = (

@@ -1,0 +1,146 @@
+import math
+from functools import partial
+
+import pytest
+import torch
+from botorch.acquisition.logei import qLogExpectedImprovement, qLogNoisyExpectedImprovement
+from botorch.acquisition.monte_carlo import qUpperConfidenceBound
+from botorch.acquisition.objective import GenericMCObjective
+
+from rehearsal_torch.data.decision import RehearsalCase
+from rehearsal_torch.data.finite import NoFiniteValueError
+from rehearsal_torch.objectives.monte_carlo import FUNCTIONS, MonteCarlo
+from rehearsal_torch.surrogates.network.network_model import NetworkModel
+from rehearsal_torch.surrogates.network.network_posterior import MemberSampler
+from tests.toys.causal_toys import WrittenLaw, WrittenModel, linear_chain, one_case, plain
+from tests.toys.fitted_pair import DOUBLE, PAIR, fitted_pair
+
+POINTS = torch.tensor([[0.2, 0.1], [1.0, -0.3], [1.9, 0.9]], dtype=DOUBLE)
+PENDING = torch.tensor([[0.7, 0.2], [1.5, -0.6]], dtype=DOUBLE)
+MANY = partial(MonteCarlo, members=1024, draws=4)
+every = pytest.mark.parametrize("function", FUNCTIONS)
+
+
+def one_node(std=0.5, unit=1.0, offset=0.0):
+    task = plain({"Y": ["a"]}, {"a": [0, 1]}, "Y")
+    law = WrittenLaw(lambda w: unit * (w[..., 0] + offset), lambda w: unit * std + 0 * w[..., 0], 0.0)
+    return WrittenModel(task, {"Y": law}, [[0.1], [0.4]])
+
+
+def closed_form(mean, std, best):
+    z = (mean - best) / std
+    return std * (math.exp(-z * z / 2) / math.sqrt(2 * math.pi) + z * 0.5 * math.erfc(-z / math.sqrt(2)))
+
+
+def in_sds(objective):
+    """What BoTorch is given: rewards in standard deviations, from the largest posterior mean."""
+    model = NetworkModel(fitted_pair(), members=16, draws=16, seed=objective.seed, tabulated=True)
+    tried = model.train_inputs[0]
+    means = model.posterior(tried.unsqueeze(-2)).mean
+    rewards = GenericMCObjective(lambda samples, X=None: (samples[..., 0] - means.max()) / means.std())
+    return model, tried, {"objective": rewards, "sampler": MemberSampler(torch.Size([16]))}
+
+
+@every
+@pytest.mark.parametrize("pending", [None, PENDING])
+def test_values_and_gradients_are_those_of_botorchs_class(function, pending):
+    objective = MonteCarlo(fitted_pair(), one_case(PAIR), function, pending=pending)
+    model, tried, given = in_sds(objective)
+    made = {
+        "qlognei": lambda: qLogNoisyExpectedImprovement(model, tried, X_pending=pending, **given),
+        "qlogei": lambda: qLogExpectedImprovement(model, 0.0, X_pending=pending, **given),
+        "qucb": lambda: qUpperConfidenceBound(model, 4.0, **given),
+    }["qlognei" if function == "qucb" and pending is not None else function]()
+    assert isinstance(objective.acquisition, type(made))
+    found, wanted = (POINTS.clone().requires_grad_() for _ in range(2))
+    values, others = objective(found), made(wanted.unsqueeze(-2))
+    torch.testing.assert_close(values, others)
+    values.sum().backward()
+    others.sum().backward()
+    torch.testing.assert_close(found.grad, wanted.grad)
+
+
+@pytest.mark.parametrize("at", [0.0, 0.3, 0.9])
+@pytest.mark.parametrize("unit", [1.0, 1e-6, 1e6])
+def test_of_one_normal_node_they_have_closed_forms_in_any_unit(at, unit):
+    model = one_node(unit=unit, offset=0.0 if unit == 1 else 1e3)
+    point, spread = torch.tensor([[at]], dtype=DOUBLE), math.sqrt(2) * 0.15
+    improvement = MANY(model, one_case(model.task), "qlogei")
+    assert improvement(point).exp().item() * spread == pytest.approx(closed_form(at, 0.5, 0.4), rel=0.02)
+    bound = MANY(model, one_case(model.task), "qucb")(point).item()
+    assert bound * spread == pytest.approx(at - 0.4 + 2 * 0.5, rel=0.01)
+    # The same deviation at every action cancels against that of the incumbent.
+    noisy = MANY(model, one_case(model.task), "qlognei")
+    assert noisy(point).exp().item() * spread == pytest.approx(max(at - 0.4, 0), abs=1e-4)
+
+
+def test_the_graph_carries_the_ignorance_of_the_nodes_before():
+    model = linear_chain()
+    objective = MonteCarlo(model, one_case(model.task), "qlogei", members=1024)
+    std = math.hypot(1.5 * 0.3 * 1.5, 0.2 * 1.5)
+    best, spread = objective.scale
+    found = objective(torch.tensor([[0.5, 0.5]], dtype=DOUBLE)).exp().item() * spread
+    assert found == pytest.approx(closed_form(1.0, std, best), rel=0.05)
+
+
+def test_there_is_a_slope_where_improvement_is_unlikely():
+    model = one_node(std=1e-3)
+    at = torch.tensor([[0.0]], dtype=DOUBLE, requires_grad=True)
+    (slope,) = torch.autograd.grad(MonteCarlo(model, one_case(model.task), "qlogei")(at).sum(), at)
+    assert slope.item() > 1e-3
+
+
+def test_without_beta_the_bound_is_the_posterior_mean():
+    objective = MonteCarlo(fitted_pair(), one_case(PAIR), beta=0.0)
+    torch.testing.assert_close(objective(POINTS), objective.mean_reward()(POINTS.unsqueeze(-2)))
+
+
+def test_a_pending_action_is_worth_trying_no_more():
+    plain_, aware = (MonteCarlo(fitted_pair(), one_case(PAIR), "qlognei") for _ in range(2))
+    region = plain_.region()
+    points = region.units(region.spread(64, 0))
+    best = points[plain_(points).argmax()]
+    aware.pending = best.unsqueeze(0)
+    assert float(plain_(best) - aware(best)) > 1
+
+
+def test_the_incumbents_are_the_best_in_some_plausible_network_or_on_average():
+    # E[r] = 3 a - b: 1, 1.02, 1 and 0, and the first and third depend on the draws the most differently.
+    model = linear_chain(visited=((0.5, 0.5), (0.7, 1.08), (0.9, 1.7), (0.1, 0.3)))
+    objective = MonteCarlo(model, one_case(model.task), "qlognei", members=2)
+    rewards = objective.tried[1]
+    best = {*rewards.argmax(-1).tolist(), int(rewards.mean(0).argmax())}
+    assert 2 <= len(best) <= 3
+    assert torch.equal(objective.acquisition.X_baseline, model.tried[sorted(best)])
+    # They are evaluated once.
+    objective(torch.tensor([[0.3, 0.3]], dtype=DOUBLE))
+    known = objective.acquisition.baseline_obj
+    objective(torch.tensor([[0.3, 0.4]], dtype=DOUBLE))
+    assert objective.acquisition.baseline_obj is known
+
+
+def test_the_incumbent_is_allowed_in_the_round_if_any_visited_action_is():
+    model = linear_chain(visited=((0.2, 0.4), (0.9, 0.1)))
+    best = [
+        MonteCarlo(model, RehearsalCase("0", {}, {"a": (0.0, most), "b": (0.0, 2.0)})).scale[0]
+        for most in (0.5, 1.0, 0.1)
+    ]
+    # E[r] = 3 a - b: of the first alone, of both, and of both since neither is allowed.
+    assert best == pytest.approx([0.2, 2.6, 2.6], abs=0.1)
+
+
+@pytest.mark.parametrize(
+    "given", [{"function": "qei"}, {"beta": -1.0}, {"beta": math.nan}, {"members": 1}, {"draws": 0}]
+)
+def test_settings_are_checked(given):
+    with pytest.raises(ValueError, match="expected"):
+        MonteCarlo(fitted_pair(), one_case(PAIR), **given)
+
+
+def test_without_a_visited_action_of_finite_reward_there_is_no_improvement():
+    fresh = linear_chain(visited=())
+    with pytest.raises(ValueError, match="at least one visited action; got"):
+        MonteCarlo(fresh, one_case(fresh.task))
+    undefined = one_node(offset=math.nan)
+    with pytest.raises(NoFiniteValueError, match="expected a finite reward of some visited action"):
+        MonteCarlo(undefined, one_case(undefined.task))(torch.tensor([[0.1]]).double())
