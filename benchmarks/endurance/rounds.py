@@ -38,7 +38,7 @@ def outcome(action: dict[str, float]) -> dict[str, float]:
 def optimiser(file: Path) -> CausalOptimiser:
     """An optimiser that is quick enough for many rounds."""
     plain = partial(ExogenousModel, phi="homoskedastic", components=1)
-    search = AcquisitionSearch(screened=64, starts=8, kept=3, steps=20)
+    search = AcquisitionSearch(screened=64, starts=8, incumbents=3, steps=20)
     return CausalOptimiser(TASK, surrogate=plain, search=search, initial=6, file=file)
 
 

@@ -24,9 +24,9 @@ import numpy as np
 from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 
-from benchmarks.branin_trap import by_botorch
 from benchmarks.suite.job import Job
 from benchmarks.suite.measuring import Contest, Quality, Timed
+from benchmarks.suite.plain.black_box import by_botorch
 from benchmarks.suite.plain.node_processes import by_node_processes
 from rehearsal_torch.loop import rounds
 from rehearsal_torch.methods.conf import CONF

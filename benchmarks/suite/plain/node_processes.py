@@ -34,7 +34,7 @@ from botorch.sampling.normal import SobolQMCNormalSampler
 from gpytorch.mlls import ExactMarginalLogLikelihood
 from torch import Tensor
 
-from benchmarks.branin_trap import RAW, RESTARTS
+from benchmarks.suite.plain.black_box import RAW, RESTARTS
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.table import Table
