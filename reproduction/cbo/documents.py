@@ -27,7 +27,7 @@ from reproduction.record import Record
 from reproduction.run import Options, Paper
 
 STUDY, TEXTS = study("cbo"), texts("cbo")
-DEFAULT, EARLIER = str(STUDY["facts"]["default"]), str(STUDY["facts"]["earlier"])
+DEFAULT = str(STUDY["facts"]["default"])
 # The compared methods, without the variants of the ablation.
 METHODS = [name for name in STUDY["methods"] if ", " not in name]
 
@@ -50,10 +50,10 @@ def parts(out: RunFolder, options: Options) -> Iterator[Block | Section]:
     record, groups = PAPER.record(out.path, options, "main"), STUDY["groups"]
     lines = list(record.lines.values())
     every = trial_typed(record.rows("main"))
-    new_seeds = STUDY["stages"]["choice"]["seeds"]
-    rows = [row for row in every if row["seed"] not in new_seeds]
-    confirmation = [row for row in every if row["seed"] in new_seeds]
-    main_problems = [row for row in rows if problem_of(row) in groups["main"]]
+    rows = [row for row in every if row["seed"] not in STUDY["facts"]["seeds_of_choice"]]
+    # Stale rows of variants are not of the default that stands beside them.
+    fresh = [row for row in rows if row["method"] not in STUDY["stale"]]
+    on_main = [row for row in fresh if problem_of(row) in groups["main"]]
     compared = ordered(
         [row for row in rows if row["method"] in METHODS],
         (problem_of, list(STUDY["worlds"])),
@@ -76,29 +76,13 @@ def parts(out: RunFolder, options: Options) -> Iterator[Block | Section]:
             yield recommended(panel, f"{figure} of the paper", figure.lower().replace(". ", ""))
     yield mean_differences(others, "All other settings together")
     yield variants(
-        [row for row in rows if problem_of(row) in groups["mixture_problems"]],
+        [row for row in fresh if problem_of(row) in groups["mixture_problems"]],
         groups["component_numbers"],
         "Fig. 14: numbers of mixture components",
         TEXTS["components"],
     )
-    yield variants(main_problems, groups["kernels"], "Kernels", TEXTS["kernels"])
-    yield variants(main_problems, (EARLIER, *groups["ablations"]), "Ablation", TEXTS["ablation"])
-    for seeds, some in {"on new seeds": confirmation, "on all seeds": main_problems + confirmation}.items():
-        yield variants(
-            some,
-            _often_run(some),
-            f"Which configuration is the default, {seeds}",
-            TEXTS["candidates"].format(seeds=TEXTS[seeds.replace(" ", "_")]),
-        )
-        yield mean_differences(
-            [row for row in some if row["method"] in groups["candidates"]],
-            f"The default compared with the other candidates, {seeds}",
-        )
-    candidates = _often_run(main_problems + confirmation)
-    yield medians(
-        [row for row in main_problems if row["method"] in candidates and _is_target(row)],
-        "The default and the other candidates, problem by problem",
-    )
+    yield variants(on_main, groups["kernels"], "Kernels", TEXTS["kernels"])
+    yield variants(on_main, groups["ablations"], "Ablation", TEXTS["ablation"])
     yield seconds(compared)
     yield _missing_runs(record)
 
@@ -286,10 +270,6 @@ def _problem_and_seed(row: Row) -> tuple[str, int]:
     return problem_of(row), row["seed"]
 
 
-def _is_target(row: Row) -> bool:
-    return problem_of(row) in STUDY["facts"]["target_problems"]
-
-
 def _differences(ours: Sequence[Row], theirs: Sequence[Row]) -> dict[int, float]:
     """Seed to difference, for the seeds of both; empty if the start design leaves no gap to the optimum."""
     mine, other = by_run(ours, "seed"), by_run(theirs, "seed")
@@ -328,26 +308,10 @@ def _best(rows: Sequence[Row], round_: int) -> str:
     return f"{fmean(values):.4g} ± {stdev(values) if len(values) > 1 else 0.0:.2g}"
 
 
-def _often_run(rows: Sequence[Row]) -> list[str]:
-    """The candidates that were run on all problems of the default, with most of its seeds."""
-    runs = {
-        method: {_problem_and_seed(row) for row in rows if row["method"] == method}
-        for method in STUDY["groups"]["candidates"]
-    }
-    default = runs[DEFAULT]
-    problems = {problem for problem, _ in default}
-    return [
-        method
-        for method, each in runs.items()
-        if problems <= {problem for problem, _ in each}
-        and len(each & default) >= STUDY["facts"]["min_run_fraction"] * len(default)
-    ]
-
-
 def _missing_runs(record: Record) -> Section:
     """The problems that have fewer seeds than the study plans, and those that were not run."""
-    planned, new_seeds = len(STUDY["seeds"]), STUDY["stages"]["choice"]["seeds"]
-    counts = Counter((" ".join(key[:2]), key[2]) for key in record.lines if int(key[3]) not in new_seeds)
+    planned, left_out = len(STUDY["seeds"]), STUDY["facts"]["seeds_of_choice"]
+    counts = Counter((" ".join(key[:2]), key[2]) for key in record.lines if int(key[3]) not in left_out)
     fewer, missing = [], []
     for problem in STUDY["worlds"]:
         line = {method: counts[problem, method] for method in STUDY["groups"]["compared"]}
