@@ -99,7 +99,8 @@ def figures(run: Recorded, words: Wording) -> dict[str, Figure]:
     """File name to figure, for everything that the run recorded; to be called within `drawing`."""
     drawn: dict[str, Figure] = {}
     if parts := models.trained_parts(run.metrics):
-        drawn["training"] = models.draw_training(run.metrics, parts, words.subjects)
+        subjects = words.subjects if words.doses else "rows"
+        drawn["training"] = models.draw_training(run.metrics, parts, subjects)
     if trial_report.concerns(run):
         drawn |= models.draw_recovered(run.truth) | models.draw_surrogate(run.curves)
         if scored := trial_report.rounds(run):
