@@ -146,9 +146,9 @@ def test_what_botorch_offers_runs_on_a_network(name):
         if isinstance(function, qMultiStepLookahead | qHypervolumeKnowledgeGradient)
         else 1
     )
-    proposed, value = optimize_acqf(
-        function, bounds, q=q, num_restarts=2, raw_samples=4, options={"maxiter": 3}
-    )
+    few = {"num_restarts": 2, "raw_samples": 4, "options": {"maxiter": 3}}
+    # An ascent that ends at once, at a flat top, is no failure of the function.
+    proposed, value = optimize_acqf(function, bounds, q=q, retry_on_optimization_warning=False, **few)
     assert bool(((proposed >= bounds[0]) & (proposed <= bounds[1])).all())
     assert bool(value.isfinite().all())
 
