@@ -108,8 +108,12 @@ def hyper_draws(
 
     prior = _log_normal((points - centre.unsqueeze(1)) / spread, spread.log(), open_)
     proposed = torch.logaddexp(prior, _log_student(points - best.unsqueeze(1), root, open_))
+    # Beyond the bounds a point counts for nothing, and its covariance may have no root.
+    low, high = _limits(points)
+    within = ((points >= low - 1e-9) & (points <= high) | ~open_.unsqueeze(1)).all(-1)
+    points = torch.where(open_.unsqueeze(1), points.clamp(low, high), points)
     evidence, squares = _evidence(rows, points)
-    weights = (evidence + prior - proposed).where(_within(points, open_, width), -math.inf)
+    weights = (evidence + prior - proposed).where(within, -math.inf)
     share = weights.softmax(-1)
     # Where no point is within bounds the optimum stands for all.
     points = torch.where(weights.isfinite().any(-1)[:, None, None], points, best.unsqueeze(1))
@@ -189,11 +193,11 @@ def _parts(rows: Rows) -> list[Rows]:
     return [rows.only(part) for part in torch.arange(len(rows.inputs)).split(_size(rows))]
 
 
-def _within(points: Tensor, open_: Tensor, width: int) -> Tensor:
-    """Whether points (N, M, p + 1) lie between the bounds of hyper-parameters, (N, M)."""
-    low = points.new_tensor([math.log(LENGTH_FLOOR)] * width + [math.log(NOISE_FLOOR)])
-    high = points.new_tensor([math.log(LONGEST)] * width + [math.log(NOISIEST)])
-    return ((points >= low - 1e-9) & (points <= high) | ~open_.unsqueeze(1)).all(-1)
+def _limits(like: Tensor) -> tuple[Tensor, Tensor]:
+    """The bounds of hyper-parameters, (p + 1,) each, like points (..., p + 1)."""
+    width = like.shape[-1] - 1
+    low = like.new_tensor([math.log(LENGTH_FLOOR)] * width + [math.log(NOISE_FLOOR)])
+    return low, like.new_tensor([math.log(LONGEST)] * width + [math.log(NOISIEST)])
 
 
 def _log_normal(deviations: Tensor, log_scale: Tensor, open_: Tensor) -> Tensor:

@@ -16,6 +16,7 @@ from rehearsal_torch.estimators.kernel import (
     LENGTH_FLOOR,
     LENGTH_SPREAD,
     NOISE_FLOOR,
+    Rows,
 )
 from tests.estimators.test_kernel import data, rows_of
 
@@ -117,3 +118,13 @@ def test_many_rows_leave_little_open():
         for rows in (few, many)
     ]
     assert spread[1] < 0.5 * spread[0]
+
+
+def test_points_beyond_the_bounds_stop_nothing():
+    """Long lengths beside next to no noise: such a covariance has no root."""
+    inputs = torch.linspace(0, 1, 60, dtype=DOUBLE)[None, :, None]
+    every, ones = torch.ones(1, 60, dtype=torch.bool), torch.ones(1, 60, dtype=DOUBLE)
+    rows = Rows(inputs, 2 * inputs[..., 0] - 1, every, every[:, :1], ones)
+    at = HyperParameters(torch.full((1, 1), 8.0, dtype=DOUBLE), torch.full((1,), -9.2, dtype=DOUBLE))
+    for seed in range(20):
+        assert bool(hyper_draws(rows, at, 8, seed).scales.isfinite().all())
