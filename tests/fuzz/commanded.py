@@ -19,7 +19,6 @@ SMALL = {
         "search.starts=6",
         "search.steps=5",
         "objective.draws=8",
-        "objective.evaluation_draws=16",
         "workers=1",
     ],
 }

@@ -81,7 +81,7 @@ ridge = partial(
 )
 quick = partial(ExogenousModel, phi="homoskedastic", components=1, kernel="rbf")
 search = AcquisitionSearch(screened=16, starts=3, incumbents=1, steps=5)
-bound = partial(ConfidenceBound, draws=8, evaluation_draws=16, epistemic_draws=4)
+bound = partial(ConfidenceBound, draws=8)
 
 
 def experiments(count=9):

@@ -43,7 +43,7 @@ RUNS = {
     ],
     "trials": [
         *["+experiment=cbo", "limit=2", "search.screened=16", "search.starts=6", "search.steps=5"],
-        *["objective.draws=8", "objective.evaluation_draws=16"],
+        "objective.draws=8",
     ],
     "episodes": [
         *["+experiment=sepsis", "decision=greedy", "workers=1", "limit=2", "dataset.patients=60"],
