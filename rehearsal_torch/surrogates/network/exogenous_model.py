@@ -223,8 +223,8 @@ class ExogenousModel(CausalModel):
             "botorch" (`SingleTaskGP` and `fit_gpytorch_mll`).
         kernel: Kernel of encoders and decoders: "rbf", "matern52", "matern32", or "learnt": rbf or matern32,
             selected per node.
-        hyper: Whether plausible networks have hyper-parameters "drawn" from their posterior, or all those
-        that were "fitted", as in plain Bayesian optimisation.
+        hyper: Whether plausible networks have hyper-parameters "drawn" from their posterior, or all have
+            those that were "fitted", as in plain Bayesian optimisation.
     """
 
     def __init__(
@@ -434,6 +434,7 @@ class ExogenousModel(CausalModel):
             best = self.processes.hyper.only(chosen)
             again = draws(weighted.only(chosen), best, pairs, seed + 1, free_noise=False)
             fitted = hyper.filled(chosen, again)
+        shapes = None if self.spread is None else self.spread.processes.posteriors()
         for index, names in enumerate(self.rows.inputs):
             n, kept = len(names), rows.kept[index]
             lengths, noises = hyper.log_lengths[index, :, :n].exp(), hyper.log_noises[index].exp()
@@ -441,11 +442,8 @@ class ExogenousModel(CausalModel):
             targets = rows.targets[index][kept].expand(pairs, -1)
             variances = noises.unsqueeze(-1).expand_as(targets)
             level, shift, rho = self._noise(index)
-            levels, shifts, rhos = (
-                noises * scales.square(),
-                torch.zeros_like(noises),
-                torch.zeros_like(noises),
-            )
+            shifts, rhos = torch.zeros_like(noises), torch.zeros_like(noises)
+            levels = noises * scales.square()
             if bool(other[index]):
                 # Every second pair is of the process under its own noise.
                 own = torch.arange(pairs, device=noises.device) % 2 == 0
@@ -462,8 +460,8 @@ class ExogenousModel(CausalModel):
             centre, scale = self.cube.centre[index], self.cube.scale[index]
             both = levels.sqrt().repeat(2), shifts.repeat(2)
             drawn_mechanism = Drawn(*unit, centre, scale, functions, *both)
-            if self.spread is not None and float(rho):
-                shape = FunctionDraws.certain(self.spread.processes.posteriors()[index])
+            if shapes is not None and float(rho):
+                shape = FunctionDraws.certain(shapes[index])
                 drawn_mechanism = replace(drawn_mechanism, shape=shape, rho=rhos.repeat(2))
             mechanisms.append(drawn_mechanism)
         return PlausibleNetworks(self.rows.structured_task, tuple(mechanisms), members)
