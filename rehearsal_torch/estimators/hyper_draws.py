@@ -115,8 +115,7 @@ def hyper_draws(
     evidence, squares = _evidence(rows, points)
     weights = (evidence + prior - proposed).where(within, -math.inf)
     share = weights.softmax(-1)
-    # Where no point is within bounds the optimum stands for all.
-    points = torch.where(weights.isfinite().any(-1)[:, None, None], points, best.unsqueeze(1))
+    # If no point was within bounds all count alike, brought to them.
     share = torch.where(share.isfinite(), share, 1 / size)
     levels = (torch.arange(count, dtype=torch.float64) + 0.5).to(share) / count
     levels = levels.expand(regressions, -1).contiguous()
