@@ -16,12 +16,12 @@ blocks are shared by all schemas:
 
 import math
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 import numpy as np
-import torch
 import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic_core import PydanticCustomError
@@ -70,6 +70,16 @@ class Fault(str):
         """The first key of its path."""
         return re.split(r"[.\[]", self.path, maxsplit=1)[0]
 
+    def called(self, names: Mapping[str, str]) -> "Fault":
+        """The fault with its key as it was written, where `names` has beginnings of paths, and what they are
+        called there; the longest that fits counts.
+        """
+        fits = [each for each in names if re.match(rf"{re.escape(each)}(?![^.\[])", self.path)]
+        if not fits:
+            return self
+        longest = max(fits, key=len)
+        return Fault(names[longest] + self.path[len(longest) :], self.words, self.kind)
+
     @classmethod
     def of(cls, message: str) -> "Fault":
         """A message as the fault of the whole; a fault stays as it is."""
@@ -88,6 +98,11 @@ class Schema(BaseModel):
     """A mapping with known keys only, without implicit conversions."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, arbitrary_types_allowed=True)
+
+    @classmethod
+    def between(cls, parts: Mapping[str, Any]) -> Iterable[Fault]:  # noqa: ARG003
+        """Faults between parts, of which those are there that are right by themselves."""
+        return ()
 
 
 def refusal(words: str, kind: FaultKind = "") -> PydanticCustomError:
@@ -142,7 +157,7 @@ def plain_of(value: Any) -> Any:
             raise FaultsError(
                 [f"expected at most {DEPTH} levels of nesting and {VALUES} values; there are more"]
             )
-        if isinstance(each, np.ndarray | torch.Tensor):
+        if _is_array(each):
             if math.prod(each.shape) > left[0]:
                 raise FaultsError(
                     [f"expected at most {VALUES} values; got an array of shape {tuple(each.shape)}"]
@@ -159,9 +174,15 @@ def plain_of(value: Any) -> Any:
     return made(value, 0)
 
 
+def _is_array(value: Any) -> bool:
+    # Whoever has a tensor has loaded torch, which a check of a file goes without.
+    torch = sys.modules.get("torch")
+    return isinstance(value, np.ndarray) or (torch is not None and isinstance(value, torch.Tensor))
+
+
 def read(model: type[Model], plain: Any) -> tuple[dict[str, Any], list[Fault]]:
     """Field to value, for the fields of a mapping that conform to the schema, defaults included if all do;
-    and the faults of all others.
+    and the faults of all others, and between them.
     """
     try:
         plain = plain_of(plain)
@@ -179,8 +200,9 @@ def read(model: type[Model], plain: Any) -> tuple[dict[str, Any], list[Fault]]:
         for name in model.model_fields:
             if name not in wrong and name in plain:
                 right[name] = getattr(_alone(model, name, plain[name]), name)
-        return right, list(dict.fromkeys(faults))
-    return {name: getattr(whole, name) for name in model.model_fields}, []
+        return right, list(dict.fromkeys([*faults, *model.between(right)]))
+    found = {name: getattr(whole, name) for name in model.model_fields}
+    return found, list(dict.fromkeys(model.between(found)))
 
 
 def _alone(model: type[Model], name: str, value: Any) -> Model:

@@ -11,6 +11,7 @@ from pydantic import Discriminator, Field, Tag
 from rehearsal_torch.files.plain import DEPTH, VALUES
 from rehearsal_torch.files.schema import (
     Bounds,
+    Fault,
     FaultsError,
     Name,
     Names,
@@ -338,3 +339,39 @@ def test_a_path_that_does_not_exist_has_the_line_of_what_would_hold_it():
     assert line_at(lines, "desired") is None
     assert lines_of("just text") == {}
     assert lines_of("") == {}
+
+
+class Crossed(Schema):
+    """Two numbers of which the first is the smaller."""
+
+    low: Number
+    high: Number
+    more: Number = 0.0
+
+    @classmethod
+    def between(cls, parts):
+        if {"low", "high"} <= set(parts) and parts["low"] > parts["high"]:
+            yield Fault("high", "lies below low")
+
+
+def test_faults_between_parts_are_told_beside_those_of_others():
+    assert read(Crossed, {"low": 1, "high": 2})[1] == []
+    found, faults = read(Crossed, {"low": 3, "high": 2, "more": "x"})
+    assert found == {"low": 3.0, "high": 2.0}
+    assert [each.path for each in faults] == ["more", "high"]
+    assert [each.path for each in read(Crossed, {"low": 3, "high": 2})[1]] == ["high"]
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("variables.dose.range[0]", "box.dose[0]"),
+        ("variables.dose", "actions.dose"),
+        ("variables.dose_2", "variables.dose_2"),
+        ("graph", "graph"),
+    ],
+)
+def test_a_fault_is_told_with_the_key_that_was_written(path, told):
+    names = {"variables.dose": "actions.dose", "variables.dose.range": "box.dose"}
+    fault = Fault(path, "is wrong", "unknown").called(names)
+    assert (fault.path, fault.words, fault.kind) == (told, "is wrong", "unknown")
