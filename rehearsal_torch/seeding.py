@@ -8,16 +8,23 @@ All other draws come from the global state, which `seed_everything` sets.
 
 Source: Steele, Lea and Flood (2014), splitmix64; numpy.random.SeedSequence; Sobol (1967) and Owen (1998),
 scrambled sequences. The derivations are ours.
+
+Torch is loaded where its generators are asked for: files are read and checked without it.
 """
+
+from __future__ import annotations
 
 import hashlib
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch.quasirandom import SobolEngine
+
+if TYPE_CHECKING:
+    import torch
+    from torch.quasirandom import SobolEngine
 
 _SPACING = 1_000_003
 # The noise of a world's true expected rewards: the same for every seed, so that they are compared under
@@ -37,12 +44,16 @@ def seed_draws(seed: int) -> None:
     caller's, stay as they are (`torch.manual_seed` sets them all, and `torch.random.fork_rng` with
     ``devices=[]`` restores none).
     """
+    import torch
+
     torch.default_generator.manual_seed(seed)
 
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
     """Seeds torch's global state on the CPU (`seed_draws`), and restores it afterwards."""
+    import torch
+
     with torch.random.fork_rng(devices=[]):
         seed_draws(seed)
         yield
@@ -50,6 +61,8 @@ def seeded(seed: int) -> Iterator[None]:
 
 def generator(seed: int) -> torch.Generator:
     """A CPU generator with this seed: permutations, resamples, directions of one fit or sweep."""
+    import torch
+
     return torch.Generator().manual_seed(seed)
 
 
@@ -62,6 +75,8 @@ def numpy_generator(seed: int, *purpose: int) -> np.random.Generator:
 
 def sobol(width: int, seed: int = 0) -> SobolEngine:
     """A scrambled Sobol sequence in `width` dimensions: space-filling points of a box, quasi-random noise."""
+    from torch.quasirandom import SobolEngine
+
     return SobolEngine(width, scramble=True, seed=seed)
 
 

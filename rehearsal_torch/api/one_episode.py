@@ -18,7 +18,7 @@ from rehearsal_torch.data.decision import Decision, DecisionContext, EpisodeCase
 from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.data.question import Columns, Question
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.data.tables.in_memory import cells_of, in_library, row_count
+from rehearsal_torch.data.tables.in_memory import in_library, row_count
 from rehearsal_torch.methods.conf import plain
 from rehearsal_torch.methods.presets import check_method
 from rehearsal_torch.methods.run import Method, method_of
@@ -256,7 +256,7 @@ def transitions_of(records: Sequence[Episode] | Table | IntoDataFrame, model: Su
             raise RequestError("records: expected the episodes to which the model was fitted; got none")
         records = transitions(records)
     if row_count(records) is not None:
-        records = Table(*cells_of(records, None, "records"))
+        records = Table.from_frame(records, called="records")
     if not isinstance(records, Table):
         kinds = {type(each).__name__: None for each in records} if isinstance(records, Sequence) else {}
         found = f"a {type(records).__name__}" + (f" of {', '.join(kinds)}" if kinds else "")

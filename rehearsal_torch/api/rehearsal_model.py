@@ -55,6 +55,7 @@ from rehearsal_torch.methods.run import Method, build, fitted_under
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable, cases_in, rows_in
 from rehearsal_torch.reporting.decision_frame import table_html
 from rehearsal_torch.reporting.untouched_score import UntouchedScore
+from rehearsal_torch.spaces.box import as_tensor
 from rehearsal_torch.surrogates.overturning import Overturning
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.user_error import RequestError, RequestWarning
@@ -336,7 +337,7 @@ class RehearsalModel(FittedMethod):
             given_context, lines = cases_in(frame, read.where, self.task.context)
             return NewCases(
                 self.task,
-                given_context,
+                as_tensor(given_context),
                 names_of(rows, len(lines)) or lines,
                 present_in(frame, read.where, self.task.box.names),
                 unit_costs=costs_in(frame, read.where, self.task.costs),

@@ -29,6 +29,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rehearsal_torch.claims.context import Context
+from rehearsal_torch.data.cost_table import cost_of_setting
 from rehearsal_torch.data.costs import CaseCosts
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.estimate import beside, percents, points
@@ -49,7 +50,7 @@ def costs(context: Context, decisions: Sequence[Decision]) -> list[Decision]:
 def _cost(known: CaseCosts, decision: Decision) -> float | None:
     if decision.alteration is None:
         return None if decision.undecided else 0.0
-    return round(known.of_setting(decision.alteration.names, decision.alteration.values.tolist()), 9)
+    return round(cost_of_setting(known, decision.alteration.names, decision.alteration.values.tolist()), 9)
 
 
 def paid(case: RehearsalCase, decision: Decision) -> float:

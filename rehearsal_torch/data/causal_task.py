@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -90,10 +91,10 @@ class CausalTask:
         if limits.names != self.box.names:
             expected = f"expected the actions {list(self.box.names)}, in this order"
             raise ValueError(f"limits are on {list(limits.names)}: {expected}")
-        unit = torch.eye(len(self.box.names), dtype=torch.float64)
-        normals = torch.cat([limits.normals, unit, -unit])
+        unit, ends = np.eye(len(self.box.names)), (self.box.upper_ends, np.negative(self.box.lower_ends))
+        normals = np.concatenate([limits.rows, unit, -unit])
         try:
-            Polytope(self.box.names, normals, torch.cat([limits.offsets, self.box.upper, -self.box.lower]))
+            Polytope(self.box.names, normals, np.concatenate([limits.limits, *ends]))
         except ValueError as error:
             words = error.reason if isinstance(error, EmptyRegionError) else str(error)
             words = f"no action within its bounds satisfies them: {words}"

@@ -31,16 +31,15 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Annotated, Any
 
-import torch
+import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, WithJsonSchema
-from torch import Tensor
 
 from rehearsal_torch.data.codings.class_actions import offered
 from rehearsal_torch.data.codings.coding import Coding, hinted, listed, spelled, text_of
 from rehearsal_torch.files.schema import Fault, Name, Number, Schema, fault, is_number, mapping, meant
 
 # A value this close to a level, as a share of both, is at it; a change by less than that is rounding.
-NEAR, ROUNDED = 1e-9, 1e-12
+NEAR = 1e-9
 
 
 @dataclass(frozen=True)
@@ -115,14 +114,14 @@ class LevelPrices:
         row = tuple(float(values[column]) for column in self.columns)
         return float(self.rows.index(row)) if row in self.rows else None
 
-    def usual(self, values: Tensor) -> float:
+    def usual(self, values: np.ndarray) -> float:
         """The most frequent level of rows as a cost knows it, the first of several; (n, columns)."""
-        known = values[values.isfinite().all(-1)]
+        known = values[np.isfinite(values).all(-1)]
         if self.of_classes:
-            rows = torch.tensor(self.rows, dtype=known.dtype, device=known.device)
-            return float(torch.cdist(known, rows, p=1).argmin(-1).bincount(minlength=len(rows)).argmax())
-        found, counts = known[:, 0].unique(return_counts=True)
-        return float(found[counts.argmax()])
+            nearest = np.abs(known[:, None] - np.array(self.rows)).sum(-1).argmin(-1)
+            return float(np.bincount(nearest, minlength=len(self.rows)).argmax())
+        levels, counts = np.unique(known[:, 0], return_counts=True)
+        return float(levels[counts.argmax()])
 
     def changes(self, origin: float, fixed: float) -> list[float]:
         """The cost of setting each level; 0 for the present one (`value`), and those that cannot be set."""
@@ -140,24 +139,6 @@ class LevelPrices:
     def to_plain(self) -> dict[str, float]:
         """Level to price, of those that have one."""
         return {text: price for text, price in zip(self.texts, self.prices, strict=True) if price is not None}
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The costs of setting the levels of one action in B cases: (B, L) for L levels, at which its m columns,
-    in some `places` of an alteration, have the values of `rows`, (L, m).
-    """
-
-    places: tuple[int, ...]
-    rows: Tensor
-    costs: Tensor
-
-    def __call__(self, actions: Tensor) -> Tensor:
-        """The cost at the nearest levels, (..., B, k) -> (..., B)."""
-        away = actions[..., self.places].unsqueeze(-2) - self.rows.to(actions)
-        nearest = away.abs().sum(-1).argmin(-1)
-        cases = torch.arange(len(self.costs), device=actions.device)
-        return self.costs.to(actions)[cases, nearest]
 
 
 @dataclass(frozen=True)
@@ -293,71 +274,6 @@ class CaseCosts:
     def stated(self) -> dict[str, float]:
         """Action to the cost per unit that the case states."""
         return {name: self.actions[name].up for name in self.own}
-
-    def of_setting(self, names: Sequence[str], values: Sequence[float]) -> float:
-        """The cost of one alteration."""
-        row = torch.tensor([list(values)], dtype=torch.float64).reshape(1, len(names))
-        return float(CostTable.of([self], names)(row)[0])
-
-
-@dataclass(frozen=True)
-class CostTable:
-    """The costs of one set of k actions in B cases: those of `ActionCost`, (B, k) each; the values from which
-    changes are counted, (B, k), NaN for actions that cost nothing or have prices; and the costs of levels.
-    """
-
-    up: Tensor
-    down: Tensor
-    fixed: Tensor
-    origin: Tensor
-    choices: tuple[Choice, ...] = ()
-
-    @classmethod
-    def of(cls, cases: Sequence[CaseCosts], names: Sequence[str]) -> "CostTable":
-        """The table of B cases, float64 on the CPU."""
-        none = ActionCost()
-        priced = {
-            name: each.levels
-            for case in cases
-            for name, each in case.actions.items()
-            if each.levels is not None and set(each.levels.columns) <= set(names)
-        }
-        apart = {column for each in priced.values() for column in each.columns}
-        known = [{name: each for name, each in case.actions.items() if name not in apart} for case in cases]
-        found = [[each.get(name, none) for name in names] for each in known]
-        parts = [[(each.up, each.down, each.fixed) for each in row] for row in found]
-        origins = [
-            [case.origin[name] if name in each else math.nan for name in names]
-            for case, each in zip(cases, known, strict=True)
-        ]
-        shape = (len(cases), len(names))
-        up, down, fixed = torch.tensor(parts, dtype=torch.float64).reshape(*shape, 3).unbind(-1)
-        origin = torch.tensor(origins, dtype=torch.float64).reshape(shape)
-        choices = tuple(_choice(name, each, cases, names) for name, each in priced.items())
-        return cls(up, down, fixed, origin, choices)
-
-    def __call__(self, actions: Tensor) -> Tensor:
-        """The cost of actions, (..., B, k) -> (..., B)."""
-        up, down, fixed, origin = (each.to(actions) for each in (self.up, self.down, self.fixed, self.origin))
-        away = (actions - origin).nan_to_num(0.0)
-        away = torch.where(away.abs() <= ROUNDED * (actions.abs() + origin.abs()), 0.0, away)
-        whole = (up * away.clamp_min(0) + down * (-away).clamp_min(0) + fixed * (away != 0)).sum(-1)
-        for choice in self.choices:
-            whole = whole + choice(actions)
-        return whole
-
-
-def _choice(name: str, levels: LevelPrices, cases: Sequence[CaseCosts], names: Sequence[str]) -> Choice:
-    """The costs of the levels of one action; none in a case in which it costs nothing."""
-    costs = [
-        levels.changes(case.origin[name], case.actions[name].fixed)
-        if name in case.actions
-        else [0.0] * len(levels.rows)
-        for case in cases
-    ]
-    places = tuple(list(names).index(column) for column in levels.columns)
-    rows, table = (torch.tensor(each, dtype=torch.float64) for each in (levels.rows, costs))
-    return Choice(places, rows, table.reshape(len(cases), len(levels.rows)))
 
 
 def weighing(costs: CaseCosts | None) -> bool:

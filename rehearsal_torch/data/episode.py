@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.table import Table, positions
+from rehearsal_torch.data.records import positions
+from rehearsal_torch.data.table import Table
 
 
 @dataclass(frozen=True)

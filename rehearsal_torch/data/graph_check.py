@@ -40,9 +40,8 @@ import numpy as np
 from scipy.special import stdtr
 
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.data.imputation import ImputedTable
+from rehearsal_torch.data.records import Records, evenly
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.data.table import Table, evenly, positions
 from rehearsal_torch.graphs.separation import adjustment, dependence, missing_arrows, reaches
 from rehearsal_torch.seeding import numpy_generator
 
@@ -68,7 +67,7 @@ def contradiction(task: RehearsalTask, name: str, p_value: float) -> Finding:
     )
 
 
-def untrue_graph(table: Table, task: RehearsalTask) -> list[Finding]:
+def untrue_graph(table: Records, task: RehearsalTask) -> list[Finding]:
     """A finding for each action that by the graph changes no outcome, if the table contradicts that."""
     unlinked = [name for name in task.box.names if not reaches((task.graph,), (name,), task.outcomes)]
     recorded = table.as_recorded()
@@ -87,7 +86,7 @@ def contradictions(task: RehearsalTask, p_values: Mapping[str, float]) -> list[F
     return [contradiction(task, name, p) for name, p in found.items()]
 
 
-def dependence_given(table: Table, task: RehearsalTask, name: str) -> float:
+def dependence_given(table: Records, task: RehearsalTask, name: str) -> float:
     """The p-value of independence of the outcomes and an action, given the context and the adjustment set."""
     known = adjustment(task.graph, task.context, (name,), task.outcomes)
     given = table.columns((*task.context, *known.before))
@@ -127,17 +126,15 @@ class _Measured:
 
 
 def refuted_claims(
-    table: Table, task: RehearsalTask, units: Sequence[str] | None = None
+    table: Records, task: RehearsalTask, units: Sequence[str] | None = None
 ) -> tuple[Refuted, ...]:
     """The missing arrows of a graph that a table contradicts, the largest dependence first.
 
     Args:
         units: The unit of each row; None if every row stands alone.
     """
-    keep = np.ones(len(table), dtype=bool)
-    if isinstance(table, ImputedTable):
-        # What fills a cell makes dependences of its own.
-        keep = ~table.missing[:, positions(table.names, task.graph.names)].any(-1).cpu().numpy()
+    # What fills a cell makes dependences of its own.
+    keep = np.ones(len(table), dtype=bool) if table.complete is None else table.complete
     context, unlinked = (
         set(task.context),
         {name for name in task.box.names if not reaches((task.graph,), (name,), task.outcomes)},
@@ -155,9 +152,9 @@ def refuted_claims(
         return ()
     rows = np.flatnonzero(keep)
     if table.places is not None:
-        rows = rows[np.argsort(table.places.cpu().numpy()[rows])]
-    rows = rows[evenly(len(rows), CELLS // len(pairs)).numpy()]
-    columns = dict(zip(task.graph.names, table.columns(task.graph.names).cpu().numpy()[rows].T, strict=True))
+        rows = rows[np.argsort(table.places[rows])]
+    rows = rows[evenly(len(rows), CELLS // len(pairs))]
+    columns = dict(zip(task.graph.names, table.columns(task.graph.names)[rows].T, strict=True))
     groups = _groups(len(rows), None if units is None else [units[row] for row in rows])
     if int(groups.max()) + 1 < FEWEST_GROUPS:
         return ()
@@ -229,7 +226,7 @@ def _confirmed(
     for index in sorted(range(len(pairs)), key=lambda index: measured[index].p):
         if measured[index].p < LEVEL and pairs[index][2]:
             of_set[pairs[index][2]].append(index)
-    rows = evenly(len(groups), FLEXIBLE_ROWS).numpy()
+    rows = evenly(len(groups), FLEXIBLE_ROWS)
     for number, (given, mine) in enumerate(of_set.items()):
         if number >= FLEXIBLE_SETS:
             for index in mine:

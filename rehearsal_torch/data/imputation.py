@@ -47,6 +47,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.records import Records
+from rehearsal_torch.data.sizes import IMPUTATIONS
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.seeding import generator, numpy_generator
 
@@ -61,7 +63,6 @@ DONORS, FEWEST_DONORS, MOST_DONORS = 10, 20, 2000
 FEW_VALUES = 20
 # Distinguishes the seeds of imputations from the others of a table.
 PURPOSE = 1987
-MOST = 200
 # Rows whose conditional distributions are evaluated at once.
 AT_ONCE = 4096
 
@@ -91,8 +92,8 @@ class ImputedTable(Table):
         Raises:
             ValueError: if the count is out of range, or there are too few cells to draw from.
         """
-        if not 2 <= count <= MOST:
-            raise ValueError(f"expected 2 to {MOST} imputations; got {count}")
+        if not 2 <= count <= IMPUTATIONS:
+            raise ValueError(f"expected 2 to {IMPUTATIONS} imputations; got {count}")
         missing = values.isnan()
         if empty := [name for name, column in zip(names, missing.T, strict=True) if bool(column.all())]:
             raise ValueError(f"{', '.join(empty)}: every cell is missing, so that none can be imputed")
@@ -108,6 +109,10 @@ class ImputedTable(Table):
         return tuple(
             replace(Table.observed(self.names, each), units=self.units, places=self.places) for each in whole
         )
+
+    def records(self) -> Records:
+        """The rows as NumPy's numbers."""
+        return replace(super().records(), complete=~self.missing.any(-1).cpu().numpy())
 
     def fingerprint(self) -> str:
         """That of the observed cells, 0 in the marked others."""

@@ -8,13 +8,16 @@ Source: Ren et al. (2025), Eq. 3 and Sec. 7.4 (calibration), 11.7 (a sum of loss
 (2021).
 """
 
+from __future__ import annotations
+
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class KnownReward(ABC):
@@ -133,7 +136,7 @@ def _numbers(given: Mapping[str, float]) -> dict[str, float]:
     return {str(name): float(number) for name, number in given.items()}
 
 
-def known_reward(plain: "Mapping[str, Any] | KnownReward | str | Sequence[str]") -> KnownReward:
+def known_reward(plain: Mapping[str, Any] | KnownReward | str | Sequence[str]) -> KnownReward:
     """A reward from plain data: a node's name, ``{weights: {node: weight}}``, or ``{targets: {node: target},
     mean: true}``; anything else is a ValueError.
     """

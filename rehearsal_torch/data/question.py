@@ -127,7 +127,7 @@ def taken(fitted: Question, asked: Question, used: Sequence[str]) -> Question:
         limits, names = asked.limits, fitted.box.names
         if limits is not None:
             places = [limits.names.index(name) for name in names]
-            limits = Polytope(names, limits.normals[:, places], limits.offsets)
+            limits = Polytope(names, limits.rows[:, places], limits.limits)
         reward = fitted.reward if "reward" in used else asked.reward
         return CausalTask(fitted.graph, asked.box.only(names), reward, limits)
     return fitted

@@ -16,8 +16,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import torch
-from torch import Tensor
 
 from rehearsal_torch.data.tables.columnar import COLUMNAR, Needed, read_columnar
 from rehearsal_torch.data.tables.frame import NO_DATA_BASE, ReadTable, TableError, line_words
@@ -107,7 +105,7 @@ def number_columns(
     min_rows: int = 1,
     varying: bool = False,
     keep: Iterable[int] | None = None,
-) -> Tensor:
+) -> np.ndarray:
     """The named columns as float64, (n, len(names)).
 
     Raises:
@@ -117,7 +115,7 @@ def number_columns(
     if faults := number_faults(rows, names, min_rows, varying):
         raise TableError(listed(source, faults))
     found = [numbers_of(rows[name]) for name in names]
-    return torch.from_numpy(np.stack(found, -1) if found else np.empty((len(rows), 0)))
+    return np.stack(found, -1) if found else np.empty((len(rows), 0))
 
 
 def number_faults(

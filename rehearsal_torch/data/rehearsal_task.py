@@ -7,14 +7,15 @@ The aim is an alteration of one of the candidate sets of variables that maximise
 Source: Du et al. (2026), Sec. 2.1 and 3.1; Qin et al. (2023), Sec. 2-3.
 """
 
+from __future__ import annotations
+
 import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from rehearsal_torch.data.codings.class_actions import count as combined
 from rehearsal_torch.data.codings.class_actions import parts
@@ -22,13 +23,17 @@ from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.texts import worded
 from rehearsal_torch.data.codings.written import box_in_texts, outcome_faults
 from rehearsal_torch.data.costs import ActionCost
-from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.data.table import Table, check_fit
 from rehearsal_torch.data.task_file import NO_VARIABLE, built, faces, rehearsal_parts
 from rehearsal_torch.files.schema import Fault, FaultsError
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.spaces.box import Box
+from rehearsal_torch.spaces.box import Box, as_tensor
 from rehearsal_torch.spaces.polytope import Polytope
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from rehearsal_torch.data.decision import RehearsalCase
+    from rehearsal_torch.data.table import Table
 
 MIN_ROWS = 10
 # Combinations of the levels of a candidate set: all are evaluated, or, beside variables without levels, the
@@ -177,6 +182,8 @@ class RehearsalTask:
         """Refuses a table to which no model can be fitted: a column is missing or constant, there are fewer
         than 10 rows, or a value is missing, infinite or beyond 1e150.
         """
+        from rehearsal_torch.data.table import check_fit
+
         remedies = "no model can be fitted to so few", "drop or impute those rows"
         names = self.graph.names
         check_fit(table, names, MIN_ROWS, "variables", remedies, names)
@@ -190,7 +197,7 @@ class RehearsalTask:
                 expected = f"expected the context {list(self.context)}"
                 raise ValueError(f"{each.identity}: {expected}; {missing} is not given: measure it first")
         values = [each.given[name].item() for each in cases for name in self.context]
-        return torch.tensor(values, dtype=torch.float64).reshape(len(cases), len(self.context))
+        return as_tensor(np.reshape(values, (len(cases), len(self.context))))
 
     def left_alone(self, names: Sequence[str], known: Collection[str]) -> tuple[str, ...]:
         """Those of `known` actions that setting `names` leaves alone, and that can then change an outcome."""
@@ -220,10 +227,10 @@ class RehearsalTask:
     @classmethod
     def of(
         cls,
-        plain: "Mapping[str, Any] | RehearsalTask",
+        plain: Mapping[str, Any] | RehearsalTask,
         source: str = "the task",
         columns: Sequence[str] | None = None,
-    ) -> "RehearsalTask":
+    ) -> RehearsalTask:
         """A task from plain data (`data.task_file`), as written by `to_plain` or by hand.
 
         Args:

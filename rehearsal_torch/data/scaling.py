@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.part import Sizes, Solved
-from rehearsal_torch.data.table import positions
+from rehearsal_torch.data.records import positions
 
 CELLS = 2**24
 """The most numbers of which torch gives quantiles."""

@@ -16,6 +16,8 @@ from rehearsal_torch.files.addresses import InputError
 # Units of one layer, features, landmarks; numbers of one network.
 WIDEST = 2**16
 NUMBERS = 2**27
+# How often missing cells may be imputed.
+IMPUTATIONS = 200
 # The largest seed of a configuration: a range of 1 000 003 seeds for each (`seeding.spaced_generator`) is
 # within the 63 bits of torch's.
 LARGEST_SEED = 2**43 - 1

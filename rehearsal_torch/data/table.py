@@ -12,10 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data import records
+from rehearsal_torch.data.records import Records, positions
 from rehearsal_torch.files.schema import LARGEST
 
 if TYPE_CHECKING:
@@ -67,7 +68,9 @@ class Table:
         return cls(tuple(names), values, torch.zeros_like(values, dtype=torch.bool))
 
     @classmethod
-    def from_frame(cls, frame: Any, names: Sequence[str] | None = None) -> "Table":
+    def from_frame(
+        cls, frame: Any, names: Sequence[str] | None = None, called: str = "the data frame"
+    ) -> "Table":
         """A table from a data frame of pandas, polars or pyarrow.
 
         Columns of truth values count as 1 and 0. A column ``set:NAME`` marks with 1 the cells of the column
@@ -79,7 +82,8 @@ class Table:
         """
         from rehearsal_torch.data.tables.in_memory import cells_of
 
-        return cls(*cells_of(frame, None if names is None else tuple(names), "the data frame"))
+        chosen, *cells = cells_of(frame, None if names is None else tuple(names), called)
+        return cls(chosen, *map(torch.from_numpy, cells))
 
     def to_frame(self) -> "pd.DataFrame":
         """The table as a data frame of pandas; after the columns, ``set:NAME`` marks the cells of each column
@@ -87,7 +91,8 @@ class Table:
         """
         from rehearsal_torch.data.tables.in_memory import frame_of
 
-        return frame_of(self.names, self.values, self.altered)
+        cells = (each.detach().cpu().numpy() for each in (self.values, self.altered))
+        return frame_of(self.names, *cells)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -107,6 +112,11 @@ class Table:
     def as_recorded(self) -> "Table":
         """The rows in the order in which they were recorded."""
         return self if self.places is None else self.rows(self.places.argsort())
+
+    def records(self) -> Records:
+        """The rows as NumPy's numbers."""
+        places = None if self.places is None else self.places.cpu().numpy()
+        return Records(self.names, self.values.detach().cpu().double().numpy(), places)
 
     def columns(self, names: Sequence[str]) -> Tensor:
         """The named columns in the given order, (n, len(names))."""
@@ -185,56 +195,9 @@ def check_fit(
         raise ValueError("; ".join(faults))
 
 
-def positions(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
-    """The index of each wanted name in `names`; a KeyError for an unknown one."""
-    place = {name: index for index, name in enumerate(names)}
-    missing = [name for name in wanted if name not in place]
-    if missing:
-        raise KeyError(f"no column {missing}; the columns are {list(names)}")
-    return [place[name] for name in wanted]
-
-
-def content_order(columns: Sequence[np.ndarray]) -> np.ndarray:
-    """The order of n rows by a hash of what they say, (n,): the same rows come in the same order whatever
-    their order, names, positive units, the order of columns, and which of two values is the larger one.
-
-    A value is known by its rank in its column, or by how many rows have it where there are two; a column by
-    the hashes of its values beside those of their rows. Rows that this does not tell apart, such as those of
-    a complete design, follow each other by their values, column by column. Missing values are one value.
-    """
-    count = len(columns[0]) if columns else 0
-    rows = np.zeros(count, np.uint64)
-    codes = []
-    for column in columns:
-        _, code, counts = np.unique(column, return_inverse=True, return_counts=True)
-        codes.append((code.reshape(-1), len(counts) == 2))
-        rows += _mixed(counts[codes[-1][0]] if codes[-1][1] else codes[-1][0])
-    for _ in range(2):
-        before, rows = _mixed(rows), np.zeros(count, np.uint64)
-        for code, two in codes:
-            if two:
-                ends = np.array([before[code == value].sum(dtype=np.uint64) for value in (0, 1)])
-                rows += _mixed(ends[code] + ends.sum(dtype=np.uint64))
-            else:
-                ranks = _mixed(code)
-                rows += _mixed(ranks + _mixed((ranks ^ before).sum(dtype=np.uint64)))
-    order = np.argsort(rows)
-    tied = (np.diff(rows[order]) == 0).any()
-    return np.lexsort((*(code for code, _ in codes[::-1]), rows)) if tied else order
-
-
-def _mixed(numbers: np.ndarray) -> np.ndarray:
-    """The finaliser of splitmix64, number by number; the state moves on first, so that 0 is mixed as well."""
-    state = np.atleast_1d(numbers).astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return state ^ (state >> np.uint64(31))
-
-
 def evenly(count: int, most: int, device: torch.device | None = None) -> Tensor:
     """The places of at most `most` evenly spaced rows, the first and the last among them, (m,)."""
-    every = torch.linspace(0, count - 1, min(most, count), dtype=torch.float64, device=device)
-    return every.round().long()
+    return torch.from_numpy(records.evenly(count, most)).to(device)
 
 
 def drawn(count: int, most: int, stream: torch.Generator) -> Tensor:

@@ -35,7 +35,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-import torch
+import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 from pydantic_core import PydanticCustomError
 
@@ -169,13 +169,12 @@ class Faces(Schema):
 
     def polytope(self, names: Sequence[str]) -> Polytope:
         """The polytope in these variables."""
-        normals, offsets = (torch.tensor(each, dtype=torch.float64) for each in (self.normals, self.offsets))
-        return Polytope(tuple(names), normals, offsets)
+        return Polytope(tuple(names), np.array(self.normals), np.array(self.offsets))
 
 
 def faces(region: Polytope) -> dict[str, Any]:
     """The faces of a region as `Faces` writes them."""
-    return {"normals": region.normals.tolist(), "offsets": region.offsets.tolist()}
+    return {"normals": region.rows.tolist(), "offsets": region.limits.tolist()}
 
 
 class NamedFaces(Faces):

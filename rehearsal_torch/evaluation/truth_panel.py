@@ -44,7 +44,8 @@ from rehearsal_torch.data.decision import Decision, EpisodeCase, action_name
 from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.part import Solved, Trained
-from rehearsal_torch.data.table import Table, positions
+from rehearsal_torch.data.records import positions
+from rehearsal_torch.data.table import Table
 from rehearsal_torch.evaluation.noise_recovery import recovery_rows
 from rehearsal_torch.evaluation.recorded_run import SCORES, counterpart
 from rehearsal_torch.mechanisms.mechanism import EquationTrajectory, Trajectory, replay

@@ -110,6 +110,12 @@ def json_of(text: str, where: str) -> Any:
     )
 
 
+def is_tensor(value: Any) -> bool:
+    """Whether a value is a tensor. Whoever has one has loaded torch, which checks of files go without."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
 def repeated(values: Iterable[Value]) -> list[Value]:
     """What occurs more than once, in the order in which it occurs first."""
     return [value for value, count in Counter(values).items() if count > 1]

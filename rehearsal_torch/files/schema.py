@@ -16,7 +16,6 @@ blocks are shared by all schemas:
 
 import math
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Self, TypeVar
@@ -27,7 +26,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Val
 from pydantic_core import PydanticCustomError
 
 from rehearsal_torch.files.addresses import InputError, beginning
-from rehearsal_torch.files.plain import DEPTH, VALUES, repeated
+from rehearsal_torch.files.plain import DEPTH, VALUES, is_tensor, repeated
 
 LARGEST = 1e150
 LONGEST = 200
@@ -157,7 +156,7 @@ def plain_of(value: Any) -> Any:
             raise FaultsError(
                 [f"expected at most {DEPTH} levels of nesting and {VALUES} values; there are more"]
             )
-        if _is_array(each):
+        if isinstance(each, np.ndarray) or is_tensor(each):
             if math.prod(each.shape) > left[0]:
                 raise FaultsError(
                     [f"expected at most {VALUES} values; got an array of shape {tuple(each.shape)}"]
@@ -172,12 +171,6 @@ def plain_of(value: Any) -> Any:
         return each
 
     return made(value, 0)
-
-
-def _is_array(value: Any) -> bool:
-    # Whoever has a tensor has loaded torch, which a check of a file goes without.
-    torch = sys.modules.get("torch")
-    return isinstance(value, np.ndarray) or (torch is not None and isinstance(value, torch.Tensor))
 
 
 def read(model: type[Model], plain: Any) -> tuple[dict[str, Any], list[Fault]]:

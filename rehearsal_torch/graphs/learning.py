@@ -40,17 +40,17 @@ Maathuis (2014) (skeleton); Fisher (1921); Zhang et al. (2011) (kci); Friedman, 
 Sec. 3 (frequencies of graphs). The tests are those of the library causal-learn.
 """
 
+from __future__ import annotations
+
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from rehearsal_torch.graphs.equivalence import (
     MAX_GRAPHS,
@@ -67,6 +67,9 @@ from rehearsal_torch.graphs.equivalence import (
 )
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph, neighbours
 from rehearsal_torch.seeding import generator
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 TESTS = ("fisherz", "chisq", "gsq", "kci")
 Independence = Callable[[int, int, Sequence[int]], float]
@@ -370,6 +373,8 @@ def bootstrap(
         raise ValueError(f"unknown weights {weights!r}: choose {' or '.join(WEIGHTS)}")
     if resamples < 1:
         raise ValueError(f"expected at least one resample; got {resamples}")
+    import torch
+
     draws = generator(seed)
     graph_of: dict[tuple, RehearsalGraph] = {}
     votes, failures = defaultdict[tuple, float](float), Counter[str]()

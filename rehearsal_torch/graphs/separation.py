@@ -71,8 +71,8 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-import torch
-from torch import Tensor
+import numpy as np
+from scipy.spatial.distance import cdist
 
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph, closure
 
@@ -400,7 +400,7 @@ def reaches(graphs: Iterable[RehearsalGraph], altered: Sequence[str], outcomes: 
     return any(bool(graph.descendants(altered, altered) & set(outcomes)) for graph in graphs)
 
 
-def dependence(action: Tensor, outcomes: Tensor, given: Tensor) -> float:
+def dependence(action: np.ndarray, outcomes: np.ndarray, given: np.ndarray) -> float:
     """The p-value of the hypothesis that no outcome (n, |Y|) depends on the action (n,) given covariates (n,
     q), in any units; of more than 300 rows, 300 evenly spaced ones are used. It is the smallest of a and a^2
     with each outcome, times the number of tests (Bonferroni), at most 1; 1 if there are fewer than 20 rows.
@@ -408,11 +408,11 @@ def dependence(action: Tensor, outcomes: Tensor, given: Tensor) -> float:
     if len(action) < 20:
         return 1.0
     count = len(action)
-    rows = torch.linspace(0, count - 1, min(MAX_POINTS, count), dtype=torch.float64).round().long()
-    rows = rows.to(action.device)
-    standardised = _standardised(action[rows].double().unsqueeze(-1))
-    tested = _standardised(torch.cat([standardised, standardised.square(), outcomes[rows].double()], -1))
-    residuals = _left_out(_standardised(given[rows].double()), tested)
+    rows = np.linspace(0, count - 1, min(MAX_POINTS, count)).round().astype(int)
+    action, outcomes, given = (np.asarray(each, dtype=float)[rows] for each in (action, outcomes, given))
+    standardised = _standardised(action[:, None])
+    tested = _standardised(np.hstack([standardised, standardised**2, outcomes]))
+    residuals = _left_out(_standardised(given), tested)
     smallest = 1.0
     for moved in residuals[:, :2].T:
         for outcome in residuals[:, 2:].T:
@@ -420,31 +420,31 @@ def dependence(action: Tensor, outcomes: Tensor, given: Tensor) -> float:
     return min(1.0, smallest * 2 * outcomes.shape[-1])
 
 
-def _left_out(inputs: Tensor, targets: Tensor) -> Tensor:
+def _left_out(inputs: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """Leave-one-out residuals (n, m) of kernel ridge regressions of targets (n, m) on inputs (n, q)."""
     count = len(targets)
     if not inputs.shape[-1]:
         return (targets - targets.mean(0)) * count / (count - 1)
-    distance = torch.cdist(inputs, inputs).square() / inputs.shape[-1]
-    best, error = targets - targets.mean(0), targets.square().mean(0)
+    distance = cdist(inputs, inputs, "sqeuclidean") / inputs.shape[-1]
+    best, error = targets - targets.mean(0), (targets**2).mean(0)
     for width in WIDTHS:
         # The constant kernel models the mean, so that predictions are not shrunk towards zero.
-        values, vectors = torch.linalg.eigh(torch.exp(-distance / (2 * width**2)) + 10.0)
-        turned = vectors.mT @ targets
+        values, vectors = np.linalg.eigh(np.exp(-distance / (2 * width**2)) + 10.0)
+        turned = vectors.T @ targets
         for ridge in RIDGES:
-            inverse = 1 / (values.clamp_min(0) + ridge)
-            errors = (vectors @ (inverse.unsqueeze(-1) * turned)) / (vectors.square() @ inverse).unsqueeze(-1)
-            squares = errors.square().mean(0)
-            best, error = torch.where(squares < error, errors, best), torch.minimum(squares, error)
+            inverse = 1 / (values.clip(min=0) + ridge)
+            errors = (vectors @ (inverse[:, None] * turned)) / (vectors**2 @ inverse)[:, None]
+            squares = (errors**2).mean(0)
+            best, error = np.where(squares < error, errors, best), np.minimum(squares, error)
     return best
 
 
-def _p_value(products: Tensor) -> float:
+def _p_value(products: np.ndarray) -> float:
     """Two-sided p-value of a mean of zero, for rows uncorrelated beyond n^(1/3) steps."""
     count, mean = len(products), float(products.mean())
     centred = products - mean
     steps = max(1, round(count ** (1 / 3)))
-    variance = float(centred.square().mean())
+    variance = float((centred**2).mean())
     if variance <= 1e-24:
         return 1.0
     correlated = sum(
@@ -455,8 +455,9 @@ def _p_value(products: Tensor) -> float:
     return math.erfc(statistic / math.sqrt(2))
 
 
-def _standardised(columns: Tensor) -> Tensor:
+def _standardised(columns: np.ndarray) -> np.ndarray:
     if not columns.shape[-1]:
         return columns
-    spread = columns.std(0, correction=0)
-    return (columns - columns.mean(0)) / torch.where(spread > 0, spread, torch.ones_like(spread))
+    spread = columns.std(0)
+    standard: np.ndarray = (columns - columns.mean(0)) / np.where(spread > 0, spread, 1.0)
+    return standard

@@ -59,7 +59,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.table import positions
+from rehearsal_torch.data.records import positions
 from rehearsal_torch.objectives.reward import BoundedReward, Doses, LinearReward, Reward
 
 RULE = re.compile(r"^\s*(<=|>=|<|>)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*$")

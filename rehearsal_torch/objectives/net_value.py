@@ -18,7 +18,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.costs import CaseCosts, CostTable, weighing
+from rehearsal_torch.data.cost_table import CostTable
+from rehearsal_torch.data.costs import CaseCosts, weighing
 from rehearsal_torch.data.decision import RehearsalCase
 
 FREE = CaseCosts({}, {}, 1.0)

@@ -16,7 +16,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.table import positions
+from rehearsal_torch.data.records import positions
 
 PUBLISHED: Mapping[str, float] = {"SOFA": -1.0}
 

@@ -11,22 +11,27 @@ such as costs or the words for a report, is in `Problem.facts`.
 Source: Du et al. (2026), Sec. 2.1 and 3.1 (rehearsal).
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rehearsal_torch.data.causal_task import CausalTask
-from rehearsal_torch.data.decision import Decision, DecisionContext
-from rehearsal_torch.data.episode import Episode, transitions
-from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.problem_file.findings import Findings
-from rehearsal_torch.data.question import Columns, Kind, Question
-from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.data.table import Table
-from rehearsal_torch.data.trials.log import TrialLog
-from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+
+if TYPE_CHECKING:
+    from rehearsal_torch.data.causal_task import CausalTask
+    from rehearsal_torch.data.decision import Decision, DecisionContext
+    from rehearsal_torch.data.episode import Episode
+    from rehearsal_torch.data.finding import Finding
+    from rehearsal_torch.data.question import Kind, Question
+    from rehearsal_torch.data.records import Records
+    from rehearsal_torch.data.rehearsal_task import RehearsalTask
+    from rehearsal_torch.data.table import Table
+    from rehearsal_torch.data.trials.log import TrialLog
+    from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 # For the cards of simulated worlds.
 SIMULATED = (
@@ -34,9 +39,9 @@ SIMULATED = (
 )
 
 
-def ranges_of(table: Table) -> dict[str, list[float]]:
+def ranges_of(table: Records) -> dict[str, list[float]]:
     """The smallest and the largest value of each column, for cards."""
-    lower, upper = table.values.amin(0).tolist(), table.values.amax(0).tolist()
+    lower, upper = table.values.min(0).tolist(), table.values.max(0).tolist()
     return {name: [low, high] for name, low, high in zip(table.names, lower, upper, strict=True)}
 
 
@@ -81,7 +86,7 @@ class Facts:
     rules: Mapping[str, Any] = field(default_factory=dict)
     wording: Mapping[str, Any] = field(default_factory=dict)
     waiting: TrialLog | None = None
-    experiments: "Experiments | None" = None
+    experiments: Experiments | None = None
     episodes: Callable[[str], Sequence[Episode]] | None = None
     seen_by: Callable[[str | None], bool | None] | None = None
     reading: Mapping[str, Any] = field(default_factory=dict)
@@ -123,6 +128,8 @@ class Problem(ABC):
 
     def question(self) -> Question:
         """What a surrogate must have been fitted for; by default the columns of the observations."""
+        from rehearsal_torch.data.question import Columns
+
         return Columns(self.observations().names)
 
     def facts(self) -> Facts:
@@ -273,8 +280,12 @@ class EpisodeProblem(Problem, ABC):
 
     def observations(self) -> Table:
         """Transitions of the units to learn from, in the table's units."""
+        from rehearsal_torch.data.episode import transitions
+
         return transitions(self.episodes("train"))
 
     def held_out(self) -> Table:
         """Transitions of the validation units."""
+        from rehearsal_torch.data.episode import transitions
+
         return transitions(self.episodes("validation"))

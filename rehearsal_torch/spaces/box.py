@@ -12,16 +12,21 @@ Source: Du et al. (2026), Eq. (1); Qin et al. (2023), Sec. 2; Tsirtsis and Gomez
 Bertsekas (1982) for the use of projections onto boxes.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
+import numpy as np
 
+from rehearsal_torch.files.plain import is_tensor
 from rehearsal_torch.seeding import sobol
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +56,7 @@ class Alteration:
         if not isinstance(other, Alteration):
             return NotImplemented
         same = self.names == other.names and self.values.dtype == other.values.dtype
-        return same and torch.equal(self.values.detach().cpu(), other.values.detach().cpu())
+        return same and self.values.detach().cpu().equal(other.values.detach().cpu())
 
     def __hash__(self) -> int:
         return hash((self.names, tuple(self.values.shape)))
@@ -65,34 +70,34 @@ def setting_text(value: float, digits: int = 4) -> str:
 
 @dataclass(frozen=True)
 class Box:
-    """Intervals for k named variables, lower and upper bounds (k,) in their units, and levels: the values
-    that a variable can be set to, in ascending order, for those that have only some; its bounds are the
-    smallest and the largest of them.
+    """Intervals for k named variables, lower and upper ends (k,) in their units, and levels: the values that
+    a variable can be set to, in ascending order, for those that have only some; its ends are the smallest and
+    the largest of them. As tensors the ends are `lower` and `upper`.
 
     Raises:
-        ValueError: if shapes disagree, a bound is not finite, lower > upper somewhere, a name is repeated, or
-            levels are repeated or disagree with the bounds.
+        ValueError: if shapes disagree, an end is not finite, lower > upper somewhere, a name is repeated, or
+            levels are repeated or disagree with the ends.
     """
 
     names: tuple[str, ...]
-    lower: Tensor
-    upper: Tensor
+    lower_ends: Sequence[float] | Tensor
+    upper_ends: Sequence[float] | Tensor
     levels: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(self.names))
-        for name in ("lower", "upper"):
-            object.__setattr__(self, name, torch.as_tensor(getattr(self, name), dtype=torch.float64))
+        for name in ("lower_ends", "upper_ends"):
+            object.__setattr__(self, name, tuple(numbers(getattr(self, name)).tolist()))
         if len(set(self.names)) != len(self.names):
             raise ValueError(
                 f"a box names each variable once; got {self.names}: keep one of the repeated names"
             )
-        if self.lower.shape != (len(self.names),) or self.upper.shape != (len(self.names),):
+        sizes = len(self.lower_ends), len(self.upper_ends)
+        if sizes != (len(self.names),) * 2:
             raise ValueError(
-                f"expected a lower and an upper bound for each of {self.names}; got "
-                f"{tuple(self.lower.shape)} and {tuple(self.upper.shape)}"
+                f"expected a lower and an upper bound for each of {self.names}; got {sizes[0]} and {sizes[1]}"
             )
-        for name, lower, upper in zip(self.names, self.lower.tolist(), self.upper.tolist(), strict=True):
+        for name, (lower, upper) in self.bounds().items():
             if not (math.isfinite(lower) and math.isfinite(upper)):
                 raise ValueError(
                     f"{name}: expected finite bounds; got [{lower}, {upper}]: give both as finite numbers"
@@ -109,7 +114,7 @@ class Box:
                 )
 
     @classmethod
-    def of(cls, bounds: Mapping[str, Sequence[float] | Mapping[str, Sequence[float]]]) -> "Box":
+    def of(cls, bounds: Mapping[str, Sequence[float] | Mapping[str, Sequence[float]]]) -> Box:
         """A box from name to (lower, upper), or to {"values": levels} in any order."""
         levels, ends = dict[str, tuple[float, ...]](), dict[str, tuple[float, float]]()
         for name, given in bounds.items():
@@ -122,8 +127,9 @@ class Box:
                 raise ValueError(f"{[name]}: expected (lower, upper) for each variable")
             else:
                 ends[name] = (float(given[0]), float(given[1]))
-        lower, upper = torch.tensor(list(ends.values()), dtype=torch.float64).reshape(-1, 2).unbind(-1)
-        return cls(tuple(bounds), lower, upper, levels)
+        return cls(
+            tuple(bounds), [each[0] for each in ends.values()], [each[1] for each in ends.values()], levels
+        )
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data for `of`."""
@@ -134,20 +140,31 @@ class Box:
 
     def bounds(self) -> dict[str, tuple[float, float]]:
         """Name to (lower, upper)."""
-        ends = zip(self.lower.tolist(), self.upper.tolist(), strict=True)
+        ends = zip(map(float, self.lower_ends), map(float, self.upper_ends), strict=True)
         return dict(zip(self.names, ends, strict=True))
 
-    def only(self, names: Sequence[str]) -> "Box":
+    @cached_property
+    def lower(self) -> Tensor:
+        """(k,)."""
+        return as_tensor(self.lower_ends)
+
+    @cached_property
+    def upper(self) -> Tensor:
+        """(k,)."""
+        return as_tensor(self.upper_ends)
+
+    def only(self, names: Sequence[str]) -> Box:
         """The box of some of the variables, in the given order; KeyError if there is no such variable."""
         if missing := [name for name in names if name not in self.names]:
             raise KeyError(f"no bounds for {missing}; there are bounds for {list(self.names)}")
-        columns = [self.names.index(name) for name in names]
+        bounds = self.bounds()
+        lower, upper = ([bounds[name][side] for name in names] for side in (0, 1))
         levels = {name: self.levels[name] for name in names if name in self.levels}
-        return Box(tuple(names), self.lower[columns], self.upper[columns], levels)
+        return Box(tuple(names), lower, upper, levels)
 
     def project(self, values: Tensor) -> Tensor:
         """The nearest point of the box, (..., k) -> (..., k)."""
-        inside = torch.minimum(torch.maximum(values, self.lower.to(values)), self.upper.to(values))
+        inside = values.maximum(self.lower.to(values)).minimum(self.upper.to(values))
         for name, levels in self.levels.items():
             column = self.names.index(name)
             inside = inside.clone()
@@ -167,11 +184,8 @@ class Box:
     @cached_property
     def near(self) -> Tensor:
         """(k,), a quarter of the smallest distance between levels; infinite for variables without levels."""
-        near = torch.full_like(self.lower, torch.inf)
-        for name, values in self.levels.items():
-            if len(values) > 1:
-                near[self.names.index(name)] = torch.tensor(values, dtype=torch.float64).diff().min() / 4
-        return near
+        steps = {name: np.diff(values).min() / 4 for name, values in self.levels.items() if len(values) > 1}
+        return as_tensor([steps.get(name, math.inf) for name in self.names])
 
     @property
     def centre(self) -> Tensor:
@@ -180,7 +194,7 @@ class Box:
 
     def sobol(self, count: int, seed: int = 0) -> Tensor:
         """(count, k) points of a scrambled Sobol sequence in the box, at the nearest levels."""
-        unit = sobol(len(self.names), seed).draw(count, dtype=torch.float64)
+        unit = sobol(len(self.names), seed).draw(count, dtype=self.lower.dtype)
         points = self.lower + unit * self.width
         return self.project(points) if self.levels else points
 
@@ -200,5 +214,21 @@ def margin(lower: Tensor, upper: Tensor, share: float) -> Tensor:
     """How far rounding may carry a value beyond its bounds: `share` of the interval, and four units in the
     last place of the bounds.
     """
-    size = torch.maximum(lower.abs(), upper.abs())
+    import torch
+
+    size = lower.abs().maximum(upper.abs())
     return share * (upper - lower) + 4 * torch.finfo(size.dtype).eps * size
+
+
+def numbers(values: Any) -> np.ndarray:
+    """Numbers, or those of a tensor, as float64."""
+    return np.asarray(values.detach().cpu() if is_tensor(values) else values, dtype=np.float64)
+
+
+def as_tensor(values: Any) -> Tensor:
+    """Numbers as a tensor, float64. Torch is loaded here, where tensors are asked for: a file can be read and
+    checked without them.
+    """
+    import torch
+
+    return torch.tensor(np.asarray(values, dtype=np.float64))

@@ -19,15 +19,21 @@ Source: Du et al. (2026), Eq. (2)-(3) and Thm. 1; Qin et al. (2023), Eq. (3); Gl
 Identifying minimally infeasible subsystems of inequalities.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from scipy.optimize import linprog
-from torch import Tensor
+
+from rehearsal_torch.spaces.box import as_tensor, numbers
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 # The states in which a linear program has been solved: optimal, infeasible, unbounded.
 SETTLED = (0, 2, 3)
@@ -44,7 +50,7 @@ class EmptyRegionError(ValueError):
 @dataclass(frozen=True)
 class Polytope:
     """The region {y : M y <= d} of |Y| named outcomes: normals M (l, |Y|) and offsets d (l,) of its faces, in
-    the units of the outcomes.
+    the units of the outcomes; as tensors `normals` and `offsets`.
 
     Raises:
         ValueError: if shapes disagree, a number is not finite, a normal is zero, or no point satisfies all
@@ -52,31 +58,31 @@ class Polytope:
     """
 
     names: tuple[str, ...]
-    normals: Tensor
-    offsets: Tensor
+    rows: np.ndarray  # M; anything that NumPy takes for one, or a tensor
+    limits: np.ndarray  # d
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(self.names))
-        for name in ("normals", "offsets"):
-            object.__setattr__(self, name, torch.as_tensor(getattr(self, name), dtype=torch.float64))
-        faces = len(self.offsets) if self.offsets.ndim == 1 else -1
-        if faces < 1 or self.normals.shape != (faces, len(self.names)):
+        for name in ("rows", "limits"):
+            object.__setattr__(self, name, numbers(getattr(self, name)))
+        faces = len(self.limits) if self.limits.ndim == 1 else -1
+        if faces < 1 or self.rows.shape != (faces, len(self.names)):
             raise ValueError(
                 f"expected normals (l, {len(self.names)}) and offsets (l,) with at least one face; got "
-                f"{tuple(self.normals.shape)}, {tuple(self.offsets.shape)}"
+                f"{self.rows.shape}, {self.limits.shape}"
             )
-        if not (self.normals.isfinite().all() and self.offsets.isfinite().all()):
+        if not (np.isfinite(self.rows).all() and np.isfinite(self.limits).all()):
             raise ValueError("expected finite normals and offsets: leave out a side that is unbounded")
-        if (self.normals.norm(dim=-1) == 0).any():
+        if (np.linalg.norm(self.rows, axis=-1) == 0).any():
             raise ValueError("a face with a normal of zero does not constrain the outcomes: leave it out")
-        centre, radius = self.chebyshev()
+        centre, radius = self._ball
         if centre is None or radius < -SMALL:
-            against = contradiction(self.names, self.normals, self.offsets)
+            against = contradiction(self.names, self.rows, self.limits)
             which = f"{against} contradict each other; " if against else ""
             raise EmptyRegionError(f"{which}check signs and bounds")
 
     @classmethod
-    def of(cls, bounds: Mapping[str, Sequence[float | None]]) -> "Polytope":
+    def of(cls, bounds: Mapping[str, Sequence[float | None]]) -> Polytope:
         """An axis-aligned region: outcome to (lower, upper), None (or an infinity) where a side is open."""
         names, normals, offsets = tuple(bounds), [], []
         for column, (name, (lower, upper)) in enumerate(bounds.items()):
@@ -88,9 +94,17 @@ class Polytope:
                     offsets.append(sign * float(bound))
         if not offsets:
             raise ValueError(f"expected at least one bound for {list(names)}; all are open")
-        return cls(
-            names, torch.tensor(normals, dtype=torch.float64), torch.tensor(offsets, dtype=torch.float64)
-        )
+        return cls(names, np.array(normals), np.array(offsets))
+
+    @cached_property
+    def normals(self) -> Tensor:
+        """M, (l, |Y|)."""
+        return as_tensor(self.rows)
+
+    @cached_property
+    def offsets(self) -> Tensor:
+        """d, (l,)."""
+        return as_tensor(self.limits)
 
     def slack(self, outcomes: Tensor) -> Tensor:
         """Slack of each face, negative where violated, (..., |Y|) -> (..., l)."""
@@ -100,11 +114,22 @@ class Polytope:
         """Whether outcomes are desired, (..., |Y|) -> (...) bool."""
         return (self.slack(outcomes) >= 0).all(-1)
 
+    def slacks(self, outcomes: np.ndarray) -> np.ndarray:
+        """`slack` of NumPy's numbers."""
+        slacks: np.ndarray = self.limits - outcomes @ self.rows.T
+        return slacks
+
+    def holds(self, outcomes: np.ndarray) -> np.ndarray:
+        """`contains` of NumPy's numbers."""
+        return np.asarray((self.slacks(outcomes) >= 0).all(-1))
+
     def desirability(self, outcomes: Tensor, sharpness: float | Tensor) -> Tensor:
         """The Probit surrogate w, (..., |Y|) -> (...); `sharpness` is eta, per unit of M y."""
+        import torch
+
         return torch.special.log_ndtr(sharpness * self.slack(outcomes)).sum(-1).exp()
 
-    def standardised(self, location: Tensor, scale: Tensor) -> "Polytope":
+    def standardised(self, location: Tensor, scale: Tensor) -> Polytope:
         """The same region in z = (y - location) / scale, each (|Y|,), with normals of length one."""
         normals, offsets = self.normals * scale, self.offsets - self.normals @ location.to(self.normals)
         length = normals.norm(dim=-1)
@@ -115,13 +140,13 @@ class Polytope:
         centre None if the region is empty: max r subject to m_k' o + r |m_k| <= d_k, a linear program.
         ValueError if it cannot be solved.
         """
-        return self._ball
+        centre, radius = self._ball
+        return None if centre is None else as_tensor(centre), radius
 
     @cached_property
-    def _ball(self) -> tuple[Tensor | None, float]:
+    def _ball(self) -> tuple[np.ndarray | None, float]:
         # Of length one: beside a long normal, the solver would take a short one for nothing.
-        lengths = self.normals.norm(dim=-1, keepdim=True)
-        normals, offsets = (self.normals / lengths).numpy(), (self.offsets / lengths[:, 0]).numpy()
+        normals, offsets = _of_length_one(self.rows, self.limits)
         faces = np.hstack([normals, np.ones((len(normals), 1))])
         width, free = normals.shape[1], (None, None)
         goal = np.append(np.zeros(width), -1.0)
@@ -133,26 +158,29 @@ class Polytope:
             )
         if program.status == 3:  # any radius fits: take the centre of a ball of radius one
             inner = linprog(np.zeros(width), A_ub=normals, b_ub=offsets - 1.0, bounds=free, method="highs")
-            return torch.from_numpy(inner.x), float("inf")
+            return inner.x, float("inf")
         if not program.success:
             return None, -float("inf")
-        return torch.from_numpy(program.x[:-1]), float(program.x[-1])
+        return program.x[:-1], float(program.x[-1])
 
 
 SMALL = 1e-9
 
 
-def contradiction(names: Sequence[str], normals: Tensor, offsets: Tensor) -> str:
+def _of_length_one(normals: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    lengths = np.linalg.norm(normals, axis=-1)
+    return normals / lengths[:, None], offsets / lengths
+
+
+def contradiction(names: Sequence[str], normals: np.ndarray, offsets: np.ndarray) -> str:
     """The inequalities of one irreducible subset of faces (l, |Y|), (l,) that contradict each other, such as
     ``sales >= 20 and sales <= 10``; empty if the system has a solution, or only just none. No normal is zero.
     """
-    lengths = normals.norm(dim=-1, keepdim=True)
-    faces, bounds = (normals / lengths).numpy(), (offsets / lengths[:, 0]).numpy()
-    kept = _irreducible(faces, bounds)
+    kept = _irreducible(*_of_length_one(normals, offsets))
     return " and ".join(face_text(names, normals[face], float(offsets[face])) for face in kept)
 
 
-def face_text(names: Sequence[str], normal: Tensor, offset: float) -> str:
+def face_text(names: Sequence[str], normal: np.ndarray, offset: float) -> str:
     """One face m'y <= d as an inequality, with one variable alone on its side."""
     used = [(name, weight) for name, weight in zip(names, normal.tolist(), strict=True) if weight]
     if len(used) == 1:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.data.imputation import MOST, ImputedTable
+from rehearsal_torch.data.imputation import ImputedTable
 from rehearsal_torch.data.question import Question
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.data.sizes import bounded
+from rehearsal_torch.data.sizes import IMPUTATIONS, bounded
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.surrogate import Fits, Modules, SeparateMembers
@@ -30,7 +30,7 @@ class ImputedSurrogate(RehearsalSurrogate, SeparateMembers):
         count: int = 20,  # m
     ) -> None:
         super().__init__(task)
-        bounded("count", count, MOST, 2)
+        bounded("count", count, IMPUTATIONS, 2)
         self.models = Modules[RehearsalSurrogate](member(task=self.task) for _ in range(count))
         self.by_adjustment = self.each[0].by_adjustment
 

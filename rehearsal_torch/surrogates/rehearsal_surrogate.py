@@ -38,9 +38,10 @@ from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.graph_check import contradictions, dependence_given
 from rehearsal_torch.data.part import Sizes, Solved
 from rehearsal_torch.data.question import Kind, Question
+from rehearsal_torch.data.records import positions
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.scaling import Standardise
-from rehearsal_torch.data.table import Table, evenly, positions
+from rehearsal_torch.data.table import Table, evenly
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.separation import MAX_POINTS, Adjustment, adjustment, reaches
 from rehearsal_torch.spaces.box import setting_text
@@ -92,7 +93,7 @@ class Overlap(Solved):
         whole = examples[0].detach().to(torch.float64)
         recorded = whole[examples[1].argsort()] if len(examples) > 1 else whole
         some = recorded[evenly(len(recorded), MAX_POINTS, recorded.device)]
-        tested = Table.observed(self.task.graph.names, some)
+        tested = Table.observed(self.task.graph.names, some).records()
         self.p_values = whole.new_tensor(
             [dependence_given(tested, self.task, name) for name in self.unlinked]
         )

@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from rehearsal_torch.api.request import NewCases, plain_contexts
+from rehearsal_torch.data.cost_table import cost_of_setting
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from tests.api.test_rehearse import TASK
 
@@ -32,7 +33,7 @@ def test_cases_have_the_costs_of_the_task_and_those_of_their_own():
     given = torch.zeros(2, 2, dtype=torch.float64)
     problem = NewCases(task, given, ["a", "b"], [{"A2": 0.25}, {}], unit_costs=[{"A2": 4.0}, {"A2": 0.0}])
     first = problem.case(0)
-    assert first.costs.of_setting(["A2"], [0.5]) == 1.0
+    assert cost_of_setting(first.costs, ["A2"], [0.5]) == 1.0
     assert first.costs.worth == 10.0
     assert first.facts()["costs"] == {"A2": 4.0}
     assert problem.case(1).costs is None

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from rehearsal_torch.claims.row_cases import alterations_for, in_batches, part_of, row_cases, weighed
+from rehearsal_torch.data.cost_table import cost_of_setting
 from rehearsal_torch.data.costs import ActionCost
 from tests.claims.test_cross_fitting import TASK, Share, fitted, rows
 
@@ -26,7 +27,7 @@ def test_rows_are_priced_from_the_usual_values_where_costs_can_be_weighed():
     assert not weighed(replace(priced, costs={"a": ActionCost(usual=3.0)}))
     (one,) = row_cases(rows(6, seed=3), priced, torch.tensor([2]), priced=True)
     assert one.present == {}
-    assert one.costs.of_setting(["a"], [5.0]) == 5.0
+    assert cost_of_setting(one.costs, ["a"], [5.0]) == 5.0
     assert row_cases(rows(6, seed=3), priced, torch.tensor([2]))[0].costs is None
 
 

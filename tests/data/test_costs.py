@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from rehearsal_torch.data.codings.coding import Coding
-from rehearsal_torch.data.costs import ActionCost, CaseCosts, CostTable, LevelPrices, weighing
+from rehearsal_torch.data.cost_table import CostTable, cost_of_setting
+from rehearsal_torch.data.costs import ActionCost, CaseCosts, LevelPrices, weighing
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 
@@ -19,11 +20,11 @@ def of(actions, worth=None, present=None, per_unit=None):
 
 @pytest.mark.parametrize(("value", "cost"), [(30, 0), (32, 18), (27, 13), (30 + 1e-13, 0)])
 def test_a_change_costs_by_direction_and_at_all(value, cost):
-    assert of({"bmi": BMI}, present={"bmi": 30.0}).of_setting(["bmi"], [value]) == pytest.approx(cost)
+    assert cost_of_setting(of({"bmi": BMI}, present={"bmi": 30.0}), ["bmi"], [value]) == pytest.approx(cost)
 
 
 def test_where_no_present_value_is_known_changes_count_from_the_usual_one():
-    assert of({"bmi": BMI}).of_setting(["bmi"], [28.0]) == 18.0
+    assert cost_of_setting(of({"bmi": BMI}), ["bmi"], [28.0]) == 18.0
     with pytest.raises(ValueError, match="no present value of bmi in this case, and no usual one"):
         of({"bmi": replace(BMI, usual=None)})
 
@@ -42,7 +43,7 @@ def test_a_table_adds_the_costs_of_several_actions_in_several_cases():
 def test_a_case_may_have_a_cost_of_its_own():
     costs = {"bmi": ActionCost(column="price", fixed=1.0, usual=26.0)}
     found = of(costs, 100.0, {}, {"bmi": 3.0})
-    assert found.of_setting(["bmi"], [28.0]) == 7.0
+    assert cost_of_setting(found, ["bmi"], [28.0]) == 7.0
     assert found.facts() == {"costs": {"bmi": 3.0}}
     with pytest.raises(ValueError, match="no cost of bmi in this case: give its column 'price'"):
         of(costs)
@@ -96,7 +97,7 @@ def in_case(actions, **present):
 def test_a_change_to_a_class_costs_its_price_whatever_it_is_changed_from(present, costs):
     case = in_case({"drug": of_drug(fixed=1.0, usual=2.0)}, **present)
     rows = [(1.0, 0.0), (0.0, 0.0), (0.0, 1.0)]
-    assert [case.of_setting(("drug=A", "drug=C"), row) for row in rows] == costs
+    assert [cost_of_setting(case, ("drug=A", "drug=C"), row) for row in rows] == costs
 
 
 def test_levels_and_units_add_up_in_several_cases():
@@ -115,7 +116,7 @@ def test_numbers_have_prices_and_a_present_value_between_them_is_none_of_them():
     prices = LevelPrices.of("dose", {"0": 1.0, 2: 3.0, 0.5: 2.0}, None, {"dose": (0.0, 0.5, 2.0)})
     assert prices.to_plain() == {"0": 1.0, "0.5": 2.0, "2": 3.0}
     cost = ActionCost(levels=prices)
-    at = [in_case({"dose": cost}, dose=now).of_setting(["dose"], [2.0]) for now in (0.5, 2.0, 1.9)]
+    at = [cost_of_setting(in_case({"dose": cost}, dose=now), ["dose"], [2.0]) for now in (0.5, 2.0, 1.9)]
     assert at == [3.0, 0.0, 3.0]
     assert cost.words("mg") == "1 to 0, 2 to 0.5, 3 to 2"
 
@@ -130,9 +131,9 @@ def test_what_cannot_be_set_needs_no_price():
 
 def test_the_usual_class_is_the_most_frequent_one():
     rows = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0], [0.0, 1.0]], dtype=torch.float64)
-    assert of_drug().levels.usual(rows) == 2.0
+    assert of_drug().levels.usual(rows.numpy()) == 2.0
     # In each column 0 is the most frequent value, and together they are B, which no row has.
-    assert of_drug().levels.usual(rows[:2]) == 0.0
+    assert of_drug().levels.usual(rows[:2].numpy()) == 0.0
 
 
 def test_free_prices_are_free():

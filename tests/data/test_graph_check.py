@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -14,6 +12,7 @@ from rehearsal_torch.data.graph_check import (
     refuted_claims,
     untrue_graph,
 )
+from rehearsal_torch.data.records import Records
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 
@@ -36,13 +35,13 @@ def table(effect):
 
 
 def test_a_graph_that_the_table_agrees_with_says_nothing():
-    assert untrue_graph(table(0.0), TASK) == []
-    assert dependence_given(table(0.0), TASK, "idle") > SIGNIFICANT
+    assert untrue_graph(table(0.0).records(), TASK) == []
+    assert dependence_given(table(0.0).records(), TASK, "idle") > SIGNIFICANT
 
 
 def test_an_effect_that_the_graph_rules_out_is_told():
-    (said,) = untrue_graph(table(1.0), TASK)
-    assert said == contradiction(TASK, "idle", dependence_given(table(1.0), TASK, "idle"))
+    (said,) = untrue_graph(table(1.0).records(), TASK)
+    assert said == contradiction(TASK, "idle", dependence_given(table(1.0).records(), TASK, "idle"))
     assert said.text.startswith("setting idle cannot change y by the graph, but in the observations")
 
 
@@ -69,7 +68,7 @@ def test_of_the_indicators_of_an_action_the_strongest_speaks_for_all():
 
 
 def rows_of(**columns):
-    return Table.observed(tuple(columns), torch.from_numpy(np.stack(list(columns.values()), -1)))
+    return Records(tuple(columns), np.stack(list(columns.values()), -1))
 
 
 def asking(parents, context=("x",), **more):
@@ -190,9 +189,9 @@ def test_independent_series_are_rarely_refuted_in_whatever_order_their_rows_stan
             a[step], w[step] = 0.85 * np.array([a[step - 1], w[step - 1]]) + stream.normal(size=2)
         x, e = stream.normal(size=(2, 250))
         recorded = rows_of(x=x, a=a, w=w, y=a + w + x + e)
-        places = torch.from_numpy(stream.permutation(250))
-        shuffled = replace(recorded.rows(places), places=places)
-        assert torch.equal(shuffled.as_recorded().values, recorded.values)
+        places = stream.permutation(250)
+        shuffled = Records(recorded.names, recorded.values[places], places)
+        assert np.array_equal(shuffled.as_recorded().values, recorded.values)
         assert refuted_claims(shuffled, asking(true)) == refuted_claims(recorded, asking(true))
         refuted += bool(refuted_claims(shuffled, asking(true)))
     assert refuted <= 2

@@ -8,7 +8,6 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -152,17 +151,14 @@ def test_a_damaged_file_is_a_table_of_finite_numbers_or_a_paragraph(tmp_path_fac
         values = number_columns(table_file(file), ["a", "b", "c"], "table", 2, varying=True)
     except TableError:
         return
-    assert np.isfinite(values.numpy()).all()
+    assert np.isfinite(values).all()
 
 
 def test_numbers_are_read_in_the_order_asked_for(tmp_path):
     (tmp_path / "table.csv").write_text('a, b,"c"\n1, 2.5,x\n-3e-1,4,y\n')
     frame = table_file(tmp_path / "table.csv")
-    expected = torch.tensor([[2.5, 1.0], [4.0, -0.3]], dtype=torch.float64)
-    torch.testing.assert_close(number_columns(frame, ["b", "a"], "table"), expected, rtol=0, atol=0)
-    torch.testing.assert_close(
-        number_columns(frame, ["b", "a"], "table", keep=[1]), expected[1:], rtol=0, atol=0
-    )
+    assert number_columns(frame, ["b", "a"], "table").tolist() == [[2.5, 1.0], [4.0, -0.3]]
+    assert number_columns(frame, ["b", "a"], "table", keep=[1]).tolist() == [[4.0, -0.3]]
 
 
 def test_an_address_is_no_table_and_is_not_shown():

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rehearsal_torch.data import table as tables
-from rehearsal_torch.data.table import Table, content_order, drawn, evenly, positions
+from rehearsal_torch.data.records import content_order, positions
+from rehearsal_torch.data.table import Table, drawn, evenly
 from tests.toys.second_device import second_device
 
 

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -135,11 +136,7 @@ def test_weights_of_different_size_are_no_hindrance_and_a_solver_that_fails_is_t
 
 def told(text):
     found = inequalities(text)
-    return contradiction(
-        found.names,
-        torch.tensor(found.normals, dtype=torch.float64),
-        torch.tensor(found.offsets, dtype=torch.float64),
-    )
+    return contradiction(found.names, np.array(found.normals), np.array(found.offsets))
 
 
 @pytest.mark.parametrize(
@@ -162,11 +159,11 @@ def test_of_two_contradictions_one_is_named():
 
 
 def test_a_face_has_its_variable_on_the_left():
-    assert face_text(("a", "b"), torch.tensor([0.0, -2.0]), 5.0) == "b >= -2.5"
-    assert face_text(("a", "b"), torch.tensor([0.0, -2.0]), 0.0) == "b >= 0", "without a sign of zero"
-    assert face_text(("a", "b"), torch.tensor([4.0, 0.0]), -2.0) == "a <= -0.5"
-    assert face_text(("a", "b"), torch.tensor([1.0, -1.0]), 0.0) == "a - b <= 0"
-    assert face_text(("a", "b", "c"), torch.tensor([-2.0, 1.0, 0.5]), 3.0) == "-2*a + b + 0.5*c <= 3"
+    assert face_text(("a", "b"), np.array([0.0, -2.0]), 5.0) == "b >= -2.5"
+    assert face_text(("a", "b"), np.array([0.0, -2.0]), 0.0) == "b >= 0", "without a sign of zero"
+    assert face_text(("a", "b"), np.array([4.0, 0.0]), -2.0) == "a <= -0.5"
+    assert face_text(("a", "b"), np.array([1.0, -1.0]), 0.0) == "a - b <= 0"
+    assert face_text(("a", "b", "c"), np.array([-2.0, 1.0, 0.5]), 3.0) == "-2*a + b + 0.5*c <= 3"
 
 
 def test_where_the_solver_fails_nothing_is_named(monkeypatch):

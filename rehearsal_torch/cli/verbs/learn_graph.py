@@ -21,6 +21,7 @@ from rehearsal_torch.graphs.equivalence import Background
 from rehearsal_torch.graphs.learning import GraphPosterior, bootstrap, learn
 from rehearsal_torch.progress import Progress
 from rehearsal_torch.reporting.figures.learnt_graphs import write_learnt
+from rehearsal_torch.spaces.box import as_tensor
 from rehearsal_torch.user_error import UserError, as_user_error
 
 _LISTED = 5
@@ -43,7 +44,7 @@ def learn_graph(options: Mapping[str, str]) -> int:
         for part, listed in parts.items():
             if unknown := [name for name in listed if name not in names]:
                 raise UserError(f"no column {unknown[0]!r}", part, f"There are {', '.join(names)}")
-        values = number_columns(table.frame, names, options["data"], min_rows=5, varying=True)
+        values = as_tensor(number_columns(table.frame, names, options["data"], min_rows=5, varying=True))
         known = _background(options.get("background"), names, parts)
         test, bidirected = options["test"], options["bidirected"] == "true"
         whole = learn(values, names, test, level, known, bidirected, max_graphs)

@@ -13,18 +13,22 @@ Where a number stands for a class, at an axis or on a page, it is the place of t
 order in which the task names them.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping, Sequence
 from itertools import combinations as subsets
 from itertools import product
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.texts import worded
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def parts(names: Sequence[str], codings: Sequence[Coding]) -> list[tuple[str, ...]]:
@@ -117,7 +121,7 @@ def cycled(
     for each in whole(names, codings):
         places = [list(names).index(column) for column in each.columns]
         rows = points.new_tensor(each.rows[offered(each, levels)])
-        made[:, places] = rows[torch.arange(len(points), device=points.device) // stride % len(rows)]
+        made[:, places] = rows[np.arange(len(points)) // stride % len(rows)]
         stride *= len(rows)
     return made
 

@@ -26,7 +26,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag,
 from pydantic_core import PydanticCustomError
 
 from rehearsal_torch.data.costs import COST, WORTH, Worth, Written
-from rehearsal_torch.data.imputation import MOST as MOST_IMPUTATIONS
+from rehearsal_torch.data.sizes import IMPUTATIONS as MOST_IMPUTATIONS
 from rehearsal_torch.data.tables.frame import NO_DATA_BASE
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.schema import (

@@ -35,6 +35,7 @@ from rehearsal_torch.graphs.formats import ENDINGS, read_plain
 from rehearsal_torch.graphs.learning import learn
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.written_graph import MEMBERS, GraphClass, graph_class, graph_of
+from rehearsal_torch.spaces.box import as_tensor
 
 # The end of a file's name.
 _ENDING = re.compile(r"[\w-]\.[A-Za-z]\w{0,9}\Z")
@@ -126,7 +127,7 @@ def learnt_graph(
     names = list(variables)
     try:
         complete = rows.frame[~rows.frame[names].isna().any(axis=1)]
-        values = number_columns(complete, names, rows.where, min_rows=ROWS, varying=True)
+        values = as_tensor(number_columns(complete, names, rows.where, min_rows=ROWS, varying=True))
         known = Background.roles(
             names,
             of_role(variables, "context"),

@@ -22,8 +22,8 @@ import pandas as pd
 from rehearsal_torch.data.codings.coding import NEW, coded
 from rehearsal_torch.data.costs import ActionCost
 from rehearsal_torch.data.reading import TableError, number_faults, numbers_of
+from rehearsal_torch.data.records import Records
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
-from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.frame import line_words
 from rehearsal_torch.files.schema import listed, meant
 from rehearsal_torch.seeding import numpy_generator
@@ -57,7 +57,7 @@ def costs_in(
     return [{name: values[row] for name, values in numbers.items()} for row in range(len(frame))]
 
 
-def with_usual(task: RehearsalTask, rows: Table) -> RehearsalTask:
+def with_usual(task: RehearsalTask, rows: Records) -> RehearsalTask:
     """The task, with the usual value of every action that has a cost."""
     if all(each.usual is not None for each in task.costs.values()):
         return task
@@ -68,16 +68,16 @@ def with_usual(task: RehearsalTask, rows: Table) -> RehearsalTask:
     return replace(task, costs=made)
 
 
-def _usual(task: RehearsalTask, rows: Table, name: str, cost: ActionCost) -> float:
+def _usual(task: RehearsalTask, rows: Records, name: str, cost: ActionCost) -> float:
     if cost.levels is not None:
         return cost.levels.usual(rows.columns(cost.levels.columns))
-    column = rows.columns((name,)).squeeze(-1)
-    known = column[column.isfinite()]
+    column = rows.columns((name,))[:, 0]
+    known = column[np.isfinite(column)]
     if name in task.box.levels:
         # The smallest of the most frequent ones.
-        values, counts = known.unique(return_counts=True)
+        values, counts = np.unique(known, return_counts=True)
         return float(values[counts.argmax()])
-    return float(known.quantile(0.5))
+    return float(np.median(known))
 
 
 def cases_in_codes(frame: pd.DataFrame, origin: str, task: RehearsalTask) -> pd.DataFrame:

@@ -19,8 +19,6 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 import pandas as pd
-import torch
-from torch import Tensor
 
 from rehearsal_torch.data.reading import TableError, number_columns, number_faults
 from rehearsal_torch.data.tables.frame import MOST, plain_cell
@@ -152,7 +150,7 @@ def _of_other_library(given: Any, called: str) -> pd.DataFrame:
 
 def cells_of(
     given: Any, names: tuple[str, ...] | None, called: str
-) -> tuple[tuple[str, ...], Tensor, Tensor]:
+) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
     """The numbers of a data frame, and which of them were set: names, values (n, d), and marks (n, d).
 
     Args:
@@ -179,15 +177,15 @@ def cells_of(
     if odd := [name for name, each in zip(marks, sound, strict=True) if not each]:
         sentences = [f"{name}: expected 0 or 1, 1 where the value was set by a decision" for name in odd]
         raise TableError(listed(called, sentences, "nothing was read"))
-    altered = torch.zeros_like(values, dtype=torch.bool)
+    altered = np.zeros(values.shape, dtype=bool)
     altered[:, [chosen.index(marked[name]) for name in marks]] = set_cells != 0
     return chosen, values, altered
 
 
-def frame_of(names: tuple[str, ...], values: Tensor, altered: Tensor) -> pd.DataFrame:
+def frame_of(names: tuple[str, ...], values: np.ndarray, altered: np.ndarray) -> pd.DataFrame:
     """The inverse of `cells_of`: columns, followed by marks for those in which a cell was set."""
-    frame = pd.DataFrame(values.detach().cpu().numpy().copy(), columns=list(names))
+    frame = pd.DataFrame(values.copy(), columns=list(names))
     for place, name in enumerate(names):
         if bool(altered[:, place].any()):
-            frame[f"{SET}{name}"] = altered[:, place].cpu().int().numpy()
+            frame[f"{SET}{name}"] = altered[:, place].astype(np.int32)
     return frame

@@ -227,7 +227,9 @@ def experiments_of(
         whole = table.frame[list(task.actions)].notna().all(axis=1).to_numpy(dtype=bool)
     kept = (states != "completed") & (whole | (states != "abandoned"))
     rows = table.frame[kept]
-    actions = number_columns(rows, task.actions, table.where, 0) if len(rows) else torch.zeros(0, 1)
+    actions = torch.zeros(0, 1)
+    if len(rows):
+        actions = torch.from_numpy(number_columns(rows, task.actions, table.where, 0))
     there = [name for name in task.nodes if name in rows.columns]
     cells = np.stack([numbers_of(rows[name]) for name in there], -1) if there else np.zeros((len(rows), 0))
     for line, state, setting, row in zip(rows.index, states[kept], actions.tolist(), cells, strict=True):
@@ -253,7 +255,9 @@ def _experiments_of(frame: pd.DataFrame, task: CausalTask, source: str) -> Table
     """The experiments of a data frame, actions first, in the task's order; there may be no rows."""
     names = (*task.actions, *task.nodes)
     marked = [name for name in task.nodes if f"{SET}{name}" in frame.columns]
-    columns = number_columns(frame, [*names, *(f"{SET}{name}" for name in marked)], source, 0)
+    columns = torch.from_numpy(
+        number_columns(frame, [*names, *(f"{SET}{name}" for name in marked)], source, 0)
+    )
     values, marks = columns[:, : len(names)], columns[:, len(names) :]
     faults = [
         f"{column}: no node of the graph; {meant(column[len(SET) :], task.graph.names)}"
@@ -409,7 +413,7 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
         if len(self.past):
             rewards = self.task.reward_of(self.past)
             best = self.past.columns(self.task.actions)[rewards.argmax()].tolist()
-            card |= {"ranges": ranges_of(self.past), "best reward so far": float(rewards.max())}
+            card |= {"ranges": ranges_of(self.past.records()), "best reward so far": float(rewards.max())}
             card["at"] = dict(zip(self.task.actions, best, strict=True))
         if outside := self.task.outside(self.past):
             card["kept as history, though it may not be set any more"] = list(outside)

@@ -266,7 +266,7 @@ class CausalWorld(World, CausalProblem):
             "rounds": self.size.rounds,
             **self.task.to_plain(),
             "noise": distributions,
-            "ranges": ranges_of(table),
+            "ranges": ranges_of(table.records()),
             "optimum": self.optimal_value,
             "fingerprint": table.fingerprint(),
             **self.details(),

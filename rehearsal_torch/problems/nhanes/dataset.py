@@ -24,7 +24,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.table import Table, positions
+from rehearsal_torch.data.records import positions
+from rehearsal_torch.data.table import Table
 from rehearsal_torch.problems.nhanes.generator import (
     ACTIONABLE,
     CONTEXT,

@@ -37,8 +37,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.records import positions
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.data.table import positions
 from rehearsal_torch.problems.causal.optimum import highest
 from rehearsal_torch.problems.rehearsal.gaussian_region import Disc, interval, legendre, probability_in
 from rehearsal_torch.problems.rehearsal.hidden_cause import HiddenCause

@@ -40,7 +40,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.table import Table, positions
+from rehearsal_torch.data.records import positions
+from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.rehearsal.equation_world import std
 from rehearsal_torch.problems.rehearsal.gaussian_region import Disc
@@ -260,8 +261,8 @@ class Market(LinearWorld):
     ) -> None:
         bounds = {"raw_cost": (-3.0, 3.0), "self_pricing": (-3.0, 3.0)}
         sets = candidates or (("raw_cost",), ("self_pricing",), tuple(bounds))
-        normals = torch.tensor([[-1.0, 0.0], [0.0, -1.0], [-1.0, -1.0]], dtype=torch.float64)
-        offsets = torch.tensor([0.3, 0.3, -0.05], dtype=torch.float64)
+        normals = np.array([[-1.0, 0.0], [0.0, -1.0], [-1.0, -1.0]])
+        offsets = np.array([0.3, 0.3, -0.05])
         region = Polytope(("total_profit", "custom_number"), normals, offsets)
         task = task_of(MARKET, CONTEXT, bounds, region, sets)
         moving = f"{'with' if drift else 'without'} drift"

@@ -33,25 +33,23 @@ Source: Du et al. (2026), Sec. 2.1 (what is given); the score is ours, after Bri
 Sec. 2.1 and Eq. (2), for what a task consists of.
 """
 
+from __future__ import annotations
+
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 import pandas as pd
-import torch
-from narwhals.typing import IntoDataFrame
-from torch import Tensor
 
 from rehearsal_torch.data.codings.coding import coded, lost_classes, of_numbers, rare_classes, uncoded
 from rehearsal_torch.data.codings.written import resolved
 from rehearsal_torch.data.costs import CaseCosts
-from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
 from rehearsal_torch.data.finding import recorded
 from rehearsal_torch.data.graph_check import Refuted, refuted_claims
-from rehearsal_torch.data.imputation import ImputedTable
 from rehearsal_torch.data.problem_file.findings import Findings
 from rehearsal_torch.data.reading import (
     ReadTable,
@@ -61,8 +59,8 @@ from rehearsal_torch.data.reading import (
     numbers_of,
     read_table,
 )
+from rehearsal_torch.data.records import Records, content_order
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
-from rehearsal_torch.data.table import Table, content_order
 from rehearsal_torch.data.tables.cases import (
     assumed_usual,
     cases_in_codes,
@@ -78,7 +76,15 @@ from rehearsal_torch.files.plain import repeated
 from rehearsal_torch.files.schema import listed, meant
 from rehearsal_torch.problems.problem import Facts, OwnData, RehearsalProblem, ranges_of
 from rehearsal_torch.problems.rehearsal.table_findings import note_findings
+from rehearsal_torch.spaces.box import as_tensor
 from rehearsal_torch.spaces.polytope import Polytope
+
+if TYPE_CHECKING:
+    from narwhals.typing import IntoDataFrame
+    from torch import Tensor
+
+    from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
+    from rehearsal_torch.data.table import Table
 
 
 def set_faults(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
@@ -112,27 +118,27 @@ MOST = 3
 REMEDY = "check its bounds and their units"
 
 
-def one_sided(table: Table, region: Polytope) -> str:
+def one_sided(table: Records, region: Polytope) -> str:
     """One sentence if none of the observations, or every one, lies in the region; empty otherwise."""
-    values = table.columns(region.names).to(torch.float64)
-    inside, rows = region.contains(values), f"the {len(table)} rows"
+    slack, rows = region.slacks(table.columns(region.names)), f"the {len(table)} rows"
+    inside = (slack >= 0).all(-1)
     if bool(inside.all()):
         unseen = "the rows do not show what would leave it"
         return f"every one of {rows} lies in the desired region: {unseen}; {REMEDY}"
     if bool(inside.any()):
         return ""
-    unmet = (~(region.slack(values) >= 0).any(0)).nonzero()[:, 0].tolist()
-    sides = [_side(region, face, values) for face in unmet[:MOST]]
+    unmet = np.flatnonzero(~(slack >= 0).any(0)).tolist()
+    sides = [_side(region, face, table.columns(region.names)) for face in unmet[:MOST]]
     more = [f"{len(unmet) - MOST} more bounds are met by no row"] if len(unmet) > MOST else []
     why = "; ".join([*sides, *more]) or "each of its bounds is met by some row, all of them by none"
     unseen = "the rows do not show what leads there"
     return f"none of {rows} lies in the desired region: {why}: {unseen}; {REMEDY}"
 
 
-def _side(region: Polytope, face: int, values: Tensor) -> str:
+def _side(region: Polytope, face: int, values: np.ndarray) -> str:
     """What a face asks for that no row has, and how close the rows (n, |Y|) come."""
-    normal, offset = region.normals[face], float(region.offsets[face])
-    used = normal.nonzero()[:, 0].tolist()
+    normal, offset = region.rows[face], float(region.limits[face])
+    used = np.flatnonzero(normal).tolist()
     if len(used) == 1:
         (place,), slope = used, float(normal[used[0]])
         name, column, bound = region.names[place], values[:, place], f"{offset / slope + 0.0:.6g}"
@@ -171,7 +177,7 @@ CAUTION = (
 )
 RULES = ("random", "last")
 # Rows from a file, or in memory: a table, or a data frame of pandas, polars or pyarrow.
-Rows = str | Path | Table | ReadTable | IntoDataFrame
+Rows: TypeAlias = "str | Path | Table | ReadTable | IntoDataFrame"
 
 
 class RehearsalTable(OwnData, RehearsalProblem):
@@ -238,7 +244,7 @@ class RehearsalTable(OwnData, RehearsalProblem):
             raise TaskError(f"{error.source} and {where}", [*error.faults, *faults], error.named) from error
         self.source, names = Path(where).name, self.task.graph.names
         # A table in memory of numbers alone holds codes.
-        texts = {} if isinstance(path, Table) else self.task.coded
+        texts = {} if _is_table(path) else self.task.coded
         if texts:
             self.rare = rare_classes(frame, texts)
             read = coded(frame, texts, texts)
@@ -266,24 +272,14 @@ class RehearsalTable(OwnData, RehearsalProblem):
             raise TableError(listed(learnt, lost))
         self.past_units = None if units is None else tuple(units[place] for place in past)
         self.aside_units = None if units is None else tuple(units[place] for place in aside)
-        if imputations:
-            gaps = np.stack([numbers_of(frame[name].iloc[past]) for name in names], -1)
-            self.past: Table = ImputedTable.of(names, torch.from_numpy(gaps), imputations, seed)
-        else:
-            values = number_columns(frame, names, learnt, MIN_ROWS, varying=True, keep=past)
-            self.past = Table.observed(names, values)
-        if self.past_units is not None:
-            numbers = torch.from_numpy(np.unique(self.past_units, return_inverse=True)[1].reshape(-1))
-            self.past = replace(self.past, units=numbers)
+        self._imputed = (imputations or 0, seed)
+        gaps = self._numbers(frame, past, learnt, imputations=bool(imputations))
         # Tests of the graph know that rows may be a time series.
-        self.past = replace(self.past, places=torch.tensor(past))
-        _check_levels(self.task, self.past)
-        self.task = with_usual(self.task, self.past)
-        self.share = float(self.task.region.contains(self.past.columns(self.task.outcomes)).double().mean())
-        self.aside: Table | None = None
-        if aside:
-            values = number_columns(frame, names, f"{where}, held-out rows", MIN_ROWS, keep=aside)
-            self.aside = Table.observed(names, values)
+        self._past = replace(gaps, places=np.array(past))
+        self._aside = self._numbers(frame, aside, f"{where}, held-out rows") if aside else None
+        _check_levels(self.task, self.rows)
+        self.task = with_usual(self.task, self.rows)
+        self.share = float(self.task.region.holds(self.rows.columns(self.task.outcomes)).mean())
         given = None if contexts is None else rows_in(contexts, "dataset.contexts", "the cases")
         cases, origin = (frame.iloc[aside], where) if given is None else (given.frame, given.where)
         self.read_notes = (*table.notes, *notes, *(() if given is None else given.notes))
@@ -291,15 +287,58 @@ class RehearsalTable(OwnData, RehearsalProblem):
             remedy = "name a file with dataset.contexts=FILE, or hold rows out with dataset.validation=0.2"
             raise ValueError(f"{origin}: no cases to decide on: {remedy}")
         self.recorded = contexts is None
-        if not self.recorded and not isinstance(contexts, Table):
+        if not self.recorded and not _is_table(contexts):
             cases = cases_in_codes(cases, origin, self.task)
-        self.given, self.identities = cases_in(cases, origin, self.task.context, identity)
+        self.contexts, self.identities = cases_in(cases, origin, self.task.context, identity)
         stated = present and contexts is not None
         self.present = present_in(cases, origin, self.task.box.names) if stated else [{}] * len(cases)
         # Rows of the past need no costs of their own, until one of them is decided for.
         costs = self.task.costs.items()
         needed = {name: cost for name, cost in costs if present or cost.column in cases.columns}
         self.unit_costs = costs_in(cases, origin, needed)
+
+    def _numbers(
+        self, frame: pd.DataFrame, keep: Sequence[int], what: str, imputations: bool = False
+    ) -> Records:
+        """Some rows of the variables; where cells are imputed, NaN in those that are missing."""
+        names = self.task.graph.names
+        if imputations:
+            values = np.stack([numbers_of(frame[name].iloc[list(keep)]) for name in names], -1)
+            return Records(names, values, complete=~np.isnan(values).any(-1))
+        varying = keep is not self._places
+        return Records(names, number_columns(frame, names, what, MIN_ROWS, varying=varying, keep=keep))
+
+    @cached_property
+    def past(self) -> Table:
+        """The rows to learn from, in which missing cells are imputed."""
+        from rehearsal_torch.data.imputation import ImputedTable
+        from rehearsal_torch.data.table import Table
+
+        (count, seed), values = self._imputed, as_tensor(self._past.values)
+        names = self._past.names
+        table = ImputedTable.of(names, values, count, seed) if count else Table.observed(names, values)
+        if self.past_units is not None:
+            table = replace(table, units=_whole(np.unique(self.past_units, return_inverse=True)[1]))
+        return replace(table, places=_whole(self._past.places))
+
+    @cached_property
+    def rows(self) -> Records:
+        """The same as NumPy's numbers."""
+        return self.past.records() if self._imputed[0] else self._past
+
+    @cached_property
+    def aside(self) -> Table | None:
+        """The held-out rows, if there are some."""
+        from rehearsal_torch.data.table import Table
+
+        return (
+            None if self._aside is None else Table.observed(self._aside.names, as_tensor(self._aside.values))
+        )
+
+    @cached_property
+    def given(self) -> Tensor:
+        """The contexts of the cases, (B, |X|)."""
+        return as_tensor(self.contexts)
 
     def observations(self) -> Table:
         """The rows to learn from, in the file's units, in an order that does not depend on the file's
@@ -316,7 +355,7 @@ class RehearsalTable(OwnData, RehearsalProblem):
             notes=(*self.read_notes, *rare, *self.region_notes, *([assumed] if assumed else [])),
             units=self.past_units,
             seen_by=self.seen_by,
-            imputations=self.past.count if isinstance(self.past, ImputedTable) else 0,
+            imputations=self._imputed[0],
         )
 
     def _note(self, found: Findings) -> None:
@@ -329,12 +368,12 @@ class RehearsalTable(OwnData, RehearsalProblem):
     @cached_property
     def refuted(self) -> tuple[Refuted, ...]:
         """The missing arrows of the graph that the rows to learn from contradict."""
-        return refuted_claims(self.past, self.task, self.past_units)
+        return refuted_claims(self.rows, self.task, self.past_units)
 
     @cached_property
     def region_notes(self) -> Sequence[str]:
         """That none of the rows to learn from, or every one, lies in the desired region."""
-        found = one_sided(self.past, self.task.region)
+        found = one_sided(self.rows, self.task.region)
         return (found,) if found else ()
 
     def seen_by(self, fingerprint: str | None) -> bool | None:
@@ -348,24 +387,28 @@ class RehearsalTable(OwnData, RehearsalProblem):
             return None
         if self.past.fingerprint() == fingerprint:
             return False
-        return True if self.every.fingerprint() == fingerprint else None
+        from rehearsal_torch.data.table import Table
+
+        whole = Table.observed(self.every.names, as_tensor(self.every.values))
+        return True if whole.fingerprint() == fingerprint else None
 
     @property
-    def every(self) -> Table:
+    def every(self) -> Records:
         """All rows, in the order of `observations`: those to learn from, and those held out."""
-        if self.aside is None:
-            return self.past
-        both = torch.cat([self.past.values, self.aside.values])
-        return Table.observed(self.past.names, both[torch.from_numpy(self._order)])
+        if self._aside is None:
+            return self.rows
+        return Records(self.rows.names, np.concatenate([self.rows.values, self._aside.values])[self._order])
 
     def count(self) -> int:
         """The number of cases."""
-        return len(self.given)
+        return len(self.contexts)
 
     def case(self, index: int) -> RehearsalCase:
         """Case number `index`."""
         if not 0 <= index < self.count():
             raise IndexError(f"expected a case in 0 ... {self.count() - 1}; got {index}")
+        from rehearsal_torch.data.decision import RehearsalCase
+
         return RehearsalCase(
             self.identities[index],
             dict(zip(self.task.context, self.given[index], strict=True)),
@@ -398,13 +441,13 @@ class RehearsalTable(OwnData, RehearsalProblem):
         """Sizes, roles, ranges, the share of desired outcomes, findings and the fingerprint."""
         return {
             "source": self.source,
-            "rows": len(self.past),
-            "kept_aside": 0 if self.aside is None else len(self.aside),
+            "rows": len(self.rows),
+            "kept_aside": 0 if self._aside is None else len(self._aside),
             **({} if self.past_units is None else {"units": len(set(self.past_units))}),
             "cases": self.count(),
             "desired": round(self.share, 4),
             **self.task.to_plain(),
-            "ranges": ranges_of(self.past),
+            "ranges": ranges_of(self.rows),
             "caution": CAUTION,
             **recorded(self.findings()),
             "fingerprint": self.past.fingerprint(),
@@ -413,7 +456,7 @@ class RehearsalTable(OwnData, RehearsalProblem):
 
 def cases_in(
     frame: pd.DataFrame, origin: str, context: Sequence[str], identity: str | None = None
-) -> tuple[Tensor, list[str]]:
+) -> tuple[np.ndarray, list[str]]:
     """The contexts of cases, (B, |X|), and their names: those of a column, or their lines in the file."""
     given = number_columns(frame, context, origin)
     if identity is not None and identity not in frame.columns:
@@ -434,7 +477,7 @@ def rows_in(
         return given
     if given is None or isinstance(given, str | Path):
         return read_table(given, role, faults, needed=needed)
-    if isinstance(given, Table):
+    if _is_table(given):
         if count := int(given.altered.any(-1).sum()):
             raise TableError(
                 f"{called}: expected observations; {count} rows have a value that was set by a decision: "
@@ -443,6 +486,12 @@ def rows_in(
         rows = pd.DataFrame(given.values.detach().cpu().numpy(), columns=list(given.names))
         return ReadTable(rows, called)
     return ReadTable(data_frame(given, called, faults), called)
+
+
+def _is_table(given: Any) -> TypeGuard[Table]:
+    # Whoever has a table of tensors has loaded its module.
+    module = sys.modules.get("rehearsal_torch.data.table")
+    return module is not None and isinstance(given, module.Table)
 
 
 def _needed(
@@ -459,14 +508,18 @@ def _needed(
     return [name for name in names if name.removeprefix(SET) in wanted | priced] if complete else names
 
 
-def _check_levels(task: RehearsalTask, rows: Table) -> None:
+def _whole(numbers: np.ndarray | None) -> Tensor:
+    return as_tensor(numbers).long()
+
+
+def _check_levels(task: RehearsalTask, rows: Records) -> None:
     """Refuses levels of variables that may be set which no row has: nothing is known of their effect."""
     for name, levels in task.box.levels.items():
-        known = rows.columns((name,)).squeeze(-1)
-        size = 1e-9 * (1 + float(known.abs().max()))
-        unseen = [each for each in levels if not bool(((known - each).abs() <= size).any())]
+        known = np.unique(rows.columns((name,)))
+        size = 1e-9 * (1 + np.abs(known).max())
+        unseen = [each for each in levels if not (np.abs(known - each) <= size).any()]
         if unseen:
             shown = ", ".join(f"{each:g}" for each in unseen)
-            some = ", ".join(f"{each:g}" for each in known.unique().tolist()[:10])
+            some = ", ".join(f"{each:g}" for each in known[:10])
             unknown = f"no row has the value {shown}, so that nothing is known of it; the rows have {some}"
             raise TaskError("the task", [f"box.{name}: {unknown}: offer values that occur, or bounds"])

@@ -27,7 +27,6 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from rehearsal_torch.data.codings.class_actions import combinations, offered, offered_words, whole
 from rehearsal_torch.data.codings.coding import Coding
@@ -69,8 +68,8 @@ def note_findings(problem: "RehearsalTable", found: Findings, written: WrittenPr
     _unsupported(problem, found)
     for name in names:
         column = table.columns((name,))[:, 0]
-        values, counts = column.unique(return_counts=True)
-        if len(values) > 2 and float(counts.max()) > HARDLY * rows:
+        values, counts = np.unique(column, return_counts=True)
+        if len(values) > 2 and counts.max() > HARDLY * rows:
             value = _said(problem, name, float(values[counts.argmax()]))
             rare = "it hardly varies, so that little is learnt of its effect"
             words = f"{int(counts.max())} of {rows} rows have the value {value}: {rare}"
@@ -94,7 +93,7 @@ def note_findings(problem: "RehearsalTable", found: Findings, written: WrittenPr
         found.warn("graph", "assumption", sentence)
     for finding in (*untrue_graph(table, task), *refutations(task, problem.refuted)):
         found.add("graph", finding)
-    inside = float(task.region.contains(table.columns(task.outcomes)).double().mean())
+    inside = float(task.region.holds(table.columns(task.outcomes)).mean())
     for sentence in problem.region_notes:
         found.warn("desired", "desired", sentence)
     if MOSTLY < inside < 1:
@@ -112,7 +111,7 @@ def note_doubts(problem: "RehearsalTable", found: Findings) -> None:
     if sentence := repeated(frame):
         found.warn("data", "rows", sentence, repeated=int(frame.duplicated().sum()), rows=len(frame))
     of_texts = {column for each in task.coded.values() for column in each.columns}
-    numbers = {name: table.columns((name,))[:, 0].numpy() for name in table.names if name not in of_texts}
+    numbers = {name: table.columns((name,))[:, 0] for name in table.names if name not in of_texts}
     bounds = task.box.bounds()
     for name, column in numbers.items():
         for sentence, figures in stand_ins(column, bounds.get(name)):
@@ -147,9 +146,9 @@ def _outside(problem: "RehearsalTable", found: Findings) -> None:
     for place, name in enumerate(task.context):
         if name in indicators or name not in table.names:
             continue
-        low, high = (float(each) for each in torch.aminmax(table.columns((name,))[:, 0]))
-        values = problem.given[:, place]
-        out = ((values < low) | (values > high)).nonzero()[:, 0].tolist()
+        column, values = table.columns((name,)), problem.contexts[:, place]
+        low, high = float(column.min()), float(column.max())
+        out = np.flatnonzero((values < low) | (values > high)).tolist()
         if out:
             first = f"case {problem.identities[out[0]]} has {float(values[out[0]]):g}"
             more = f" and {len(out) - 1} more" if len(out) > 1 else ""
@@ -159,7 +158,7 @@ def _outside(problem: "RehearsalTable", found: Findings) -> None:
 
 def _unsupported(problem: "RehearsalTable", found: Findings) -> None:
     """Actions for which the rows cannot speak in some cases, as no row like them has had any."""
-    task, table = problem.task, problem.past
+    task, table = problem.task, problem.rows
     sets = []
     for altered in task.candidates[:SETS]:
         sides = adjustment(task.graph, task.context, altered, task.outcomes)
@@ -168,10 +167,8 @@ def _unsupported(problem: "RehearsalTable", found: Findings) -> None:
     kept = np.linspace(0, problem.count() - 1, min(problem.count(), CASES)).round().astype(int)
     for altered, before in sets if len(table) >= FEW else ():
         settings = _settings(problem, altered)
-        context, covariates, actions = (
-            table.columns(names).double().numpy() for names in (task.context, before, altered)
-        )
-        cases = problem.given[kept].double().numpy()
+        context, covariates, actions = (table.columns(names) for names in (task.context, before, altered))
+        cases = problem.contexts[kept]
         levels = [place for place, name in enumerate(altered) if name in task.box.levels]
         share = beyond(context, covariates, actions, cases, settings, len(sets), levels)
         speaks = share <= MOST_BEYOND
@@ -302,7 +299,7 @@ def _beyond(problem: "RehearsalTable", found: Findings) -> None:
     """Actions that may be set further than any row goes."""
     for name, (lower, upper) in problem.task.box.bounds().items():
         column = problem.every.columns((name,))[:, 0]
-        low, high = (float(each) for each in torch.aminmax(column))
+        low, high = float(column.min()), float(column.max())
         slack = 1e-9 * (1 + abs(low) + abs(high))
         if lower < low - slack or upper > high + slack:
             wide = f"may be set from {lower:g} to {upper:g}; the rows go from {low:g} to {high:g}"

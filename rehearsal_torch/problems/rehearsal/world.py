@@ -19,8 +19,9 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
+from rehearsal_torch.data.records import positions
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.data.table import Table, positions
+from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.problem import SIMULATED, RehearsalProblem, Verdict, World, ranges_of
 from rehearsal_torch.problems.rehearsal.gaussian_region import Disc
@@ -189,7 +190,7 @@ class RehearsalWorld(World, RehearsalProblem):
             "contexts": self.size.contexts,
             "desired": round(float(desired), 4),
             **self.task.to_plain(),
-            "ranges": ranges_of(table),
+            "ranges": ranges_of(table.records()),
             **self.details,
             "fingerprint": table.fingerprint(),
         }

@@ -1,13 +1,14 @@
 """A problem file that asks for cases, as a problem: rows to learn from, and cases with their bounds."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rehearsal_torch.data.codings.class_actions import offered
 from rehearsal_torch.data.codings.texts import sentence_in_words
-from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.problem_file.compiled import WrittenProblem, written_problem
 from rehearsal_torch.data.problem_file.findings import Findings
 from rehearsal_torch.data.problem_file.kinds import units_of
@@ -17,6 +18,9 @@ from rehearsal_torch.problems.problem import Facts, OfFile
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable, Rows, rows_in
 from rehearsal_torch.problems.rehearsal.table_findings import note_findings
 from rehearsal_torch.spaces.box import levels_text, setting_text
+
+if TYPE_CHECKING:
+    from rehearsal_torch.data.decision import RehearsalCase
 
 # Variables whose direct causes a check lists; of larger graphs the arrows are counted.
 MOST_EFFECTS = 15
@@ -98,7 +102,7 @@ class OwnProblem(OfFile, RehearsalTable):
     def counted(self) -> str:
         """How many rows and cases there are; one sentence."""
         table, task = self.every, self.task
-        inside = int(task.region.contains(table.columns(task.outcomes)).sum())
+        inside = int(task.region.holds(table.columns(task.outcomes)).sum())
         case = f"{'held-out row' if self.recorded else 'case'}{'' if self.count() == 1 else 's'}"
         rows = f"{len(table)} rows of {self.source}, of which {inside} lie in the desired region"
         return f"{rows}; {self.count()} {case} to decide for"

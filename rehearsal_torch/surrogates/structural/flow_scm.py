@@ -32,9 +32,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.records import positions
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.scaling import Standardise
-from rehearsal_torch.data.table import Table, positions
+from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.conditional_flow import ConditionalFlow
 from rehearsal_torch.mechanisms.linear_gaussian import LinearGaussian
 from rehearsal_torch.mechanisms.mechanism import Mechanism

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.table import positions
+from rehearsal_torch.data.records import positions
 
 
 @dataclass(frozen=True)

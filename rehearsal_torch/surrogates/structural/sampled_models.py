@@ -35,8 +35,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.records import positions
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.data.table import positions
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.written_graph import graph_of
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate

@@ -3,12 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 from rehearsal_torch.data.costs import ActionCost
 from rehearsal_torch.data.reading import TableError
+from rehearsal_torch.data.records import Records
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.cases import (
     assumed_usual,
     cases_in_codes,
@@ -94,10 +93,10 @@ def test_the_usual_value_is_the_median_or_the_most_frequent_level():
             "costs": {"a": 1, "b": 1},
         }
     )
-    rows = torch.tensor([[1.0, 0, 0], [2.0, 2, 0], [7.0, 2, 0]], dtype=torch.float64)
-    found = with_usual(task, Table.observed(("a", "b", "y"), rows))
+    rows = np.array([[1.0, 0, 0], [2.0, 2, 0], [7.0, 2, 0]])
+    found = with_usual(task, Records(("a", "b", "y"), rows))
     assert {name: each.usual for name, each in found.costs.items()} == {"a": 2.0, "b": 2.0}
-    assert with_usual(found, Table.observed(("a", "b", "y"), rows + 1)) is found
+    assert with_usual(found, Records(("a", "b", "y"), rows + 1)) is found
 
 
 def test_the_usual_class_is_that_of_most_rows():
@@ -112,8 +111,8 @@ def test_the_usual_class_is_that_of_most_rows():
         }
     )
     # A, B, B, C, C, C: in each column most rows have 0.
-    rows = torch.tensor([[0.0, 0, 0]] + [[1.0, 0, 0]] * 2 + [[0.0, 1, 0]] * 3, dtype=torch.float64)
-    found = with_usual(task, Table.observed(("w=B", "w=C", "y"), rows))
+    rows = np.array([[0.0, 0, 0]] + [[1.0, 0, 0]] * 2 + [[0.0, 1, 0]] * 3)
+    found = with_usual(task, Records(("w=B", "w=C", "y"), rows))
     assert found.to_plain()["costs"]["w"]["usual"] == "C"
 
 

@@ -1,0 +1,84 @@
+"""Records: rows of numbers as they were observed, without torch: what checks of files and tables look at."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Records:
+    """n rows over d named variables.
+
+    Attributes:
+        values: (n, d) float64, each column in its variable's unit.
+        places: Where each row stood when they were recorded, (n,); None if they stand in that order.
+        complete: Which rows have no cell that was filled in, (n,) bool; None if all are.
+    """
+
+    names: tuple[str, ...]
+    values: np.ndarray
+    places: np.ndarray | None = None
+    complete: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def columns(self, names: Sequence[str]) -> np.ndarray:
+        """The named columns in the given order, (n, len(names)); a KeyError for an unknown one."""
+        return self.values[:, positions(self.names, names)]
+
+    def as_recorded(self) -> "Records":
+        """The rows in the order in which they were recorded."""
+        return self if self.places is None else Records(self.names, self.values[np.argsort(self.places)])
+
+
+def positions(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
+    """The index of each wanted name in `names`; a KeyError for an unknown one."""
+    place = {name: index for index, name in enumerate(names)}
+    missing = [name for name in wanted if name not in place]
+    if missing:
+        raise KeyError(f"no column {missing}; the columns are {list(names)}")
+    return [place[name] for name in wanted]
+
+
+def content_order(columns: Sequence[np.ndarray]) -> np.ndarray:
+    """The order of n rows by a hash of what they say, (n,): the same rows come in the same order whatever
+    their order, names, positive units, the order of columns, and which of two values is the larger one.
+
+    A value is known by its rank in its column, or by how many rows have it where there are two; a column by
+    the hashes of its values beside those of their rows. Rows that this does not tell apart, such as those of
+    a complete design, follow each other by their values, column by column. Missing values are one value.
+    """
+    count = len(columns[0]) if columns else 0
+    rows = np.zeros(count, np.uint64)
+    codes = []
+    for column in columns:
+        _, code, counts = np.unique(column, return_inverse=True, return_counts=True)
+        codes.append((code.reshape(-1), len(counts) == 2))
+        rows += _mixed(counts[codes[-1][0]] if codes[-1][1] else codes[-1][0])
+    for _ in range(2):
+        before, rows = _mixed(rows), np.zeros(count, np.uint64)
+        for code, two in codes:
+            if two:
+                ends = np.array([before[code == value].sum(dtype=np.uint64) for value in (0, 1)])
+                rows += _mixed(ends[code] + ends.sum(dtype=np.uint64))
+            else:
+                ranks = _mixed(code)
+                rows += _mixed(ranks + _mixed((ranks ^ before).sum(dtype=np.uint64)))
+    order = np.argsort(rows)
+    tied = (np.diff(rows[order]) == 0).any()
+    return np.lexsort((*(code for code, _ in codes[::-1]), rows)) if tied else order
+
+
+def _mixed(numbers: np.ndarray) -> np.ndarray:
+    """The finaliser of splitmix64, number by number; the state moves on first, so that 0 is mixed as well."""
+    state = np.atleast_1d(numbers).astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return state ^ (state >> np.uint64(31))
+
+
+def evenly(count: int, most: int) -> np.ndarray:
+    """The places of at most `most` evenly spaced rows, the first and the last among them, (m,)."""
+    return np.linspace(0, count - 1, min(most, count)).round().astype(int)

@@ -1,0 +1,30 @@
+"""What a check or a first draft of a file loads: no torch, which takes longer than all the rest."""
+
+import subprocess
+import sys
+
+import pytest
+
+TABLE = "x,a,y\n" + "".join(f"{place % 7},{place % 3},{place % 5}\n" for place in range(60))
+PROBLEM = """
+data: table.csv
+variables: {x: context, a: {role: action, range: [0, 2]}, y: outcome}
+graph: [x -> a, x -> y, a -> y]
+desired: y <= 2
+"""
+LOADED = (
+    "import sys; from rehearsal_torch.program import main; "
+    "sys.argv = ['rehearsal', *sys.argv[1:]]; code = main(); "
+    "assert not code, code; print('torch' in sys.modules)"
+)
+
+
+@pytest.mark.parametrize("typed", [["check", "problem.yaml"]])
+def test_files_are_checked_and_drafted_without_torch(tmp_path, typed):
+    (tmp_path / "table.csv").write_text(TABLE)
+    (tmp_path / "problem.yaml").write_text(PROBLEM)
+    ended = subprocess.run(
+        [sys.executable, "-c", LOADED, *typed], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.splitlines()[-1] == "False"
