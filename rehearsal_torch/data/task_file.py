@@ -35,7 +35,6 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 from pydantic_core import PydanticCustomError
 
@@ -169,7 +168,7 @@ class Faces(Schema):
 
     def polytope(self, names: Sequence[str]) -> Polytope:
         """The polytope in these variables."""
-        return Polytope(tuple(names), np.array(self.normals), np.array(self.offsets))
+        return Polytope(tuple(names), self.normals, self.offsets)
 
 
 def faces(region: Polytope) -> dict[str, Any]:

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,11 +69,11 @@ def setting_text(value: float, digits: int = 4) -> str:
     return f"{value:.3f}".rstrip("0").rstrip(".") if abs(value) >= 10**digits else f"{value:.{digits}g}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Box:
     """Intervals for k named variables, lower and upper ends (k,) in their units, and levels: the values that
     a variable can be set to, in ascending order, for those that have only some; its ends are the smallest and
-    the largest of them. As tensors the ends are `lower` and `upper`.
+    the largest of them. As numbers the ends are `lower_ends` and `upper_ends`.
 
     Raises:
         ValueError: if shapes disagree, an end is not finite, lower > upper somewhere, a name is repeated, or
@@ -80,14 +81,22 @@ class Box:
     """
 
     names: tuple[str, ...]
-    lower_ends: Sequence[float] | Tensor
-    upper_ends: Sequence[float] | Tensor
-    levels: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    lower_ends: tuple[float, ...]
+    upper_ends: tuple[float, ...]
+    levels: Mapping[str, tuple[float, ...]]
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "names", tuple(self.names))
-        for name in ("lower_ends", "upper_ends"):
-            object.__setattr__(self, name, tuple(numbers(getattr(self, name)).tolist()))
+    def __init__(
+        self,
+        names: Sequence[str],
+        lower: Sequence[float] | Tensor,
+        upper: Sequence[float] | Tensor,
+        levels: Mapping[str, Sequence[float]] = MappingProxyType({}),
+    ) -> None:
+        kept = {name: tuple(map(float, values)) for name, values in levels.items()}
+        object.__setattr__(self, "names", tuple(names))
+        object.__setattr__(self, "lower_ends", tuple(numbers(lower).tolist()))
+        object.__setattr__(self, "upper_ends", tuple(numbers(upper).tolist()))
+        object.__setattr__(self, "levels", kept)
         if len(set(self.names)) != len(self.names):
             raise ValueError(
                 f"a box names each variable once; got {self.names}: keep one of the repeated names"
@@ -97,20 +106,18 @@ class Box:
             raise ValueError(
                 f"expected a lower and an upper bound for each of {self.names}; got {sizes[0]} and {sizes[1]}"
             )
-        for name, (lower, upper) in self.bounds().items():
-            if not (math.isfinite(lower) and math.isfinite(upper)):
+        for name, (low, high) in self.bounds().items():
+            if not (math.isfinite(low) and math.isfinite(high)):
                 raise ValueError(
-                    f"{name}: expected finite bounds; got [{lower}, {upper}]: give both as finite numbers"
+                    f"{name}: expected finite bounds; got [{low}, {high}]: give both as finite numbers"
                 )
-            if lower > upper:
-                raise ValueError(f"{name}: expected lower <= upper; got [{lower}, {upper}]: swap them")
-        levels = {name: tuple(map(float, values)) for name, values in self.levels.items()}
-        object.__setattr__(self, "levels", levels)
-        for name, values in levels.items():
-            ends = self.bounds().get(name)
-            if not values or sorted(set(values)) != list(values) or (values[0], values[-1]) != ends:
+            if low > high:
+                raise ValueError(f"{name}: expected lower <= upper; got [{low}, {high}]: swap them")
+        for name, values in kept.items():
+            own = self.bounds().get(name)
+            if not values or sorted(set(values)) != list(values) or (values[0], values[-1]) != own:
                 raise ValueError(
-                    f"{name}: expected levels in ascending order, each once, from {ends}; got {list(values)}"
+                    f"{name}: expected levels in ascending order, each once, from {own}; got {list(values)}"
                 )
 
     @classmethod
@@ -140,7 +147,7 @@ class Box:
 
     def bounds(self) -> dict[str, tuple[float, float]]:
         """Name to (lower, upper)."""
-        ends = zip(map(float, self.lower_ends), map(float, self.upper_ends), strict=True)
+        ends = zip(self.lower_ends, self.upper_ends, strict=True)
         return dict(zip(self.names, ends, strict=True))
 
     @cached_property

@@ -33,6 +33,7 @@ from scipy.optimize import linprog
 from rehearsal_torch.spaces.box import as_tensor, numbers
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
     from torch import Tensor
 
 # The states in which a linear program has been solved: optimal, infeasible, unbounded.
@@ -47,10 +48,10 @@ class EmptyRegionError(ValueError):
         self.reason = reason
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Polytope:
     """The region {y : M y <= d} of |Y| named outcomes: normals M (l, |Y|) and offsets d (l,) of its faces, in
-    the units of the outcomes; as tensors `normals` and `offsets`.
+    the units of the outcomes; as NumPy's numbers `rows` and `limits`.
 
     Raises:
         ValueError: if shapes disagree, a number is not finite, a normal is zero, or no point satisfies all
@@ -58,13 +59,15 @@ class Polytope:
     """
 
     names: tuple[str, ...]
-    rows: np.ndarray  # M; anything that NumPy takes for one, or a tensor
-    limits: np.ndarray  # d
+    rows: np.ndarray
+    limits: np.ndarray
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "names", tuple(self.names))
-        for name in ("rows", "limits"):
-            object.__setattr__(self, name, numbers(getattr(self, name)))
+    def __init__(
+        self, names: Sequence[str], normals: ArrayLike | Tensor, offsets: ArrayLike | Tensor
+    ) -> None:
+        object.__setattr__(self, "names", tuple(names))
+        object.__setattr__(self, "rows", numbers(normals))
+        object.__setattr__(self, "limits", numbers(offsets))
         faces = len(self.limits) if self.limits.ndim == 1 else -1
         if faces < 1 or self.rows.shape != (faces, len(self.names)):
             raise ValueError(
@@ -94,7 +97,7 @@ class Polytope:
                     offsets.append(sign * float(bound))
         if not offsets:
             raise ValueError(f"expected at least one bound for {list(names)}; all are open")
-        return cls(names, np.array(normals), np.array(offsets))
+        return cls(names, normals, offsets)
 
     @cached_property
     def normals(self) -> Tensor:

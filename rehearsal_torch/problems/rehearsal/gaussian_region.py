@@ -53,7 +53,7 @@ class Disc:
         angle = torch.arange(faces, dtype=torch.float64) * (2 * math.pi / faces)
         normals = torch.stack([angle.cos(), angle.sin()], -1)
         offsets = self.radius * math.cos(math.pi / faces) + normals @ normals.new_tensor(self.centre)
-        return Polytope(self.names, normals.numpy(), offsets.numpy())
+        return Polytope(self.names, normals, offsets)
 
 
 @lru_cache(maxsize=16)
