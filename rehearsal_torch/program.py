@@ -231,7 +231,7 @@ def _run(typed: list[str]) -> int:
 
 def with_file(verb: str, typed: Sequence[str], key: str) -> list[str]:
     """The arguments, with the data file turned into an override."""
-    typed = [_under(key, text) for text in typed]
+    typed = [text if Path(text).is_file() else _under(key, text) for text in typed]
     if sum(text.startswith(f"{key}=") for text in typed) > 1:
         raise UserError("the file is given twice", f"{PROGRAM} {verb}", "Leave one of the two out")
     if not typed or not _bare(typed[0]):
@@ -281,7 +281,8 @@ def _under(key: str, text: str) -> str:
 
 
 def _bare(text: str) -> bool:
-    return "=" not in text and not text.startswith(("-", "+", "~"))
+    """Whether an argument is a file: by the lack of signs, or as there is one, such as a=b/problem.yaml."""
+    return ("=" not in text and not text.startswith(("-", "+", "~"))) or Path(text).is_file()
 
 
 def _overview() -> str:

@@ -44,6 +44,17 @@ def test_the_overview_lists_every_verb_with_an_example(capsys, arguments):
         assert lines[place + 1].strip() == f"rehearsal {name} {chosen_verb.example}"
 
 
+@pytest.mark.parametrize(("verb", "key"), [("check", "problem"), ("decide", "path"), ("init", "data")])
+def test_a_file_that_exists_is_a_file_with_a_sign_in_its_name_too(started, verb, key):
+    folder = started / "path=b"
+    folder.mkdir()
+    (folder / "table.csv").write_text("a,b\n1,2\n")
+    read = with_file(verb, ["path=b/table.csv", "seed=1"], key)
+    quoted = "'path=b/table.csv'" if key == "path" else "path=b/table.csv"
+    assert read == [f"{key}={quoted}", "seed=1"]
+    assert with_file(verb, ["path=c/table.csv"], key) == [f"{key}=c/table.csv"]
+
+
 def test_scripts_and_verbs_are_the_same():
     scripts = {path.stem for path in (ROOT / "scripts").glob("*.py")}
     assert scripts == {name.replace("-", "_") for name in VERBS} - {"options"}
