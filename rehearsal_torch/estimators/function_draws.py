@@ -33,7 +33,8 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.estimators.gp_posterior import Posterior
-from rehearsal_torch.estimators.kernel import KINDS, correlation, lower_root
+from rehearsal_torch.estimators.inducing_points import Induced, inducing
+from rehearsal_torch.estimators.kernel import KINDS, MANY, correlation, lower_root
 from rehearsal_torch.seeding import generator
 
 # F, number of features; even.
@@ -55,11 +56,11 @@ class FunctionDraws:
     lengths: Tensor  # l, (H, p)
     scales: Tensor  # s, (H,)
     frequencies: Tensor  # Of the features, in units of 1 / l, (H, F / 2, p)
-    places: Tensor  # W, (n, p)
+    places: Tensor  # W, or Z for many rows, (n, p)
     means: Tensor  # m, (E,)
     coefficients: Tensor  # theta, (E, F)
     weights: Tensor  # v, (E, n), or (E, *b, n)
-    inverses: Tensor  # The inverses of the lower Cholesky factors of K, (H, n, n)
+    inverses: Tensor  # The inverses of the lower Cholesky factors of K, or R for many rows, (H, n, n)
     added: Tensor | None = None  # Rows that were added, (*b, m, p)
     added_weights: Tensor | None = None  # (E, *b, m)
     before: "FunctionDraws | None" = None  # Without them
@@ -98,23 +99,27 @@ class FunctionDraws:
         made = cls(kind, lengths, scales, frequencies, places, blank, blank, blank, blank)
         scale = scales.unsqueeze(-1)
         theta, level = scale * normal(count, FEATURES), scales * normal(count)
-        noise = scale * normal(count, rows) * variances.sqrt()
+        noise = scale * normal(count, rows)
         if not width:
             # A mean of rows with equal noise.
             mean, std = targets.mean(-1), (variances.mean(-1) / rows).sqrt()
             means = torch.cat([mean + std * level, mean - std * level])
             none = means.new_zeros(len(means), 0)
             return replace(made, means=means, coefficients=none, weights=none, inverses=none)
-        root = lower_root(made._between(places, places) + torch.diag_embed(variances))
-        eye = torch.eye(rows).to(root)
-        inverses = torch.linalg.solve_triangular(root, eye.expand_as(root), upper=False)
-        prior = (made._features(places.unsqueeze(0)) @ theta.unsqueeze(-1)).squeeze(-1) + noise
-        ones = torch.ones_like(targets)
-        solved_ones, solved_targets, solved_prior = (
-            (inverses.mT @ (inverses @ column.unsqueeze(-1))).squeeze(-1) for column in (ones, targets, prior)
-        )
-        total = solved_ones.sum(-1)
-        mean = solved_targets.sum(-1) / total
+        if rows > MANY:
+            made, inverses, (total, whole), solved = made._induced(targets, variances, theta, noise)
+            solved_ones, solved_targets, solved_prior = solved
+        else:
+            root = lower_root(made._between(places, places) + torch.diag_embed(variances))
+            eye = torch.eye(rows).to(root)
+            inverses = torch.linalg.solve_triangular(root, eye.expand_as(root), upper=False)
+            prior = (made._features(places.unsqueeze(0)) @ theta.unsqueeze(-1)).squeeze(-1)
+            columns = torch.ones_like(targets), targets, prior + noise * variances.sqrt()
+            solved_ones, solved_targets, solved_prior = (
+                (inverses.mT @ (inverses @ column.unsqueeze(-1))).squeeze(-1) for column in columns
+            )
+            total, whole = solved_ones.sum(-1), solved_targets.sum(-1)
+        mean = whole / total
         deviation = level / total.sqrt()
         # Posterior mean, and half the difference of a pair.
         middle = solved_targets - mean.unsqueeze(-1) * solved_ones
@@ -126,6 +131,31 @@ class FunctionDraws:
             weights=torch.cat([middle + apart, middle - apart]),
             inverses=inverses,
         )
+
+    def _induced(
+        self, targets: Tensor, variances: Tensor, theta: Tensor, noise: Tensor
+    ) -> tuple["FunctionDraws", Tensor, Tensor, Tensor]:
+        """These with inducing points in place of many rows, R, and of the columns 1, y and Phi theta + e the
+        sums 1'K^-1 of the first two, (2, H), and the weights S C, (3, H, c).
+        """
+        chosen = inducing(self.places, self.lengths.amin(0).log(), self.kind)
+        made = replace(self, places=self.places[chosen])
+        at_points = (made._features(made.places.unsqueeze(0)) @ theta.unsqueeze(-1)).squeeze(-1)
+        roots = targets.new_empty(len(theta), len(chosen), len(chosen))
+        totals, weights = targets.new_empty(2, len(theta)), targets.new_empty(3, len(theta), len(chosen))
+        # Many rows leave few distinct hyper-parameters.
+        _, which = torch.cat([self.lengths, variances], -1).unique(dim=0, return_inverse=True)
+        for same in (which == place for place in range(int(which.max()) + 1)):
+            first = int(same.nonzero()[0, 0])
+            lengths = self.lengths[first].log()
+            part = Induced.of(self.places, variances[first], lengths, self.kind, chosen)
+            prior = part.at_rows(at_points[same].mT).mT + noise[same] * part.noises.sqrt()
+            columns = torch.stack([torch.ones_like(prior), targets[same], prior])
+            flat = columns.flatten(0, 1).mT
+            totals[:, same] = part.solved(flat).sum(0).reshape(3, -1)[:2]
+            weights[:, same] = part.weights(flat).mT.unflatten(0, (3, -1))
+            roots[same] = part.basis_root()
+        return made, roots, totals, weights
 
     @classmethod
     def certain(cls, posterior: Posterior) -> "FunctionDraws":

@@ -42,6 +42,7 @@ from rehearsal_torch.estimators.gp_posterior import (
     standing,
     starts,
 )
+from rehearsal_torch.estimators.inducing_points import learnt
 from rehearsal_torch.estimators.kernel import (
     AHEAD,
     LENGTH_FLOOR,
@@ -49,8 +50,8 @@ from rehearsal_torch.estimators.kernel import (
     NOISE_FLOOR,
     NOISE_MEAN,
     NOISE_SPREAD,
-    Factors,
     Kernel,
+    Learnt,
     Rows,
     factors,
     places,
@@ -132,15 +133,14 @@ class GaussianProcesses(Part, ABC):
         self.adopt(highest(points, scores))
 
     def _held_out_score(self, kind: int, at: HyperParameters) -> Tensor:
-        """Leave-one-out log predictive density summed over rows, up to a constant, (N,)."""
-        residual, variance = factors(
-            replace(self.rows, kinds=torch.full_like(self.kinds, kind)), at.log_lengths, at.log_noises
-        ).left_out()
-        return -0.5 * ((residual.square() / variance + variance.log()) * self.rows.kept).sum(-1)
+        """Leave-one-out log predictive density summed over `Rows.few`, up to a constant, (N,)."""
+        rows = replace(self.rows.few(), kinds=torch.full_like(self.kinds, kind))
+        residual, variance = factors(rows, at.log_lengths, at.log_noises).left_out()
+        return -0.5 * ((residual.square() / variance + variance.log()) * rows.kept).sum(-1)
 
-    def factors(self) -> Factors:
-        """Factors under the current hyper-parameters."""
-        return factors(self.rows, self.hyper.log_lengths, self.hyper.log_noises)
+    def factors(self) -> Learnt:
+        """What all rows tell under the current hyper-parameters."""
+        return learnt(self.rows, self.hyper.log_lengths, self.hyper.log_noises)
 
     def left_out_residuals(self) -> tuple[Tensor, Tensor]:
         """Leave-one-out residuals and their standard deviations, noise included, (N, n) each."""
@@ -151,13 +151,11 @@ class GaussianProcesses(Part, ABC):
         """In-sample residuals y - mu, and standard deviations of the noise and of mu (epistemic), (N, n)
         each. Regressions whose targets are not the observed values override this and `left_out_residuals`.
         """
-        rows, factored = self.rows, self.factors()
+        rows = self.rows
+        residual, unknown = self.factors().in_sample()
         noise = self.log_noises.exp().unsqueeze(-1) * rows.ratios
-        precision = factored.inverse().diagonal(dim1=-2, dim2=-1)
-        unknown = torch.where(
-            rows.used.any(-1, keepdim=True), (noise - noise.square() * precision).clamp_min(0).sqrt(), 0.0
-        )
-        return noise * factored.weights, noise.sqrt(), unknown
+        unknown = torch.where(rows.used.any(-1, keepdim=True), unknown.sqrt(), 0.0)
+        return residual, noise.sqrt(), unknown
 
     def posteriors(self) -> list[Posterior]:
         """The posterior of each regression."""
@@ -183,7 +181,7 @@ class SolvedProcesses(GaussianProcesses, Solved):
         before, near = None if last is None else last.only(places), None
         candidates = []
         for kind in self.choice:
-            rows = replace(held, kinds=torch.full_like(self.kinds, kind)).only(places)
+            rows = replace(held, kinds=torch.full_like(self.kinds, kind)).only(places).few()
             near = fitted(rows, before, near, self.exact)
             candidates.append((kind, self.hyper.filled(places, near)))
         self._choose(candidates)
@@ -201,7 +199,8 @@ class BotorchProcesses(GaussianProcesses, Solved):
 
     def solve(self, *examples: Tensor) -> None:
         """Fits to inputs (n, N, p), targets (n, N) and the mask of kept rows (n, N)."""
-        rows, lengths, noises = self.hold(*examples), self.log_lengths.clone(), self.log_noises.clone()
+        rows = self.hold(*examples).few()
+        lengths, noises = self.log_lengths.clone(), self.log_noises.clone()
         for index, width in enumerate(self.widths):
             kept = rows.kept[index]
             if width and bool(kept.any()):
@@ -290,7 +289,7 @@ class TrainedProcesses(GaussianProcesses, Trained):
             expected = f"expected all {int(total[0])} rows in one batch; got {len(total)}"
             raise ValueError(f"{expected}: set trainer.batch_size to {int(total[0])} or more")
         new = self.inputs.ndim != 3 or self.inputs.shape[1] != len(total)
-        rows = self.hold(*example)
+        rows = self.hold(*example).few()
         for kind, part in self._trials():
             if new:
                 part.begin(self.used, starts(replace(rows, kinds=kind), exact=self.exact))
@@ -301,7 +300,7 @@ class TrainedProcesses(GaussianProcesses, Trained):
         """Keeps the best result of each regression; the stored rows are those of the last step."""
         candidates = []
         for kind, part in self._trials():
-            ends, rows = part.ends(self.used), replace(self.rows, kinds=kind)
+            ends, rows = part.ends(self.used), replace(self.rows.few(), kinds=kind)
             best = highest(ends, torch.stack([reached(rows, end) for end in ends]))
             candidates.append((int(kind[0]), best))
         self._choose(candidates)
@@ -327,7 +326,7 @@ class GivenNoise(GaussianProcesses, Solved):
         if not len(chosen):
             return
         begin = HyperParameters(self.log_lengths[chosen], self.log_noises[chosen])
-        optimum = maximise(rows.only(chosen), [begin], free_noise=False)
+        optimum = maximise(rows.only(chosen).few(), [begin], free_noise=False)
         log_lengths = self.log_lengths.clone()
         log_lengths[chosen] = optimum.log_lengths
         self.adopt(HyperParameters(log_lengths, self.log_noises))

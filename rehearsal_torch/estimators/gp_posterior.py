@@ -48,13 +48,13 @@ from rehearsal_torch.estimators.kernel import (
     NOISE_MEAN,
     NOISE_SPREAD,
     Factors,
+    Learnt,
     Rows,
     apart,
     correlation,
     evidence_gradient,
     factored,
     factors,
-    inverse_root,
     kernels,
     length_mean,
     log_prior,
@@ -227,25 +227,24 @@ class Posterior:
     """The posterior of one regression, with its factors cached; constant if there are no inputs."""
 
     scales: Tensor  # 1 / l, (p,)
-    places: Tensor  # Rows over l, (n, p)
+    places: Tensor  # Rows, or inducing points of many, over l, (n, p)
     halves: Tensor  # Half their squared norms, (n,)
     weights: Tensor  # (n,)
-    inverse: Tensor  # The inverse of the lower Cholesky factor, transposed, (n, n)
+    inverse: Tensor  # The root of `Learnt.basis`, transposed, (n, n)
     mean: Tensor  # m, ()
     vague: Tensor  # The standard deviation without inputs, ()
     kind: int = 0  # The kernel, an index into `kernel.KINDS`
 
     @classmethod
-    def of(cls, rows: Rows, factored: Factors, hyper: HyperParameters, index: int, width: int) -> "Posterior":
+    def of(cls, rows: Rows, learnt: Learnt, hyper: HyperParameters, index: int, width: int) -> "Posterior":
         """The posterior of one of N regressions, at a place, with so many inputs."""
-        kept = rows.kept[index]
         scales = (-hyper.log_lengths[index, :width]).exp()
-        places = rows.inputs[index][kept][:, :width] * scales
-        inverse = inverse_root(factored.root[index][kept][:, kept]).mT.contiguous()
+        places, weights, root = learnt.basis(rows, index)
+        places = places[:, :width] * scales
         kind = 0 if rows.kinds is None else int(rows.kinds[index])
-        vague = (hyper.log_noises[index].exp() / kept.sum()).sqrt()
-        halves, weights = 0.5 * places.square().sum(-1), factored.weights[index][kept]
-        return cls(scales, places, halves, weights, inverse, factored.mean[index], vague, kind)
+        vague = (hyper.log_noises[index].exp() / rows.counts[index]).sqrt()
+        halves, inverse = 0.5 * places.square().sum(-1), root.mT.contiguous()
+        return cls(scales, places, halves, weights, inverse, learnt.mean[index], vague, kind)
 
     def products(self, scaled: Tensor) -> Tensor:
         """k(w, W), (..., p) -> (..., n)."""

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from rehearsal_torch.estimators.kernel import MANY
 from rehearsal_torch.seeding import generator
 
 
@@ -41,6 +42,12 @@ def _gram(values: Tensor) -> Tensor:
     squares = (values.unsqueeze(-2) - values.unsqueeze(-3)).square().sum(-1)
     off = squares[..., *torch.triu_indices(squares.shape[-1], squares.shape[-1], 1)]
     return (-0.5 * squares / off.median(-1).values.clamp_min(1e-12)[..., None, None]).exp()
+
+
+def _few(values: Tensor) -> Tensor:
+    """At most `MANY` of the rows, evenly spaced."""
+    count = len(values)
+    return values if count <= MANY else values[torch.linspace(0, count - 1, MANY).round().long()]
 
 
 def _centred(kernel: Tensor) -> Tensor:
@@ -65,6 +72,7 @@ def dependence(noise: Tensor, inputs: Tensor, permutations: int = 200, seed: int
     ):
         expected = "expected noise (n,) and inputs (n, p), n >= 5, p >= 1"
         raise ValueError(f"{expected}; got {tuple(noise.shape)} and {tuple(inputs.shape)}")
+    noise, inputs = _few(noise), _few(inputs)
     own, other = centred_gram(noise.unsqueeze(-1)), centred_gram(inputs)
     value = normalised_hsic(own, other)
     stream = generator(seed)
@@ -84,7 +92,7 @@ def independent_probability(noise: Tensor, inputs: Tensor, kept: Tensor) -> Tens
     """
     probabilities = []
     for row_noise, where, rows in zip(noise, inputs, kept, strict=True):
-        kernels = [_gram(values[rows]) for values in (row_noise.unsqueeze(-1), where)]
+        kernels = [_gram(_few(values[rows])) for values in (row_noise.unsqueeze(-1), where)]
         left, right = (_centred(kernel) for kernel in kernels)
         count = len(left)
         value = (left * right).sum() / count

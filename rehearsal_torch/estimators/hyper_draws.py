@@ -82,9 +82,10 @@ class HyperDraws:
 def hyper_draws(
     rows: Rows, optimum: HyperParameters, count: int, seed: int, free_noise: bool = True
 ) -> HyperDraws:
-    """H draws for each regression; unless the noise is free, it stays that of the optimum. Regressions
-    without inputs keep their optimum.
+    """H draws for each regression, given `Rows.few`; unless the noise is free, it stays that of the optimum.
+    Regressions without inputs keep their optimum.
     """
+    rows = rows.few()
     regressions, width = rows.used.shape
     size = int(min(MOST, max(FEWEST, OPERATIONS / max(1, rows.inputs.shape[-2]) ** 3))) // 2 * 2
     open_ = torch.cat([rows.used, rows.used.any(-1, keepdim=True) & free_noise], -1)

@@ -36,6 +36,7 @@ Source: Rasmussen and Williams (2006), Eq. 2.30, 4.9, 4.17, 5.8-5.9, and Sec. 5.
 """
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -98,6 +99,8 @@ def places(kernel: Kernel) -> tuple[int, ...]:
 LENGTH_FLOOR, NOISE_FLOOR = 0.025, 1e-4
 LENGTH_SPREAD, NOISE_MEAN, NOISE_SPREAD = math.sqrt(3.0), -4.0, 1.0
 JITTERS = (0.0, 1e-8, 1e-6, 1e-4)
+# The most rows that are all solved for together (`estimators.inducing_points`).
+MANY = 512
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,19 @@ class Rows:
         columns = {name: getattr(self, name)[..., rows] for name in ("targets", "kept", "ratios")}
         few = replace(self, inputs=self.inputs[..., rows, :], **columns)
         return self if bool((few.counts < self.counts.clamp(max=most // 4)).any()) else few
+
+    def few(self, most: int = MANY) -> "Rows":
+        """At most `most` of the rows that each regression keeps, evenly spaced; these, if they are no more.
+        Hundreds of rows settle hyper-parameters.
+        """
+        if self.inputs.shape[-2] <= most:
+            return self
+        order = (~self.kept).byte().argsort(dim=-1, stable=True)
+        steps, last = torch.arange(most, device=order.device), self.counts.unsqueeze(-1) - 1
+        rows = torch.where(last < most, steps, (steps * last.double() / (most - 1)).round().long())
+        rows = order.gather(-1, rows)
+        columns = {name: getattr(self, name).gather(-1, rows) for name in ("targets", "kept", "ratios")}
+        return replace(self, inputs=self.inputs.take_along_dim(rows.unsqueeze(-1), -2), **columns)
 
     @property
     def counts(self) -> Tensor:
@@ -157,11 +173,38 @@ def log_prior(log_lengths: Tensor, log_noises: Tensor, used: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Factors:
-    """Factors from which predictions are computed."""
+class Learnt(ABC):
+    """What N regressions learnt from their rows, given their hyper-parameters."""
 
     mean: Tensor  # m, (b,)
     weights: Tensor  # a = K^-1 (y - m), (b, n), zero where a row is left out
+    noises: Tensor  # The rows' noise variances, (b, n)
+
+    @abstractmethod
+    def precision(self) -> Tensor:
+        """The diagonal of K^-1, (b, n)."""
+
+    @abstractmethod
+    def basis(self, rows: Rows, index: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Of a regression the places Z (c, p), weights z (c,) and a root R (c, c), such that mu(w) = m +
+        k(w, Z) z and tau(w)^2 = k(w, w) - |R k(Z, w)|^2.
+        """
+
+    def left_out(self) -> tuple[Tensor, Tensor]:
+        """Leave-one-out residuals a_i / [K^-1]_ii and variances 1 / [K^-1]_ii with noise, (b, n) each."""
+        precision = self.precision()
+        return self.weights / precision, 1 / precision
+
+    def in_sample(self) -> tuple[Tensor, Tensor]:
+        """Residuals y - mu and the variances of mu at the rows, (b, n) each."""
+        unknown = self.noises - self.noises.square() * self.precision()
+        return self.noises * self.weights, unknown.clamp_min(0)
+
+
+@dataclass(frozen=True)
+class Factors(Learnt):
+    """Factors from which predictions are computed."""
+
     root: Tensor  # The lower Cholesky factor of K, (b, n, n)
     kernel: Tensor  # k(W, W) between kept rows, (b, n, n)
     derivative: Tensor  # -2 dk/ds there, (b, n, n)
@@ -177,10 +220,15 @@ class Factors:
         """K^-1, (b, n, n)."""
         return torch.cholesky_inverse(self.root)
 
-    def left_out(self) -> tuple[Tensor, Tensor]:
-        """Leave-one-out residuals a_i / [K^-1]_ii and variances 1 / [K^-1]_ii with noise, (b, n) each."""
-        precision = self.inverse().diagonal(dim1=-2, dim2=-1)
-        return self.weights / precision, 1 / precision
+    def precision(self) -> Tensor:
+        """The diagonal of K^-1, (b, n)."""
+        return self.inverse().diagonal(dim1=-2, dim2=-1)
+
+    def basis(self, rows: Rows, index: int) -> tuple[Tensor, Tensor, Tensor]:
+        """The rows, their weights, and the inverse of the root."""
+        kept = rows.kept[index]
+        root = inverse_root(self.root[index][kept][:, kept])
+        return rows.inputs[index][kept], self.weights[index][kept], root
 
 
 def factors(rows: Rows, log_lengths: Tensor, log_noises: Tensor) -> Factors:
@@ -214,9 +262,8 @@ def factored(rows: Rows, kernel: Tensor, derivative: Tensor, log_noises: Tensor)
     solved = torch.cholesky_solve(torch.cat(torch.broadcast_tensors(ones, targets), -1), root)
     total = (ones * solved).sum(-2)
     mean = total[..., 1] / total[..., 0]
-    return Factors(
-        mean, (solved[..., 1] - mean.unsqueeze(-1) * solved[..., 0]) * rows.kept, root, kernel, derivative
-    )
+    weights = (solved[..., 1] - mean.unsqueeze(-1) * solved[..., 0]) * rows.kept
+    return Factors(mean, weights, noise, root, kernel, derivative)
 
 
 def lower_root(matrices: Tensor) -> Tensor:

@@ -67,7 +67,8 @@ from rehearsal_torch.data.sizes import bounded
 from rehearsal_torch.estimators.gaussian_process import GaussianProcesses, SolvedProcesses
 from rehearsal_torch.estimators.gp_posterior import HyperParameters, maximise
 from rehearsal_torch.estimators.hsic import independent_probability
-from rehearsal_torch.estimators.kernel import Factors, Rows, factors
+from rehearsal_torch.estimators.inducing_points import learnt
+from rehearsal_torch.estimators.kernel import Learnt, Rows
 
 LOG_CHI_SQUARE = 1.2704
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -357,11 +358,15 @@ class MixtureRegression(GaussianProcesses, Solved):
         ]
         if not len(places):
             return
-        before = self._density(rows.only(places), places)
-        pseudo, components, log_lengths = self._turns(rows.only(places), places, TURNS)
-        factored = factors(pseudo, log_lengths, torch.zeros_like(before))
-        after = _left_out_density(pseudo, factored, self.values[places], self.scales[places], components)
+        rows = rows.only(places)
+        few = rows.few()
+        before = self._density(few, places)
+        pseudo, components, log_lengths = _turns(few, *self._mixture(places))
+        factored = learnt(pseudo, log_lengths, torch.zeros_like(before))
+        after = _left_out_density(pseudo, factored, few.targets, few.ratios.sqrt(), components)
         self.gain[places] = after - before
+        if few is not rows:
+            pseudo = _turns(rows, components, log_lengths, learn=False)[0]
         self._take(places, after - before > MARGIN, pseudo, components, log_lengths)
 
     @property
@@ -374,8 +379,13 @@ class MixtureRegression(GaussianProcesses, Solved):
         self.values, self.scales = self.targets.clone(), self.ratios.sqrt()
         places = self.adopted.nonzero()[:, 0]
         if len(places):
-            rows, components, log_lengths = self._turns(self.rows.only(places), places, 1, learn=False)
-            self._take(places, torch.ones_like(places, dtype=torch.bool), rows, components, log_lengths)
+            turned = _turns(self.rows.only(places), *self._mixture(places), learn=False)
+            self._take(places, torch.ones_like(places, dtype=torch.bool), *turned)
+
+    def _mixture(self, places: Tensor) -> tuple[tuple[Tensor, Tensor, Tensor], Tensor]:
+        """The mixture (M, K) each, and log l (M, p)."""
+        mixture = self.weights[places], self.means[places], self.variances[places]
+        return mixture, self.log_lengths[places]
 
     def left_out_residuals(self) -> tuple[Tensor, Tensor]:
         """Leave-one-out residuals, of the observed values under a mixture, and their deviations."""
@@ -399,42 +409,10 @@ class MixtureRegression(GaussianProcesses, Solved):
 
     def _density(self, rows: Rows, places: Tensor) -> Tensor:
         """Leave-one-out log densities under normal noise with the mixture fitted afterwards, (M,)."""
-        residual, variance = factors(rows, self.log_lengths[places], self.log_noises[places]).left_out()
-        mixtures = (self.weights, self.means, self.variances)
-        components = [parameter[places].unsqueeze(1) for parameter in mixtures]
+        residual, variance = learnt(rows, self.log_lengths[places], self.log_noises[places]).left_out()
+        components = [parameter.unsqueeze(1) for parameter in self._mixture(places)[0]]
         density = log_densities(residual / variance.sqrt(), *components).logsumexp(-1) - 0.5 * variance.log()
         return (density * rows.kept).sum(-1)
-
-    def _turns(
-        self, rows: Rows, places: Tensor, turns: int, learn: bool = True
-    ) -> tuple[Rows, tuple[Tensor, Tensor, Tensor], Tensor]:
-        """Expectation maximisation: the last pseudo-regression, the mixture (M, K) each, and log l."""
-        values, scales, squares = self.values[places], self.scales[places], self.scales[places].square()
-        components = (self.weights[places], self.means[places], self.variances[places])
-        log_lengths, log_noises = self.log_lengths[places], torch.zeros_like(self.log_noises[places])
-        factored = factors(rows, log_lengths, log_noises)
-        for turn in range(turns):
-            for _ in range(TURN_STEPS):
-                precision = factored.inverse().diagonal(dim1=-2, dim2=-1)
-                mean = rows.targets - rows.ratios * factored.weights
-                unknown = (rows.ratios - rows.ratios.square() * precision).clamp_min(0) / squares
-                noise = (values - mean) / scales
-                share = _shares(noise, unknown, components) * rows.kept.unsqueeze(-1)
-                components = _moments(noise, unknown, share) if learn else components
-                total_precision = (share / components[2].unsqueeze(1)).sum(-1).clamp_min(1e-12)
-                offset = (share * (components[1] / components[2]).unsqueeze(1)).sum(-1) / total_precision
-                rows = replace(
-                    rows,
-                    targets=(values - scales * offset) * rows.kept,
-                    ratios=torch.where(rows.kept, squares / total_precision, rows.ratios),
-                )
-                factored = factors(rows, log_lengths, log_noises)
-            if learn and turn < turns - 1:
-                log_lengths = maximise(
-                    rows, [HyperParameters(log_lengths, log_noises)], free_noise=False
-                ).log_lengths
-                factored = factors(rows, log_lengths, log_noises)
-        return rows, components, log_lengths
 
     def _take(
         self,
@@ -460,6 +438,38 @@ class MixtureRegression(GaussianProcesses, Solved):
             held[adopted] = new[trusted]
 
 
+def _turns(
+    rows: Rows, components: tuple[Tensor, Tensor, Tensor], log_lengths: Tensor, learn: bool = True
+) -> tuple[Rows, tuple[Tensor, Tensor, Tensor], Tensor]:
+    """Expectation maximisation from a mixture and log l: the last pseudo-regression, the mixture (M, K) each,
+    and log l; of rows whose targets are the observed values, and whose noise variances s^2.
+    """
+    values, scales = rows.targets, rows.ratios.sqrt()
+    squares, log_noises = scales.square(), torch.zeros_like(log_lengths[:, 0])
+    factored = learnt(rows, log_lengths, log_noises)
+    turns = TURNS if learn else 1
+    for turn in range(turns):
+        for _ in range(TURN_STEPS):
+            residual, unknown = factored.in_sample()
+            noise, unknown = (values - (rows.targets - residual)) / scales, unknown / squares
+            share = _shares(noise, unknown, components) * rows.kept.unsqueeze(-1)
+            components = _moments(noise, unknown, share) if learn else components
+            total_precision = (share / components[2].unsqueeze(1)).sum(-1).clamp_min(1e-12)
+            offset = (share * (components[1] / components[2]).unsqueeze(1)).sum(-1) / total_precision
+            rows = replace(
+                rows,
+                targets=(values - scales * offset) * rows.kept,
+                ratios=torch.where(rows.kept, squares / total_precision, rows.ratios),
+            )
+            factored = learnt(rows, log_lengths, log_noises)
+        if learn and turn < turns - 1:
+            log_lengths = maximise(
+                rows, [HyperParameters(log_lengths, log_noises)], free_noise=False
+            ).log_lengths
+            factored = learnt(rows, log_lengths, log_noises)
+    return rows, components, log_lengths
+
+
 def _shares(noise: Tensor, unknown: Tensor, components: tuple[Tensor, Tensor, Tensor]) -> Tensor:
     """r, (M, n, K)."""
     weights, means, variances = (parameter.unsqueeze(1) for parameter in components)
@@ -477,7 +487,7 @@ def _moments(noise: Tensor, unknown: Tensor, share: Tensor) -> tuple[Tensor, Ten
 
 
 def _left_out_density(
-    rows: Rows, factored: Factors, values: Tensor, scales: Tensor, components: tuple[Tensor, Tensor, Tensor]
+    rows: Rows, factored: Learnt, values: Tensor, scales: Tensor, components: tuple[Tensor, Tensor, Tensor]
 ) -> Tensor:
     """Leave-one-out log densities of the observed values under the mixture, (M,)."""
     residual, variance = factored.left_out()

@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from rehearsal_torch.estimators.hsic import centred_gram, dependence, independent_probability, normalised_hsic
+from rehearsal_torch.estimators.kernel import MANY
 
 DOUBLE = torch.float64
 
@@ -43,3 +44,11 @@ def test_permutations_depend_on_the_seed_alone_and_wrong_shapes_are_refused():
     assert dependence(noise, inputs, 20) == dependence(noise, inputs, 20)
     with pytest.raises(ValueError, match="expected noise"):
         dependence(noise, inputs[:5])
+
+
+def test_of_many_rows_evenly_spaced_ones_are_compared():
+    noise, inputs = pair(2 * MANY - 1)
+    half, every = (noise[::2], inputs[::2]), torch.ones(1, len(noise), dtype=torch.bool)
+    assert dependence(noise, inputs, 5) == dependence(*half, 5)
+    few = independent_probability(half[0][None], half[1][None], every[:, ::2])
+    assert torch.equal(independent_probability(noise[None], inputs[None], every), few)

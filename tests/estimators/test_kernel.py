@@ -144,6 +144,11 @@ def test_fewer_rows_are_spread_out_and_no_regression_is_left_without():
     late = replace(rows, kept=rows.kept.clone())
     late.kept[1, 5:195] = False
     assert late.thinned(50) is late
+    chosen = late.few(50)
+    assert chosen.counts.tolist() == [50, 10]
+    assert torch.equal(chosen.targets[0], few.targets[0])
+    assert torch.equal(chosen.inputs[1, :10], late.inputs[1][late.kept[1]])
+    assert late.few(200) is late
 
 
 def examples(function, count=60, noise=0.01):

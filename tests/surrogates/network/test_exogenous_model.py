@@ -365,3 +365,43 @@ def contradicted(traits, rows=60, seeds=range(40, 46)):
 def test_residuals_contradict_a_graph_that_lacks_an_arrow_and_no_other():
     assert contradicted(["wrong_arrow"]) >= 3
     assert contradicted([]) == 0
+
+
+@pytest.mark.parametrize(
+    ("rows", "options"),
+    [(560, {"kernel": "rbf"}), pytest.param(2500, {"decoder": "gp"}, marks=pytest.mark.slow)],
+)
+def test_many_rows_give_noises_of_two_modes_and_of_a_varying_scale_their_scales(rows, options):
+    stream = torch.Generator().manual_seed(1)
+    first, second = torch.rand(2, rows, generator=stream, dtype=torch.float64)
+    normal, sign = torch.randn(2, rows, generator=stream, dtype=torch.float64)
+    x = (5 * first).sin() + 0.3 * sign.sign() + 0.06 * normal
+    y = x * second + (0.05 + 0.3 * second) * torch.randn(rows, generator=stream, dtype=torch.float64)
+    parents = {"X": ("a",), "Y": ("X", "b")}
+    model = ExogenousModel(
+        {
+            "graph": {"parents": parents},
+            "actions": {"a": (0.0, 1.0), "b": (0.0, 1.0)},
+            "reward": {"weights": {"Y": 1.0}},
+        },
+        **options,
+    )
+    altered = torch.tensor([[True, True, False, False]]).repeat(rows, 1)
+    altered[: rows // 8, 2] = True
+    table = Table(("a", "b", "X", "Y"), torch.stack([first, second, x, y], -1), altered)
+    fit(model, table)
+    recovered, kept = model.recovered(), model.processes.rows.kept
+    for own, where in zip(recovered, kept, strict=True):
+        assert float(own[where].std()) == pytest.approx(1, abs=0.05)
+    assert not model.contradicted()
+    model.condition(table)
+    torch.testing.assert_close(model.recovered(), recovered)
+    actions, noise = torch.rand(5, 2, generator=stream, dtype=torch.float64), model.draws(256)
+    values = model.network().propagate(actions, noise)[0]
+    drawn = model.plausible(16).propagate(actions.unsqueeze(-2), noise).squeeze(-3)
+    torch.testing.assert_close(drawn.mean((0, -2)), values.mean(-2), rtol=0, atol=0.1)
+    wide = torch.tensor((0.3**2 + 0.06**2) ** 0.5, dtype=torch.float64).expand(5)
+    for each in (values, *drawn):
+        torch.testing.assert_close(each[..., 0].std(-1), wide, rtol=0.2, atol=0)
+    assert model.spread.varies.tolist() == [False, True]
+    assert model.mixed.adopted[0] or rows > 560
