@@ -333,7 +333,7 @@ def learn_episodes(
         raise RequestError(f"{built[0]!r} says what is built, and cannot be set here")
     with in_words(), undisturbed():
         written = None if task is not None else sequence_problem(problem_file(table, "learn_episodes"))
-        method = method or (written.method if written is not None else None) or LOOKING_BACK
+        method = method or (written.problem.method if written is not None else None) or LOOKING_BACK
         check_method(method, "look_back")
         config = configuration(method, settings, GROUPS, seed, "own_episodes")
         given = plain(config)["dataset"]
@@ -348,7 +348,7 @@ def learn_episodes(
         surrogate = learnt(run)
         assert isinstance(surrogate, EpisodeSurrogate)
         kept = {key: value for key, value in settings.items() if key.partition(".")[0] in LOOKING}
-        changes = (written.changes if written is not None else None) or CHANGES
+        changes = (written.problem.changes if written is not None else None) or CHANGES
         roles, node = problem.roles, run.config["surrogate"]
         amounts = {each.name: problem.largest[each.name] for each in roles.actions if not each.levels}
         reading = EpisodeReading(roles, problem.length, problem.first, problem.keep_last, amounts)

@@ -43,7 +43,7 @@ from rehearsal_torch.methods.build import made, pooled
 from rehearsal_torch.methods.conf import plain
 from rehearsal_torch.methods.presets import check_method
 from rehearsal_torch.methods.run import Method, method_of, suits
-from rehearsal_torch.problems.episodes.task import episode_task
+from rehearsal_torch.problems.episodes.problem import SequenceProblem
 from rehearsal_torch.reporting.page.material import finite, mapping
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.surrogates.imputed import ImputedSurrogate
@@ -401,7 +401,7 @@ def _reading(plain: object, path: Path) -> EpisodeReading:
             f"numbers) and amounts: {AGAIN}"
         )
     try:
-        roles = episode_task(known["task"])
+        roles = SequenceProblem.of(known["task"]).roles()
     except TaskError as error:
         raise CheckpointError(f"{path}: reading: {'; '.join(error.faults)}: {AGAIN}") from None
     if odd := [name for name in amounts if name not in [each.name for each in roles.actions]]:

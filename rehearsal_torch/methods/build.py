@@ -4,7 +4,7 @@ All random states are seeded before anything is built, and torch uses one thread
 results must not depend on the number of cores.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from rehearsal_torch.methods.allowed import ROOMS, check_allowed
 from rehearsal_torch.methods.conf import trusted_names
 from rehearsal_torch.methods.presets import USUAL
 from rehearsal_torch.objectives.imputed_success import ImputedSuccess
-from rehearsal_torch.problems.episodes.roles import gives_way, with_roles
+from rehearsal_torch.problems.episodes.stays import COLUMNS, CONTEXTUAL, DOSES, STATIC, VARYING
 from rehearsal_torch.problems.problem import Problem
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
 from rehearsal_torch.seeding import seed_everything
@@ -26,6 +26,15 @@ from rehearsal_torch.surrogates.imputed import ImputedSurrogate
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.training.descent import Descent
 from rehearsal_torch.user_error import UserError, as_user_error
+
+# What the configuration brings along: columns of the four-hour table of sepsis patients, levels of a dose.
+_BROUGHT: Mapping[str, tuple[object, ...]] = {
+    "varying": (VARYING, VARYING[:-1]),
+    "static": (STATIC,),
+    "contextual": (CONTEXTUAL,),
+    "doses": (DOSES,),
+    "levels": (5,),
+}
 
 
 def seed_and_use_one_thread(seed: int) -> None:
@@ -97,8 +106,8 @@ def tasked(config: DictConfig, problem: Problem) -> None:
     the task, and candidate graphs. The configuration then builds the surrogate on its own.
 
     Episodes with a task of their own bring the columns of a model of transitions, the reward of a step, and
-    rules of changes: they take the place of those that the configuration brings along; what was set to
-    something else is kept (`problems.episodes.roles`).
+    rules of changes: they take the place of those that the configuration brings along, of sepsis patients;
+    what was set to something else, such as ``surrogate.varying=[wear]``, is kept.
 
     Raises:
         UserError: if data and surrogate are of different kinds.
@@ -264,3 +273,26 @@ def trainer_of(config: DictConfig, folder: Path | None) -> Descent | None:
     trainer: Descent = build(config, "trainer", folder=states)
     trainer.progress = trainer.progress and not config.get("quiet", False)
     return trainer
+
+
+def with_roles(node: Mapping[str, Any], roles: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a model of transitions that a task decides (`EpisodeRoles.surrogate_settings`): those
+    that the model's node of the configuration does not have of its own.
+    """
+    own = {name: tuple(each) if isinstance(each, Sequence) else each for name, each in node.items()}
+    return {name: value for name, value in roles.items() if own.get(name) in (None, *_BROUGHT.get(name, ()))}
+
+
+def gives_way(reward: Mapping[str, Any] | None, columns: Sequence[str]) -> bool:
+    """Whether a reward of the configuration is that of sepsis patients, for which a task's stands in: there
+    is none, it has neither weights nor costs nor a score, or its score reads columns of the four-hour
+    table and none of the task.
+    """
+    if reward is None:
+        return True
+    components = reward.get("components")
+    if not isinstance(components, Mapping):
+        return not reward.get("weights") and not reward.get("costs")
+    quantities = [quantity for part in components.values() if isinstance(part, Mapping) for quantity in part]
+    read = {name.strip() for quantity in quantities for name in str(quantity).split("/")}
+    return read <= set(COLUMNS) and not read & set(columns)

@@ -38,7 +38,7 @@ def test_the_folder_is_that_of_a_checkpoint(folder):
     names = {each.name for each in folder.iterdir()}
     assert names == {"card.yaml", "config.yaml", "weights.safetensors"}
     card = rt.card(folder)
-    assert card["reading"]["task"]["actions"]["valve"]["levels"] == ["shut", "half", "open"]
+    assert card["reading"]["task"]["variables"]["valve"]["levels"] == ["shut", "half", "open"]
     known = {"method": "closed_form", "changes": 3, "settings": {}}
     assert card["looking"] == sealed(known)
     assert set(card["reading"]["amounts"]) == {"oil"}
@@ -59,13 +59,13 @@ def with_settings(settings):
 
 def other_actions(card):
     found = opened(card["reading"], "reading")
-    found["task"]["actions"]["lever"] = found["task"]["actions"].pop("oil")
+    found["task"]["variables"]["lever"] = found["task"]["variables"].pop("oil")
     card["reading"] = sealed({**found, "amounts": {}})
 
 
 def sealed_other_order(card):
     found = opened(card["reading"], "reading")
-    found["task"]["actions"] = dict(reversed(found["task"]["actions"].items()))
+    found["task"]["variables"] = dict(reversed(found["task"]["variables"].items()))
     card["reading"] = sealed(found)
 
 

@@ -8,15 +8,17 @@ import pytest
 from omegaconf import OmegaConf
 
 from rehearsal_torch.cli.overrides import composed
-from rehearsal_torch.methods.build import problem_of, surrogate_of, tasked, trainer_of
+from rehearsal_torch.methods.build import gives_way, problem_of, surrogate_of, tasked, trainer_of, with_roles
 from rehearsal_torch.methods.run import build as run_of
 from rehearsal_torch.methods.run import method_of
 from rehearsal_torch.objectives.change_rules import ChangeRules
 from rehearsal_torch.objectives.imputed_success import ImputedSuccess
 from rehearsal_torch.objectives.objective import class_of
 from rehearsal_torch.problems.episodes.machines import Machines
+from rehearsal_torch.problems.episodes.stays import CONTEXTUAL, DOSES, STATIC, VARYING
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 from rehearsal_torch.user_error import UserError
+from tests.toys.pumps import TASK, roles_of
 
 
 @pytest.mark.slow
@@ -200,3 +202,35 @@ def test_gpus_are_named_by_their_numbers():
     typed = ["+experiment=sepsis", "trainer=gpu", "trainer.devices=[1,3]"]
     config, _ = composed(typed, multirun=False)
     assert trainer_of(config, None).devices == [1, 3]
+
+
+SEPSIS = {
+    "varying": list(VARYING[:-1]),
+    "static": list(STATIC),
+    "contextual": list(CONTEXTUAL),
+    "doses": list(DOSES),
+    "levels": 5,
+}
+
+
+def test_a_task_takes_the_place_of_what_was_not_set_to_something_else():
+    own = roles_of(TASK).surrogate_settings()
+    for brought in (SEPSIS, {**SEPSIS, "varying": list(VARYING)}, dict.fromkeys(SEPSIS)):
+        assert with_roles(brought, own) == own
+    kept = with_roles({**SEPSIS, "varying": ["flow"], "levels": 3}, own)
+    assert kept == {name: own[name] for name in ("static", "contextual", "doses")}
+
+
+def test_a_reward_gives_way_only_if_it_is_that_of_patients():
+    columns = ("flow", "heat")
+    assert gives_way(None, columns)
+    assert gives_way({"_target_": "x.LinearReward", "weights": None}, columns)
+    assert gives_way({"components": {"lungs": {"paO2 / FiO2_1": {"< 300": 2}}}}, columns)
+    assert gives_way({"weights": None, "components": None, "costs": None}, columns)
+    assert not gives_way({"weights": None, "components": None, "costs": {"oil": 1}}, columns)
+    assert not gives_way({"weights": {"flow": 1}}, columns)
+    assert not gives_way({"weights": {"flow": 1}, "components": None, "costs": None}, columns)
+    assert not gives_way({"components": {"hot": {"heat": {"> 1": 2}}}}, columns)
+    assert not gives_way({"components": {"x": {"unheard_of": {"> 1": 2}}}}, columns)
+    # A table that has a column of this name keeps the score.
+    assert not gives_way({"components": {"lungs": {"paO2": {"< 300": 2}}}}, ("paO2",))

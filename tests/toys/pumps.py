@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 import rehearsal_torch as rt
+from rehearsal_torch.problems.episodes.problem import SequenceProblem
 
 TASK = {
     "unit": "pump",
@@ -33,6 +34,11 @@ def told(found):
 
 def task(**changes):
     return {**copy.deepcopy(TASK), **changes}
+
+
+def roles_of(plain):
+    """What the columns of a task mean."""
+    return SequenceProblem.of(plain).roles()
 
 
 def table(units=30, steps=6, seed=0, effect=0.0):

@@ -22,8 +22,8 @@ from rehearsal_torch.files.lock import locked
 from rehearsal_torch.files.schema import plain_of
 from rehearsal_torch.files.writing import write_text
 from rehearsal_torch.problems.episodes.machines import TASK, simulate
+from rehearsal_torch.problems.episodes.problem import SequenceProblem, renamed
 from rehearsal_torch.problems.rehearsal.bermuda import figures, refit
-from rehearsal_torch.problems.written.sequence_file import problem_of
 from rehearsal_torch.user_error import as_user_error
 
 
@@ -73,7 +73,9 @@ def machines(options: Mapping[str, str]) -> int:
     with as_user_error(f"out={out}"), locked(out):
         write_text(out / _TABLE, fleet.frame().to_csv(index=False, lineterminator="\n"))
         write_text(out / _TASK, _FIRST + yaml.safe_dump(plain_of(TASK), sort_keys=False))
-        problem = plain_of(problem_of(TASK, _TABLE))
+        said = renamed(plain_of(TASK))[0] | {"data": _TABLE}
+        parts = {part: said[part] for part in SequenceProblem.model_fields if part in said}
+        problem = {"question": "sequence", **parts}
         write_text(out / _PROBLEM, yaml.safe_dump(problem, sort_keys=False))
     print(
         f"{options['machines']} machines in {out / _TABLE}, what is asked of them in {out / _PROBLEM} (and "

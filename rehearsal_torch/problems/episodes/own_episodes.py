@@ -1,12 +1,11 @@
 """A user-supplied table of episodes: units, observed at successive time steps under actions of the past.
 
-The table has one row for each unit and time; a task (`problems.episodes.task`) says what its columns mean.
+The table has one row for each unit and time; a task (`problems.episodes.problem`) says what its columns mean.
 Units are split at random by their names, so that no unit is learnt from and decided for. Dose levels are
 fitted to the units to learn from. What other actions would have brought is unknown, so no decision is scored.
 
 The card of a fitted model keeps the task as plain data, so that tables that come later are read as that of
-the fit: `plain_task` is the inverse of `episode_task`. Levels have their names, costs are written for each
-level, and a static column with named values keeps their order, as the first of them is the reference.
+the fit.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 2 (what is given).
 """
@@ -30,7 +29,8 @@ from rehearsal_torch.data.reading import ReadTable, TableError, table_file
 from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.files.plain import sealed
 from rehearsal_torch.files.schema import listed, meant
-from rehearsal_torch.problems.episodes.roles import Action, Column, EpisodeRoles
+from rehearsal_torch.problems.episodes.problem import SequenceProblem, TaskLike
+from rehearsal_torch.problems.episodes.roles import Action, EpisodeRoles
 from rehearsal_torch.problems.episodes.splits import (
     SplitEpisodes,
     check_measured,
@@ -38,53 +38,7 @@ from rehearsal_torch.problems.episodes.splits import (
     repeated_shares,
 )
 from rehearsal_torch.problems.episodes.steps import read_episodes
-from rehearsal_torch.problems.episodes.task import TaskLike, episode_task
 from rehearsal_torch.problems.problem import Facts, OwnData
-
-
-def plain_task(roles: EpisodeRoles) -> dict[str, Any]:
-    """The content of a task: dictionaries, lists, numbers and texts; parts that say nothing are left out."""
-    plain: dict[str, Any] = {"unit": roles.unit, "time": roles.time}
-    if roles.step is not None:
-        plain["step"] = roles.step
-    for part in ("varying", "static", "contextual"):
-        if columns := getattr(roles, part):
-            plain[part] = {column.name: _column(column) for column in columns}
-    plain["actions"] = {action.name: _action(action) for action in roles.actions}
-    if any(not action.levels for action in roles.actions):
-        plain["levels"] = roles.count
-    reward = {"weights": dict(roles.weights), "score": _copied(roles.score), "name": roles.reward_name}
-    plain["reward"] = {name: value for name, value in reward.items() if value}
-    missing, words = roles.missing, roles.words
-    plain["missing"] = {"carry": missing.steps} if missing.rule == "carry" else missing.rule
-    step = {"step": words.step} if words.step else {}
-    plain["words"] = {"unit": words.unit, "units": words.units} | step
-    more = {"rules": _copied(roles.rules), "order": list(roles.order)}
-    return plain | {name: value for name, value in more.items() if value}
-
-
-def _column(column: Column) -> dict[str, Any]:
-    plain: dict[str, Any] = {"unit": column.unit} if column.unit else {}
-    if column.low is not None or column.high is not None:
-        plain["range"] = [column.low, column.high]
-    if column.values:
-        plain["values"] = list(column.values)
-    return plain
-
-
-def _action(action: Action) -> dict[str, Any]:
-    plain: dict[str, Any] = {"levels": list(action.levels)} if action.levels else {}
-    if action.unit:
-        plain["unit"] = action.unit
-    if action.costs:
-        plain["cost"] = list(action.costs) if action.levels else action.costs[0]
-    return plain | {"combine": action.combine}
-
-
-def _copied(plain: Any) -> Any:
-    """Nested mappings as dictionaries."""
-    return {name: _copied(entry) for name, entry in plain.items()} if isinstance(plain, Mapping) else plain
-
 
 CAUTION = (
     "Observational data: recommendations rest on the model and on the assumption that nothing hidden "
@@ -100,7 +54,7 @@ class EpisodeTable(OwnData, SplitEpisodes):
 
     Args:
         path: The table: a file (see `data.reading`), a data frame, or a table that was read.
-        task: What its columns mean: a YAML file, or its content.
+        task: What its columns mean: a YAML file, its content, or a problem that was read.
         seed: Seed of the split.
         min_length: Shortest episode, in steps.
         max_length: Longest episode; later steps are left out. None for no limit.
@@ -114,6 +68,7 @@ class EpisodeTable(OwnData, SplitEpisodes):
         length: The length of a step, in the unit of time.
         first: The time of the first step, if it is the same for all units; None elsewhere.
         largest: Action to its largest amount, or level, among the units to learn from.
+        sequence: What the columns mean.
 
     Raises:
         TableError: if there is no such file, or the table has faults; all are listed.
@@ -147,7 +102,8 @@ class EpisodeTable(OwnData, SplitEpisodes):
         else:
             frame, where = table_file(path, needed=lambda names: _needed(task, names)), str(path)
             self.source = Path(where).name
-        self.roles, self.keep_last, self.masked = _task(task, frame, where), keep_last, masked
+        self.sequence = _read(task, frame, where)
+        self.roles, self.keep_last, self.masked = self.sequence.roles(), keep_last, masked
         read = read_episodes(frame, self.roles, where, min_length, max_length, mask=masked)
         del frame  # of many rows, the largest thing in memory
         self.length, self.counts, self._read = read.length, read.counts, replace(read, episodes=())
@@ -171,7 +127,7 @@ class EpisodeTable(OwnData, SplitEpisodes):
         first = {} if self.first is None else {"first": self.first}
         doses = [action.name for action in self.roles.actions if not action.levels]
         reading = {
-            "task": plain_task(self.roles),
+            "task": self.sequence.to_plain(),
             "step": self.length,
             "first": self.first,
             "keep_last": self.keep_last,
@@ -328,17 +284,17 @@ def fixed_columns(roles: EpisodeRoles, least: Tensor, largest: Tensor) -> list[s
 def _needed(task: TaskLike, names: Sequence[str]) -> Sequence[str]:
     """The columns that a task needs; all of them where there are faults, as messages say what there is."""
     try:
-        roles = episode_task(task)
+        roles = SequenceProblem.of(task).roles()
     except TaskError:
         return names
     needed = {roles.unit, roles.time, *roles.columns}
     return [name for name in names if name in needed] if needed <= set(names) else names
 
 
-def _task(task: TaskLike, frame: pd.DataFrame, where: str) -> EpisodeRoles:
+def _read(task: TaskLike, frame: pd.DataFrame, where: str) -> SequenceProblem:
     """The task; if it has faults, columns that it names and the table lacks are reported with them."""
     try:
-        return episode_task(task)
+        return SequenceProblem.of(task)
     except TaskError as error:
         names = [str(name) for name in frame.columns]
         absent = [f"no column {name!r}; {meant(name, names)}" for name in error.named if name not in names]

@@ -1,27 +1,16 @@
 """The roles of the columns of episodes, and what they set in the configuration of a method.
 
-A task (`problems.episodes.task`) says which columns are states, which are constant, which are actions, and
-what a step is worth. A model of transitions and the return of an episode take these as settings. The settings
-that the configuration brings along are those of the four-hour table of sepsis patients; a task's take their
-place. Settings of one's own, such as ``surrogate.varying=[wear]``, are kept.
+A problem (`problems.episodes.problem`) says which columns are states, which are constant, which are actions,
+and what a step is worth. A model of transitions and the return of an episode take these as settings.
 
 Actions with given levels are coded 0 ... L - 1 in the order of the task. A static column with named values
 becomes one column of 0 and 1 for each value but the first, "model=B".
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from rehearsal_torch.problems.episodes.stays import COLUMNS, CONTEXTUAL, DOSES, STATIC, VARYING
-
-LEVELS = 5  # Levels of a dose, where a configuration says nothing else.
-_DEFAULTS: Mapping[str, tuple[tuple[str, ...], ...]] = {
-    "varying": (VARYING, VARYING[:-1]),
-    "static": (STATIC,),
-    "contextual": (CONTEXTUAL,),
-    "doses": (DOSES,),
-}
 _REWARD = "rehearsal_torch.objectives.episode_reward.episode_reward"
 # Steps of the calendar, of dates.
 Calendar = Literal["month", "week"]
@@ -78,7 +67,7 @@ class Carry:
     steps: int = 0
 
     @classmethod
-    def of(cls, plain: str | Mapping[str, int]) -> "Carry":
+    def of(cls, plain: str | Mapping[Literal["carry"], int]) -> "Carry":
         """The policy as written in a task."""
         return cls(plain) if isinstance(plain, str) else cls("carry", int(plain["carry"]))
 
@@ -96,7 +85,7 @@ class Words:
 
 @dataclass(frozen=True)
 class EpisodeRoles:
-    """The content of a task of episodes (`problems.episodes.task`).
+    """What a problem of episodes says of its columns (`problems.episodes.problem`).
 
     Attributes:
         unit: The column that says whose row it is.
@@ -189,32 +178,3 @@ class EpisodeRoles:
             "units_of": units,
             "levels": {column.name: list(column.levels) for column in self.actions if column.levels},
         }
-
-
-def with_roles(node: Mapping[str, Any], roles: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a model of transitions that a task decides (`EpisodeRoles.surrogate_settings`): those
-    that the model's node of the configuration does not have of its own.
-    """
-    settings = {}
-    for name, value in roles.items():
-        own = node.get(name)
-        default = LEVELS if name == "levels" else None
-        brought_along = isinstance(own, Sequence) and tuple(own) in _DEFAULTS.get(name, ())
-        if own is None or own == default or brought_along:
-            settings[name] = value
-    return settings
-
-
-def gives_way(reward: Mapping[str, Any] | None, columns: Sequence[str]) -> bool:
-    """Whether a reward of the configuration is that of sepsis patients, for which a task's stands in: there
-    is none, it has neither weights nor costs nor a score, or its score reads columns of the four-hour
-    table and none of the task.
-    """
-    if reward is None:
-        return True
-    components = reward.get("components")
-    if not isinstance(components, Mapping):
-        return not reward.get("weights") and not reward.get("costs")
-    quantities = [quantity for part in components.values() if isinstance(part, Mapping) for quantity in part]
-    read = {name.strip() for quantity in quantities for name in str(quantity).split("/")}
-    return read <= set(COLUMNS) and not read & set(columns)

@@ -24,8 +24,8 @@ from rehearsal_torch.problems.episodes.machines import (
     true_trajectory,
 )
 from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
-from rehearsal_torch.problems.episodes.task import episode_task
 from rehearsal_torch.spaces.box import Alteration
+from tests.toys.pumps import roles_of
 
 NOTHING = Decision(None, 0.0, reason=Finding("no_gain", "none"))
 
@@ -160,7 +160,7 @@ def test_a_week_is_as_it_is_written():
 
 def test_points_and_costs_are_the_reward_of_the_task():
     """The world's own sums agree with the reward that a run builds from the task."""
-    roles = episode_task(TASK)
+    roles = roles_of(TASK)
     settings = {key: value for key, value in roles.reward_settings().items() if key != "_target_"}
     reward = episode_reward(**settings)
     draws = torch.rand(500, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))

@@ -4,17 +4,14 @@ import pandas as pd
 import pytest
 import torch
 import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.episode import following
 from rehearsal_torch.data.finding import Finding, texts_of
 from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.data.task_file import TaskError
-from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable, fixed_columns, plain_task
-from rehearsal_torch.problems.episodes.task import episode_task
-from tests.toys.pumps import TASK, table, task
+from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable, fixed_columns
+from tests.toys.pumps import TASK, roles_of, table, task
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +153,7 @@ def test_faults_of_the_task_come_with_columns_that_the_table_lacks():
     with pytest.raises(TaskError) as wrong:
         EpisodeTable(table(60).drop(columns="demand"), task(levels=0))
     assert wrong.value.faults == (
-        "levels: expected 2 to 1000 levels; got 0",
+        "levels: expected 2 to 1000 levels of amounts: none, and intervals of the others; got 0",
         "no column 'demand'; there are pump, hour, flow, heat, bore, maker, valve, oil",
     )
 
@@ -205,7 +202,7 @@ def test_the_card_has_levels_and_ranges_in_words(problem):
     assert torch.isfinite(torch.tensor(card["features"]["heat"]["median"]))
 
 
-ROLES = episode_task(TASK)
+ROLES = roles_of(TASK)
 
 
 @pytest.mark.parametrize(
@@ -225,65 +222,6 @@ def test_columns_from_which_nothing_is_learnt_are_named(name: str, low: float, h
     least[place], largest[place] = low, high
     (fault,) = fixed_columns(ROLES, least, largest)
     assert re.match(said, fault)
-
-
-WORDS = st.text("abcxyz_ %", min_size=1, max_size=6).map(lambda each: f"w{each}".strip())
-COST = st.floats(0, 9, allow_nan=False)
-
-
-@st.composite
-def tasks(draw):
-    """Tasks with every part, some of them left out."""
-    names = draw(st.lists(WORDS, min_size=8, max_size=8, unique=True))
-    unit, time, state, other, fixed, kind, shift, dose = names
-    levels = draw(st.lists(WORDS, min_size=2, max_size=4, unique=True))
-    ends = sorted(draw(st.tuples(st.integers(-9, 9), st.integers(10, 20))))
-    found = {
-        "unit": unit,
-        "time": time,
-        "varying": {state: {"unit": "mm", "range": draw(st.sampled_from([ends, [None, 20], [0, None]]))}},
-        "static": {fixed: None, kind: {"values": levels}},
-        "contextual": draw(st.sampled_from([[], [shift]])),
-        "actions": {
-            f"{dose}1": {
-                "levels": levels,
-                "cost": draw(st.lists(COST, min_size=len(levels), max_size=len(levels))),
-            },
-            **draw(st.sampled_from([{}, {f"{dose}2": {"unit": "ml", "cost": 0.5, "combine": "mean"}}])),
-        },
-        "reward": {"weights": {state: draw(COST)}, "score": {"hot": {state: {"> 10": 2}}}, "name": other},
-        "missing": draw(st.sampled_from(["refuse", "drop", {"carry": 3}])),
-        "words": {"unit": unit, "units": f"{unit}s", "step": time},
-    }
-    if draw(st.booleans()):
-        found["step"] = draw(st.floats(0.5, 30))
-    if draw(st.booleans()):
-        found["rules"] = {
-            "support": 3,
-            "most_levels": 1,
-            "forbidden": {f"{dose}1": "raise"},
-            "least_gain": 0.5,
-        }
-    return found
-
-
-@settings(max_examples=60, deadline=None)
-@given(tasks())
-def test_a_task_that_was_read_is_written_as_one_that_reads_alike(plain):
-    roles = episode_task(plain)
-    written = yaml.safe_load(yaml.safe_dump(plain_task(roles), sort_keys=False))
-    assert episode_task(written) == roles
-
-
-@pytest.mark.parametrize("missing", ["refuse", "drop", {"carry": 2}])
-def test_the_task_of_pumps_comes_back(missing):
-    roles = episode_task(task(missing=missing, levels=4, step=1))
-    assert episode_task(plain_task(roles)) == roles
-    assert plain_task(roles)["actions"]["valve"] == {
-        "levels": ["shut", "half", "open"],
-        "cost": [0.0, 1.0, 3.0],
-        "combine": "max",
-    }
 
 
 def test_states_that_were_carried_are_masked_or_refused():

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.problems.episodes.step_numbers import MONTH, numbered, times_of
 from rehearsal_torch.problems.episodes.steps import read_episodes
-from rehearsal_torch.problems.episodes.task import episode_task
-from tests.toys.pumps import task
+from tests.toys.pumps import roles_of, task
 
 
 def steps(times, step=None, known=0.0):
@@ -25,7 +24,7 @@ def steps(times, step=None, known=0.0):
 def read(times, **changes):
     frame = pd.DataFrame({"pump": 1, "hour": times, "flow": np.arange(len(times)), "valve": 0})
     plain = {"varying": ["flow"], "static": [], "contextual": [], "actions": {"valve": {"levels": 3}}}
-    return read_episodes(frame, episode_task(task(**plain, reward={"weights": {"flow": 1}}, **changes)), "it")
+    return read_episodes(frame, roles_of(task(**plain, reward={"weights": {"flow": 1}}, **changes)), "it")
 
 
 @pytest.mark.parametrize("step", [4, None])

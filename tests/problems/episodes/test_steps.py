@@ -15,8 +15,7 @@ from rehearsal_torch.problems.episodes.steps import (
     time_text,
     unit_rows,
 )
-from rehearsal_torch.problems.episodes.task import episode_task
-from tests.toys.pumps import table, task
+from tests.toys.pumps import roles_of, table, task
 
 PLAIN = {
     "varying": ["level"],
@@ -42,7 +41,7 @@ def rows(*hours, unit=1, level=None, valve=None, oil=None, size=2.0):
 
 
 def read(frame, min_length=2, max_length=None, **changes):
-    return read_episodes(frame, episode_task(task(**PLAIN, **changes)), "pumps.csv", min_length, max_length)
+    return read_episodes(frame, roles_of(task(**PLAIN, **changes)), "pumps.csv", min_length, max_length)
 
 
 def values(found, name="level", unit=0):
@@ -141,7 +140,7 @@ def test_rows_are_merged_into_steps_of_a_given_length():
 def test_merged_doses_may_be_averaged():
     actions = {"valve": {"levels": 3}, "oil": {"unit": "ml", "combine": "mean"}}
     frame = rows(0, 0.5, 1, oil=[1.0, 4.0, 0.0])
-    found = read_episodes(frame, episode_task(task(**{**PLAIN, "actions": actions}, step=1)), "pumps.csv")
+    found = read_episodes(frame, roles_of(task(**{**PLAIN, "actions": actions}, step=1)), "pumps.csv")
     assert values(found, "oil") == [2.5, 0]
 
 
@@ -179,7 +178,7 @@ def test_a_step_that_ends_without_an_action_keeps_the_doses_before():
 def test_amounts_are_added_up_and_rates_are_averaged(unit, oil, above):
     actions = {"valve": {"levels": 3}, "oil": {"unit": unit}}
     plain = task(**{**PLAIN, "actions": actions}, step=1)
-    found = read_episodes(rows(0, 0.5, 1, oil=[1.0, 4.0, 4.0]), episode_task(plain), "pumps.csv")
+    found = read_episodes(rows(0, 0.5, 1, oil=[1.0, 4.0, 4.0]), roles_of(plain), "pumps.csv")
     assert values(found, "oil") == oil
     assert found.above["oil"] == above
 
@@ -268,7 +267,7 @@ def test_dates_have_a_unit(days: float, text: str) -> None:
 
 
 def test_numbers_have_the_name_of_their_column_or_of_a_step() -> None:
-    plain, named = (episode_task({**PLAIN_LENGTHS, "words": words}) for words in ({}, {"step": "hour"}))
+    plain, named = (roles_of({**PLAIN_LENGTHS, "words": words}) for words in ({}, {"step": "hour"}))
     assert step_text(1.0, False, plain) == "1 in when"
     assert step_text(1.0, False, named) == "1 hour"
     assert step_text(0.5, False, named) == "0.5 in when"
@@ -278,7 +277,7 @@ def test_numbers_have_the_name_of_their_column_or_of_a_step() -> None:
 
 def rows_read(frame, **changes):
     faults = []
-    return unit_rows(frame, episode_task(task(**changes)), faults), faults
+    return unit_rows(frame, roles_of(task(**changes)), faults), faults
 
 
 def test_levels_and_values_become_numbers():
@@ -399,7 +398,7 @@ def test_numbers_beyond_all_floats_beside_a_text_are_told_by_line():
 def test_what_was_carried_is_marked_if_it_is_to_be_masked():
     frame = rows(0, 1, 3, 4, level=[10.0, np.nan, 12.0, 13.0], valve=[0, 1, np.nan, 1])
     plain = task(**PLAIN, missing={"carry": 2})
-    found = read_episodes(frame, episode_task(plain), "pumps.csv", mask=True)
+    found = read_episodes(frame, roles_of(plain), "pumps.csv", mask=True)
     assert found.episodes[0].names == ("level", "size", "valve", "oil")
     wanted = [[0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 1, 1], [0, 0, 1, 0], [0, 0, 0, 0]]
     assert found.episodes[0].filled.int().tolist() == wanted

@@ -7,7 +7,8 @@ from jsonschema import Draft202012Validator
 
 from rehearsal_torch.data.problem_file.form import ProblemForm
 from rehearsal_torch.files.schema import read
-from rehearsal_torch.problems.written.schema import FORMS, SequenceForm, TrialsForm, problem_schema
+from rehearsal_torch.problems.episodes.problem import SequenceProblem
+from rehearsal_torch.problems.written.schema import FORMS, TrialsForm, problem_schema
 from tests.data.problem_file.conftest import RIGHT
 from tests.problems.written.conftest import SEQUENCE, TRIALS
 
@@ -80,7 +81,7 @@ PARTS = {key: each for key, each in SEQUENCE.items() if key != "question"}
 
 
 def test_a_role_alone_is_a_variable():
-    form, faults = read(SequenceForm, PARTS)
+    form, faults = read(SequenceProblem, PARTS)
     assert faults == []
     assert form["variables"]["shift"].role == "context"
     assert form["variables"]["valve"].levels == ["shut", "half", "open"]
@@ -98,7 +99,7 @@ def test_a_role_alone_is_a_variable():
     ],
 )
 def test_what_is_wrong_is_said_with_its_key(part, value, words):
-    _, faults = read(SequenceForm, {**PARTS, part: value})
+    _, faults = read(SequenceProblem, {**PARTS, part: value})
     assert any(words in each for each in faults), faults
     assert "hunter2" not in " ".join(faults)
 

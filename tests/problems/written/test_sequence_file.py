@@ -4,9 +4,9 @@ import pytest
 
 from rehearsal_torch.data.problem_file.findings import ProblemError
 from rehearsal_torch.problems.episodes import own_episodes
-from rehearsal_torch.problems.episodes.task import episode_task
 from rehearsal_torch.problems.written.sequence_file import OwnSequence, sequence_problem
 from tests.problems.written.conftest import SEQUENCE, changed, pumps
+from tests.toys.pumps import roles_of
 
 TASK = {
     "unit": "pump",
@@ -31,22 +31,17 @@ def faults(file):
 
 def test_it_stands_for_the_task_of_the_same_columns(sequence):
     found = sequence_problem(sequence())
-    assert found.roles == episode_task(TASK)
+    assert found.roles == roles_of(TASK)
     assert len(found.rows.frame) == 240
-    assert found.method is None
     assert found.notes == ("maker: its values are A, B, of which A is the reference",)
-    assert sequence_problem(sequence(method="greedy")).method == "greedy"
+    said = sequence_problem(sequence(method="greedy", changes=2)).problem
+    assert (said.method, said.changes) == ("greedy", 2)
 
 
 def test_named_levels_of_static_texts_are_their_values(sequence):
     named = sequence_problem(sequence(**changed(SEQUENCE, "maker", levels=["B", "A"])))
     assert named.roles.static[0].values == ("B", "A")
     assert named.notes == ()
-
-
-def test_policy_and_length_of_steps_are_those_of_the_file(sequence):
-    found = sequence_problem(sequence(missing={"carry": 2}, step=2, levels=4)).roles
-    assert (found.missing.rule, found.missing.steps, found.step, found.count) == ("carry", 2, 2.0, 4)
 
 
 @pytest.mark.parametrize(
@@ -67,11 +62,6 @@ def test_faults_have_their_line_and_key(sequence, changes, words):
     file = sequence(**changes)
     told = faults(file)
     assert any(words.format(table=file.parent / "pumps.csv") in each for each in told), told
-
-
-def test_the_file_says_how_many_actions_may_be_changed(sequence):
-    assert sequence_problem(sequence()).changes is None
-    assert sequence_problem(sequence(changes=2)).changes == 2
 
 
 def test_units_steps_and_splits_are_counted(sequence):
