@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from rehearsal_torch.data.tables.cells import DATE, LIMIT
 from rehearsal_torch.data.tables.columnar import COLUMNAR, Needed, read_columnar
 from rehearsal_torch.data.tables.frame import NO_DATA_BASE, ReadTable, TableError, line_words
 from rehearsal_torch.data.tables.separated import read_separated
@@ -24,15 +25,13 @@ from rehearsal_torch.data.tables.workbook import WORKBOOKS, read_workbook
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.schema import LARGEST, Fault, listed, meant
 
-__all__ = ["ReadTable", "TableError", "TableWarning", "number_columns", "read_table", "table_file"]
+__all__ = ["DATE", "ReadTable", "TableError", "TableWarning", "number_columns", "read_table", "table_file"]
 # The number of rows by which a column of two texts is told.
 TWO = 10_000
-# The beginning of a date as text.
-DATE = re.compile(r"\s*\d{4}-\d{1,2}-\d{1,2}(?!\d)|\s*\d{1,2}[./]\d{1,2}[./]\d{2,4}(?!\d)")
 # The beginning of bytes, tensors, arrays, lists and other objects as text.
 OBJECT = re.compile(r"b['\"]|(tensor|array|bytearray|np\.bytes_|Fraction)\(|[\[({<]")
 DIGITS = re.compile(r"\s*[+-]?[.\d]")
-PERCENT = re.compile(r"\s*[+-]?\d+(?:[.,]\d+)?\s*%\s*\Z")
+WITH_UNIT = re.compile(r"\s*[+-]?\d+(?:[.,]\d+)?(?:\s*[%$€£]|\s+[^\W\d]{1,5})\s*\Z|\s*[$€£]\s*\d")
 COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*\Z")
 ENCODE = "encode strings as numbers, or leave the variable out"
 
@@ -185,18 +184,21 @@ def as_number(cell: object) -> str:
         return "write dates and durations as numbers, such as days since the first, or leave the variable out"
     if isinstance(cell, complex):
         return "split complex numbers into two columns, or leave the variable out"
+    if LIMIT.match(str(cell)):
+        what = "a limit says that the value lies beyond it"
+        return f"{what}: where few values do, write the limit itself, or leave the variable out"
     if OBJECT.match(str(cell)):
         return "write a plain number into every cell (such as .item() of a tensor), or leave the variable out"
     if COMMA.match(str(cell)):
-        return "write a decimal point"
-    if PERCENT.match(str(cell)):
-        return "remove the percent sign"
+        return "write a decimal point, or leave out signs between thousands"
+    if WITH_UNIT.match(str(cell)):
+        return "write all of its numbers without a unit"
     return ENCODE
 
 
 def misspelt_number(text: str) -> bool:
-    """Whether a text is a date, or a number with a percent sign or a decimal comma."""
-    return any(each.match(text) is not None for each in (DATE, PERCENT, COMMA))
+    """Whether a text is a date, or a number with a unit or a decimal comma."""
+    return any(each.match(text) is not None for each in (DATE, WITH_UNIT, COMMA))
 
 
 def numbers_of(column: pd.Series) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Comma-separated files: what is read past, and what is refused with its cause and a remedy that works."""
 
+import csv
 import gzip
-import shlex
 import subprocess
 import sys
 
@@ -10,9 +10,18 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from openpyxl import Workbook
 
-from rehearsal_torch.data.reading import TableError, TableWarning, number_columns, read_table, table_file
+from rehearsal_torch.data.reading import (
+    TableError,
+    TableWarning,
+    number_columns,
+    number_faults,
+    read_table,
+    table_file,
+)
 from rehearsal_torch.data.tables import frame
+from tests.places import ROOT
 
 PLAIN = "a,b\n" + "".join(f"{row},{row / 7}\n" for row in range(2000))
 
@@ -34,24 +43,86 @@ def test_what_is_no_comma_separated_text_is_refused_with_its_cause(tmp_path, nam
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "encoding", "made"),
+    ("name", "text", "encoding", "called"),
     [
-        ("t 1.csv", "a\tb\n1.5\t2\n-3.25\t4\n", "utf-16-le", "t 1_utf8.csv"),
-        ("t.csv", "größe;b\n1,5;2\n2,5;1.234,5\n", "cp1252", "t_utf8.csv"),
-        ("t.tsv", "größe, m\tb\n1,5\t2\n", "utf-16", "t_utf8.tsv"),
-        ("t.csv.gz", "größe;b\n1,5;2\n", "cp1252", "t_utf8.csv"),
+        ("t 1.csv", "a\tb\n1.5\t2\n-3.25\t4\n", "utf-16-le", "UTF-16"),
+        ("t.csv", "größe;b\n1,5;2\n2,5;1.234,5\n", "cp1252", "Windows-1252"),
+        ("t.csv", "Temp (°C),µg/l\n1.5,2\n", "latin-1", "Windows-1252"),
+        ("t.csv", "größe;b;Prüfer\r1,5;2;Müller\r2,5;3;Jürgen\r", "mac_roman", "Mac Roman"),
+        ("t.tsv", "größe, m\tb\n1,5\t2\n", "utf-16", "UTF-16"),
+        ("t.csv.gz", "größe;b\n1,5;2\n", "cp1252", "Windows-1252"),
     ],
 )
-def test_the_command_that_is_named_changes_the_encoding_alone(tmp_path, name, text, encoding, made):
-    """Decimal commas became texts in quotes: the text was parsed, and written with commas between cells."""
-    content = text.encode(encoding)
-    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-    with pytest.raises(TableError) as told:
-        table_file(tmp_path / name)
-    _, option, code = shlex.split(str(told.value).splitlines()[-1])
-    assert option == "-c"
-    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True)
-    assert (tmp_path / made).read_bytes() == text.encode()
+def test_text_of_other_encodings_is_read_as_it_would_be_in_utf_8(tmp_path, name, text, encoding, called):
+    """It was refused, with a command to type that rewrote the file."""
+    frames = []
+    for each in (encoding, "utf-8"):
+        content = text.encode(each)
+        (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+        found = read_table(tmp_path / name)
+        frames.append(found.frame)
+        assert any(called in note for note in found.notes) == (each != "utf-8")
+    pd.testing.assert_frame_equal(*frames)
+
+
+CELLS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-10_000, 10_000),
+    st.floats(-1e4, 1e4).map(lambda x: round(x, 2) + 0.0),
+    st.sampled_from(
+        ["a", " b", "b ", "c  d", "ä", "a\u0308", "x\u00a0y", "NA", "-", "n.m.", "<5", "True", "7"]
+    ),
+    st.sampled_from(["mean", "sum", "19.02.2024", "1,234.5", "1,234", "45 %", "12 €", "Source: us", "n = 3"]),
+)
+
+
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(st.data(), st.integers(1, 3), st.integers(1, 30), st.booleans())
+def test_a_text_and_a_workbook_of_the_same_cells_are_one_table(tmp_path_factory, data, width, length, titled):
+    """A workbook's texts kept words for missing cells, its blanks, and True beside an empty cell."""
+    folder = tmp_path_factory.mktemp("same")
+    kinds = [
+        data.draw(st.sampled_from([CELLS, st.integers(-9, 9), st.sampled_from(["a", "b "])]))
+        for _ in range(width)
+    ]
+    rows = (
+        [["Trial 7"], [], ["Temp.\n(°C)", "y  [g] ", "z"][:width]] if titled else [["x", " y", "z"][:width]]
+    )
+    rows += [[data.draw(kind) for kind in kinds] for _ in range(length)]
+    sheet = Workbook()
+    for row in rows:
+        sheet.active.append(row)
+    sheet.save(folder / "t.xlsx")
+    with (folder / "t.csv").open("w", newline="", encoding="utf-8") as stream:
+        # As Excel keeps them: 2.0 is 2.
+        written = [[f"{cell:.15g}" if isinstance(cell, float) else cell for cell in row] for row in rows]
+        csv.writer(stream).writerows(written)
+    read = []
+    for name in ("t.csv", "t.xlsx"):
+        try:
+            faults = []
+            found = read_table(folder / name, faults=faults)
+            told = [note.replace(name, "t") for note in found.notes]
+            wrong = number_faults(found.frame, list(found.frame.columns))
+            read.append((found.frame, told, [*faults, *wrong], found.units))
+        except TableError as error:
+            read.append((None, str(error)))
+    if read[0][0] is None or read[1][0] is None:
+        assert read[0][0] is read[1][0]
+        return
+    pd.testing.assert_frame_equal(read[0][0], read[1][0])
+    assert read[0][1:] == read[1][1:]
+
+
+def test_reading_needs_no_torch():
+    """Its import took two of the three seconds of every command that reads a table."""
+    modules = [
+        "reading",
+        *(f"tables.{each.stem}" for each in (ROOT / "rehearsal_torch/data/tables").glob("[a-z]*.py")),
+    ]
+    code = "import sys\n" + "".join(f"import rehearsal_torch.data.{each}\n" for each in modules)
+    subprocess.run([sys.executable, "-c", f"{code}assert 'torch' not in sys.modules"], cwd=ROOT, check=True)
 
 
 def test_the_ending_decides_how_a_file_is_read_and_settings_are_for_their_kind(tmp_path):

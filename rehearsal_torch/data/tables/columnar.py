@@ -65,7 +65,7 @@ def read_columnar(file: Path, faults: list[str] | None = None, needed: Needed | 
     with _damaged(pa, file, kind):
         if any(set(each.column_names) != set(names) for each in tables):
             raise TableError(f"{file}: expected the same columns in each of its {len(files)} files")
-        frame = _cells(pa, _joined(pa, file, files, tables))
+        frame = _cells(pa, _joined(pa, files, tables))
     refused_or_collected(header_faults(names, frame), str(file), faults)
     frame.columns = pd.Index(names)
     if frame.columns.has_duplicates:
@@ -103,33 +103,19 @@ def _damaged(pa: Any, file: Path, kind: str) -> Iterator[None]:
         raise TableError(f"{what}: write it again, or write it as CSV") from error
 
 
-def _joined(pa: Any, folder: Path, files: Sequence[Path], tables: list[Any]) -> Any:
+def _joined(pa: Any, files: Sequence[Path], tables: list[Any]) -> Any:
     """The rows of all tables, which are given up."""
-    try:
-        joined = tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")
-    except (pa.ArrowTypeError, pa.ArrowInvalid):
-        _one_kind(pa, folder, files, tables)
-        raise
+    schema = tables[0].schema
+    for file, table in zip(files[1:], tables[1:], strict=True):
+        try:
+            schema = pa.unify_schemas([schema, table.schema], promote_options="permissive")
+        except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
+            reason = beginning(" ".join(str(error).split()).replace("large_string", "text"), 100)
+            expected = f"expected columns of the same types as in {files[0].name} ({reason})"
+            raise TableError(f"{file}: {expected}: write the files again with one type") from error
+    joined = tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")
     tables.clear()
     return joined
-
-
-def _one_kind(pa: Any, folder: Path, files: Sequence[Path], tables: Sequence[Any]) -> None:
-    """Refuses the first column whose kinds in the files are not those of one column."""
-    for name in tables[0].column_names:
-        parts = [table.select([table.column_names.index(name)]) for table in tables]
-        try:
-            pa.concat_tables(parts, promote_options="permissive")
-        except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
-            kinds = dict[str, str]()
-            for file, part in zip(files, parts, strict=True):
-                kind = str(part.schema.types[0])
-                kinds.setdefault("text" if kind == "large_string" else beginning(kind, 40), file.name)
-            told = " and ".join(f"{kind} in {file}" for kind, file in kinds.items())
-            raise TableError(
-                f"{folder}: expected columns of the same type in each of its {len(files)} files; got "
-                f"{beginning(str(name), 40)!r} as {told}: write these files again with one type"
-            ) from error
 
 
 def _plain_texts(pa: Any, batch: Any) -> Any:

@@ -10,8 +10,9 @@ long text ends in its SHA-256.
 import hashlib
 import math
 import reprlib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -22,7 +23,9 @@ from uuid import UUID
 import numpy as np
 import pandas as pd
 
-from rehearsal_torch.files.addresses import InputError
+from rehearsal_torch.data.tables.cells import EMPTY, Told, column_of, plain_text, unit_of
+from rehearsal_torch.data.tables.layout import footers
+from rehearsal_torch.files.addresses import InputError, beginning
 from rehearsal_torch.files.plain import repeated
 from rehearsal_torch.files.schema import is_number
 
@@ -61,6 +64,7 @@ class ReadTable:
         signs: Separator and decimal sign of a text; those of .csv for everything else.
         file: The file of text that it was read from; None for everything else.
         listed: Of a list in a problem file: the line of each of its members there; empty for everything else.
+        units: The unit of each column that says one, in its name, ``Temp. (°C)``, or in its cells.
     """
 
     frame: pd.DataFrame
@@ -69,6 +73,7 @@ class ReadTable:
     signs: tuple[str, str] = (",", ".")
     file: Path | None = None
     listed: tuple[int, ...] = ()
+    units: Mapping[str, str] = field(default_factory=dict)
 
     def at(self, index: int) -> str:
         """Where a row of `frame` stands: "line 7", or "case 2 (line 10)" of a list in a problem file, whose
@@ -98,26 +103,31 @@ def few_columns(count: int, where: str) -> None:
         raise TableError(f"{where}: expected at most {COLUMNS} columns; got {count}: is it the right table?")
 
 
+def names_of(header: Sequence[Any]) -> list[str]:
+    """The names of columns, each once, of what stands in the header."""
+    names, seen = list[str](), Counter[str]()
+    for place, cell in enumerate(header):
+        name = ("" if cell is None else plain_text(str(cell))) or f"Unnamed: {place}"
+        names.append(name if name not in seen else f"{name}.{seen[name]}")
+        seen[name] += 1
+    return names
+
+
+def titles_note(where: str, above: int, titled: bool) -> list[str]:
+    """The note of what stands above the header."""
+    lines = "1 line above it is" if above == 1 else f"{above} lines above it are"
+    return [f"of {where}, the header is line {above + 1}; {lines} left out"] if titled else []
+
+
 def header_faults(header: Sequence[str | None], frame: pd.DataFrame) -> list[str]:
     """Faults of duplicate column names, and of several unnamed columns with values."""
     twice = sorted(repeated(name for name in header if name is not None))
     found = [f"several columns are called {', '.join(twice)}: keep one of each"] if twice else []
-    nameless = [str(place + 1) for place, some in _unnamed(header, frame).items() if some]
+    some = frame.notna().any().to_numpy()
+    nameless = [str(place + 1) for place, name in enumerate(header) if name is None and some[place]]
     if len(nameless) > 1:
         found.append(f"columns {', '.join(nameless)} have values and no name: name them, or delete them")
     return found
-
-
-def without_empty_columns(frame: pd.DataFrame, header: Sequence[str | None]) -> pd.DataFrame:
-    """The table without unnamed columns that hold no value."""
-    empty = [place for place, some in _unnamed(header, frame).items() if not some]
-    return frame.drop(columns=frame.columns[empty]) if empty else frame
-
-
-def _unnamed(header: Sequence[str | None], frame: pd.DataFrame) -> dict[int, bool]:
-    """The places of columns without a name, and whether they have values."""
-    places = [place for place, name in enumerate(header[: frame.shape[1]]) if name is None]
-    return {place: bool(frame.iloc[:, place].notna().any()) for place in places}
 
 
 def refused_or_collected(found: Sequence[str], where: str, faults: list[str] | None) -> None:
@@ -128,43 +138,108 @@ def refused_or_collected(found: Sequence[str], where: str, faults: list[str] | N
         raise TableError(f"{where}: {'; '.join(found)}")
 
 
+def table_of(
+    cells: pd.DataFrame, header: Sequence[Any], where: str, faults: list[str] | None = None, sign: str = "."
+) -> ReadTable:
+    """The table of the cells below a header, with a note for each kind of cells that are read otherwise than
+    they are written.
+
+    Args:
+        cells: The cells, a column for each cell of the header; the index is the line minus two.
+        header: The names; None, or text without a letter, for a column without a name.
+        where: Its name in messages.
+        faults: Takes faults of the whole, which are an error otherwise.
+        sign: The decimal sign of texts.
+    """
+    names = [None if cell is None else plain_text(str(cell)) or None for cell in header]
+    frame = cells.set_axis(range(cells.shape[1]), axis=1)
+    # Only rows with an empty first cell can be entirely empty.
+    some = np.flatnonzero(frame.iloc[:, 0].isna().to_numpy()) if frame.shape[1] else np.empty(0, int)
+    empty = some[frame.iloc[some].isna().all(axis=1).to_numpy()] if len(some) else some
+    frame = frame.drop(index=frame.index[empty]) if len(empty) else frame
+    wrong, notes, told = header_faults(names, frame), list[str](), Told()
+    below, doubts = footers(frame, sign)
+    if below:
+        left = frame.iloc[-below:]
+        first = plain_text(str(left.iloc[0].dropna().iloc[0]))
+        last = f" to {int(left.index[-1]) + 2} are" if below > 1 else " is"
+        words = f"line{'s' * (below > 1)} {int(left.index[0]) + 2}{last} no row of the table and left out"
+        notes.append(f"of {where}, {words} ({beginning(first, 40)!r})")
+        frame = frame.iloc[:-below]
+    columns, units = dict[str, pd.Series](), dict[str, str]()
+    for place, name in enumerate(names_of(header)):
+        if names[place] is None and not frame[place].notna().any():
+            continue
+        columns[name] = column_of(frame[place], name, told, sign)
+        if unit := unit_of(name) or told.units.get(name, ""):
+            units[name] = unit
+        if sign == ",":
+            wrong += _mixed_signs(name, frame[place], columns[name])
+    refused_or_collected([*wrong, *doubts], where, faults)
+    made = pd.DataFrame(columns, index=frame.index, copy=False)
+    notes += [f"of {where}, {each}" for each in told.sentences()]
+    return ReadTable(made, where, tuple(notes), units=units)
+
+
+# Numbers with a point, between thousands or before decimals; dates and versions have points elsewhere.
+_POINTS = r"[+-]?(?:\d*\.\d+|\d{1,3}(?:\.\d{3})+|\d+(?:\.\d+)+,\d+)"
+_COMMAS = r"[+-]?\d+(?:,\d+(?:[eE][+-]?\d+)?)?"
+
+
+def _mixed_signs(name: str, cells: pd.Series, column: pd.Series) -> list[str]:
+    """The fault of a column of numbers with decimal commas in which some have a point that may be another
+    decimal sign. Dates and versions, such as 01.02.2024, are texts.
+    """
+    if column.dtype.kind in "biufc":
+        return []
+    written = cells.dropna().astype(str).str.strip()
+    points = written.str.fullmatch(_POINTS).to_numpy(dtype=bool)
+    if not points.any() or not written[~points].str.fullmatch(_COMMAS).all():
+        return []
+    place = int(points.argmax())
+    got = f"{written.iloc[place]!r} in line {int(written.index[place]) + 2}: write it as the others"
+    return [f"{name}: expected decimal commas, without signs between thousands; got {got}"]
+
+
 def frame_of(
     header: Sequence[Any],
     rows: Iterable[tuple[int, Sequence[Any]]],
     where: str,
     faults: list[str] | None = None,
-) -> pd.DataFrame:
-    """A data frame of the cells of a sheet.
+) -> ReadTable:
+    """The table of the cells of a sheet.
 
     Args:
         header: The names; None, or text without a letter, for a column without a name.
         rows: The index of each row, and its cells, up to as many as the header has.
+        where: Its name in messages.
+        faults: Takes faults of the whole, which are an error otherwise.
     """
-    names = [None if cell is None or not str(cell).strip() else str(cell).strip() for cell in header]
-    few_columns(len(names), where)
+    width = len(header)
+    few_columns(width, where)
     kept, places, letters = list[list[Any]](), list[int](), 0
     for place, row in rows:
         cells = [plain_cell(cell) for cell in row]
-        if all(cell is None for cell in cells):
-            continue
-        if any(cell is not None for cell in cells[len(names) :]):
+        if any(cell is not None for cell in cells[width:]):
             words = "has values beyond the last column with a name: name every column"
             raise TableError(f"{where}: line {place + 2} {words}")
         letters += sum(len(cell) for cell in cells if isinstance(cell, str))
-        bounded(where, letters, (len(kept) + 1) * len(names))
-        kept.append([*cells[: len(names)], *[None] * (len(names) - len(cells))])
+        bounded(where, letters, (len(kept) + 1) * width)
+        kept.append([*cells[:width], *[None] * (width - len(cells))])
         places.append(place)
-    index = pd.Index(places, dtype=np.int64)
-    frame = pd.DataFrame(kept, columns=range(len(names)), index=index, dtype=object).infer_objects()
-    refused_or_collected(header_faults(names, frame), where, faults)
-    columns = [f"Unnamed: {place}" if name is None else name for place, name in enumerate(names)]
-    seen: dict[str, int] = {}
-    for place, name in enumerate(columns):
-        seen[name] = seen.get(name, 0) + 1
-        if seen[name] > 1:
-            columns[place] = f"{name}.{seen[name] - 1}"
-    frame.columns = pd.Index(columns)
-    return without_empty_columns(frame, names)
+    columns = {place: _written([row[place] for row in kept]) for place in range(width)}
+    frame = pd.DataFrame(columns, index=pd.Index(places, dtype=np.int64))
+    return table_of(frame, header, where, faults)
+
+
+def _written(cells: list[Any]) -> Any:
+    """The cells of a column: numbers where there is nothing else, and texts as a file would have them."""
+    if not any(isinstance(cell, str | bool | np.bool_) for cell in cells):
+        return np.array([math.nan if cell is None else cell for cell in cells], dtype=np.float64)
+    texts = [
+        "" if cell is None else f"{cell:.15g}" if isinstance(cell, float) else str(cell) for cell in cells
+    ]
+    return np.array([None if text in EMPTY else text for text in texts], dtype=object)
 
 
 def plain_cell(cell: Any) -> Any:
@@ -182,7 +257,7 @@ def plain_cell(cell: Any) -> Any:
     if isinstance(cell, Decimal):
         return math.nan if cell.is_nan() else float(cell)
     if isinstance(cell, date | time):
-        return cell.isoformat()
+        return cell.isoformat().removesuffix("T00:00:00")
     if isinstance(cell, timedelta):
         return str(cell)
     text = str(cell) if isinstance(cell, UUID | PurePath | Enum) else ""

@@ -19,15 +19,15 @@ Source: ECMA-376 for the format, read by openpyxl.
 import re
 import zlib
 from collections.abc import Iterator
-from itertools import pairwise
+from dataclasses import replace
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import ParseError
 from zipfile import BadZipFile, ZipFile
 
-import pandas as pd
-
-from rehearsal_torch.data.tables.frame import EXTRA, ReadTable, TableError, frame_of
+from rehearsal_torch.data.tables.frame import EXTRA, ReadTable, TableError, frame_of, titles_note
+from rehearsal_torch.data.tables.layout import KNOWN, TITLES, header_place
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.schema import meant
 
@@ -63,8 +63,10 @@ def read_workbook(file: Path, sheet: str | None = None, faults: list[str] | None
             with ZipFile(stream) as archive:
                 _measured(archive, file)
             book = load_workbook(stream, read_only=True, data_only=True, keep_links=False)
-            names = [each.title for each in book.worksheets]
-            frame, chosen = _sheet(book, names, sheet, file, faults)
+            # What is hidden is read where it is asked for.
+            shown = sorted(book.worksheets, key=lambda each: each.sheet_state != "visible")
+            names = [each.title for each in shown]
+            table, chosen = _sheet(book, names, sheet, file, faults)
     except (*DAMAGED, InvalidFileException) as error:
         if isinstance(error, TableError):
             raise
@@ -72,23 +74,28 @@ def read_workbook(file: Path, sheet: str | None = None, faults: list[str] | None
         remedy = "save it again, or save the sheet as 'CSV UTF-8 (comma delimited)'"
         raise TableError(f"{file} is not an Excel workbook, or is damaged ({reason}): {remedy}") from error
     note = f"of {file}, the first of {len(names)} sheets is read, {chosen!r}"
-    return ReadTable(frame, str(file), (note,) if sheet is None and len(names) > 1 else ())
+    notes = (note,) if sheet is None and len(names) > 1 else ()
+    return replace(table, notes=(*notes, *table.notes))
 
 
 def _sheet(
     book: Any, names: list[str], sheet: str | None, file: Path, faults: list[str] | None
-) -> tuple[pd.DataFrame, str]:
-    """The rows of a sheet, and its name."""
+) -> tuple[ReadTable, str]:
+    """The table of a sheet, and its name."""
     if not names:
         raise TableError(f"{file}: the workbook has no sheet with cells")
     if sheet is not None and sheet not in names:
         raise TableError(f"{file}: there is no sheet {sheet!r}; {meant(sheet, names)}")
     chosen = sheet or names[0]
     rows = _rows(book[chosen])
-    _, header = next(rows, (0, None))
-    if header is None:
+    first = [*islice(rows, TITLES + KNOWN)]
+    if not first:
         raise TableError(f"{file}, sheet {chosen!r}: it is empty; expected a header row")
-    return frame_of(header, ((place - 1, row) for place, row in rows), str(file), faults), chosen
+    place = header_place([row for _, row in first])
+    above, header = first[place]
+    below = chain(first[place + 1 :], rows)
+    table = frame_of(header, ((number - 1, row) for number, row in below), str(file), faults)
+    return replace(table, notes=(*titles_note(str(file), above, place > 0), *table.notes)), chosen
 
 
 def _rows(sheet: Any) -> Iterator[tuple[int, list[Any]]]:

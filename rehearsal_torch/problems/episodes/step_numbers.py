@@ -1,6 +1,6 @@
 """Times of rows, and the steps that they fall into.
 
-Time is a number, or a date in ISO 8601 or as 31.12.2024 13:30, which counts in days. Without a length of a
+Time is a number, or a date, which counts in days. Without a length of a
 step in the task, rows are steps: the most frequent distance between two rows of a unit is that of a step, and
 its multiples are gaps. Where that is not so, dates on one day of successive months (on the last of those that
 have no such day) are calendar months; or clocks jitter: a step is the median of the most distances within a
@@ -15,19 +15,18 @@ distances each step has h / m. ``month`` and ``week`` are those of the calendar 
 UTC where dates have an offset.
 """
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from rehearsal_torch.data.tables.cells import dates_of
 from rehearsal_torch.problems.episodes.roles import Calendar, EpisodeRoles
 
 SECONDS_OF_A_DAY = 86400.0
 SLACK = 1e-6  # The share of a step by which a row may lie beside its time without a word.
 JITTER = 0.1  # That by which the distance of two rows may lie beside a multiple of a step.
 MONTH = 365.2425 / 12  # In days, on average.
-_POINTS = re.compile(r"\A(\d{1,2})\.(\d{1,2})\.(\d{4})(?!\d)")
 
 
 def in_days(column: pd.Series) -> bool:
@@ -36,14 +35,12 @@ def in_days(column: pd.Series) -> bool:
 
 
 def times_of(column: pd.Series) -> np.ndarray:
-    """A column of time as numbers, (n,): dates in ISO 8601, or as 31.12.2024 13:30, in days; NaN where a cell
-    is neither.
+    """A column of time as numbers, (n,): dates (`data.tables.cells.dates_of`) in days; NaN where a cell is
+    neither.
     """
     if not in_days(column):
         return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
-    texts = column.astype("string").str.strip()
-    texts = texts.str.replace(_POINTS, lambda day: f"{day[3]}-{day[2]:0>2}-{day[1]:0>2}", regex=True)
-    dates = pd.to_datetime(texts, errors="coerce", format="ISO8601", utc=True)
+    dates = dates_of(column)
     known = dates.notna().to_numpy()
     time = np.full(len(column), np.nan)
     since = dates[known] - pd.Timestamp("1970-01-01", tz="UTC")

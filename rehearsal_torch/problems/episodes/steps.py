@@ -167,7 +167,9 @@ def _times(column: pd.Series, whose: _Lines, roles: EpisodeRoles, faults: list[s
     if bad.any():
         cell = column.iloc[int(bad.argmax())]
         got = f"{'an empty cell' if pd.isna(cell) else shown(str(cell))}{whose.such(bad)}"
-        faults.append(f"{roles.time}: expected numbers, or dates such as 2024-03-01 or 31.12.2024; got {got}")
+        expected = "expected numbers, or dates such as 2024-03-01 or 31.12.2024"
+        odd = "" if "/" not in got else " (day and month are told apart where one day is above 12)"
+        faults.append(f"{roles.time}: {expected}{odd}; got {got}")
         return None
     return time
 

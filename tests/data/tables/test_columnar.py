@@ -32,7 +32,7 @@ def test_columns_are_numbers_or_text(tmp_path, name):
     assert number_columns(frame, ["a", "yes", "price"], "t").tolist() == [[1.5, 1.0, 1.25], [2.5, 0.0, 2.5]]
     faults = number_faults(frame, ["kind", "when"])
     assert "kind: expected numbers; got 'x' in line 2" in faults[0]
-    assert "when: expected numbers; got '2024-01-02T00:00:00' in line 2" in faults[1]
+    assert "when: expected numbers; got '2024-01-02' in line 2" in faults[1]
 
 
 @pytest.mark.parametrize("kind", [pa.binary(16), pa.uuid(), pa.list_(pa.int64())], ids=str)
@@ -132,7 +132,7 @@ def test_a_repeated_name_is_told_where_columns_are_chosen(tmp_path, name):
 def test_a_column_of_two_types_is_named_with_their_files(tmp_path):
     for name, cells in (("1", [1.0]), ("2", [2.0]), ("3", ["x"])):
         pq.write_table(pa.table({"b": ["y"], "a": cells}), tmp_path / f"{name}.parquet")
-    said = "3 files; got 'a' as double in 1.parquet and text in 3.parquet: write these files again"
+    said = r"3\.parquet: .* as in 1\.parquet \(.*Field a has incompatible types: double vs text\): write the"
     with pytest.raises(TableError, match=said):
         read_columnar(tmp_path)
 

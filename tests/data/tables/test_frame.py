@@ -16,8 +16,8 @@ from rehearsal_torch.data.tables.in_memory import data_frame
 
 
 def test_rows_keep_their_numbers_and_empty_ones_are_left_out():
-    rows = [[1, None, 2.5], [None], [True, None, " "], ["x", None, 3]]
-    frame = frame_of(["a", None, " b "], enumerate(rows, 3), "t")
+    rows = [[1, None, 2.5], [None], [2, None, " "], ["x", None, 3]]
+    frame = frame_of(["a", None, " b "], enumerate(rows, 3), "t").frame
     assert list(frame.columns) == ["a", "b"]
     assert list(frame.index) == [3, 5, 6]
     assert number_faults(frame, ["a", "b"]) == [
@@ -31,7 +31,7 @@ def test_dates_are_never_numbers():
     assert [plain_cell(cell) for cell in cells] == ["2024-01-02", "2024-01-02T03:00:00", "1:00:00", "b'x'"]
     assert plain_cell(Decimal("1.25")) == 1.25
     assert [plain_cell("#N/A"), plain_cell("  "), plain_cell(" 3 ")] == [None, None, "3"]
-    assert number_columns(frame_of(["a"], enumerate([["3"], [True]]), "t"), ["a"], "t").tolist() == [
+    assert number_columns(frame_of(["a"], enumerate([["3"], [True]]), "t").frame, ["a"], "t").tolist() == [
         [3.0],
         [1.0],
     ]
@@ -80,7 +80,7 @@ def test_headers_without_order_are_refused_or_collected(monkeypatch):
         frame_of(["a", "a"], enumerate([[1, 2]]), "t")
     faults = []
     assert list(
-        frame_of(["a", "a", None, ""], enumerate([[1, 2, 3, 4]]), "t", faults=faults).columns[:2]
+        frame_of(["a", "a", None, ""], enumerate([[1, 2, 3, 4]]), "t", faults=faults).frame.columns[:2]
     ) == [
         "a",
         "a.1",
