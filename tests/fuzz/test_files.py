@@ -18,6 +18,7 @@ from rehearsal_torch.graphs.written_graph import graph_class, graph_of
 from rehearsal_torch.problems.causal.own_experiments import ExperimentTable, causal_task
 from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable, written_task
 from rehearsal_torch.problems.written.own_problem import OwnProblem
+from rehearsal_torch.spaces.box import as_tensor
 from tests.data.problem_file.conftest import RIGHT, table
 from tests.fuzz.decisions import REHEARSALS, TRIALS, experiments, optimised, rehearse, rows_of
 from tests.fuzz.strategies import NAMES, changed, copied, damaged, renamed, rows_changed, text_of
@@ -152,7 +153,7 @@ def test_tables(data):
         elif kind == "graph":
             found = read_table(name, "data").frame
             names = [str(each) for each in found.columns]
-            values = number_columns(found, names, name, min_rows=5, varying=True)
+            values = as_tensor(number_columns(found, names, name, min_rows=5, varying=True))
             learn(values, names)
             bootstrap(values, names, 2, 0)
         else:

@@ -24,6 +24,7 @@ import codecs
 import csv
 import gzip
 import io
+import json
 import re
 import warnings
 import zlib
@@ -54,7 +55,6 @@ SIGNS = {",": "commas", ".": "points"}
 COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
 WHOLE = re.compile(r"[+-]?\d+")
 _POINT = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d+)?")
-_TYPED = {"\t": '"\\t"'}
 
 
 def separator_of(file: Path, lines: list[str]) -> str:
@@ -92,9 +92,9 @@ def check_given(file: Path, lines: list[str], separator: str | None, decimal: st
             header = lines[0].strip()
             short = header if len(header) <= 60 else f"{beginning(header, 57)}..."
             raise TableError(
-                f"{file}: with separator: {_typed(separator)} the whole header was read as one column, "
+                f"{file}: with separator: {json.dumps(separator)} the whole header was read as one column, "
                 f"{short!r}; the file seems to be separated by {SEPARATORS[seems]}, which make "
-                f"{columns} columns: write separator: {_typed(seems)}, or leave separator out"
+                f"{columns} columns: write separator: {json.dumps(seems)}, or leave separator out"
             )
     if decimal is None:
         return
@@ -105,9 +105,9 @@ def check_given(file: Path, lines: list[str], separator: str | None, decimal: st
     given, others, other = (commas, points, ".") if decimal == "," else (points, commas, ",")
     if others and not given and (other == "." or len(others) >= len(whole)):
         raise TableError(
-            f"{file}: with decimal: {_typed(decimal)} numbers were read as texts; no number in its first "
+            f"{file}: with decimal: {json.dumps(decimal)} numbers were read as texts; no number in its first "
             f"lines has decimal {SIGNS[decimal]}, and {len(others)} have {SIGNS[other]}, such as {others[0]}"
-            f": write decimal: {_typed(other)}, or leave decimal out"
+            f": write decimal: {json.dumps(other)}, or leave decimal out"
         )
 
 
@@ -118,11 +118,6 @@ def _cells(lines: Sequence[str], separator: str) -> list[list[str]]:
         return [*csv.reader(text, delimiter=separator, skipinitialspace=True)]
     except csv.Error:  # a cell of more than 128 KiB
         return [[]]
-
-
-def _typed(sign: str) -> str:
-    """A sign as a problem file has it."""
-    return _TYPED.get(sign, f"'{sign}'")
 
 
 HEAD = 2**20
