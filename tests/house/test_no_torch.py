@@ -19,7 +19,7 @@ LOADED = (
 )
 
 
-@pytest.mark.parametrize("typed", [["check", "problem.yaml"]])
+@pytest.mark.parametrize("typed", [["check", "problem.yaml"], ["init", "table.csv", "out=draft.yaml"]])
 def test_files_are_checked_and_drafted_without_torch(tmp_path, typed):
     (tmp_path / "table.csv").write_text(TABLE)
     (tmp_path / "problem.yaml").write_text(PROBLEM)

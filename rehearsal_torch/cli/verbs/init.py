@@ -1,14 +1,18 @@
 """The verb init: writes a first problem file from a table, which its author corrects and fills in.
 
-Nothing is asked, and no file is overwritten without force=true.
+What was not typed and is not clear is asked for at a terminal, and left open elsewhere. No file is
+overwritten without force=true.
 """
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rehearsal_torch.cli.errors import writing_to
 from rehearsal_torch.cli.spelling import on_file
+from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.files.writing import write_text
+from rehearsal_torch.problems.written.draft_columns import typed_names
 from rehearsal_torch.problems.written.first_draft import draft
 from rehearsal_torch.problems.written.recognised import YAML
 from rehearsal_torch.user_error import UserError, as_user_error
@@ -21,8 +25,10 @@ def init(options: Mapping[str, str]) -> int:
         raise UserError("expected a file that ends in .yaml", f"out={out}", "For example: out=problem.yaml")
     if (out.exists() or out.is_symlink()) and options["force"] != "true":
         raise UserError("exists already", f"out={out}", "Name another file with out=, or add force=true")
+    typed = {each: options[each] for each in ("outcome", "action", "unit", "time") if each in options}
+    terminal = sys.stdin.isatty() and sys.stdout.isatty()
     with as_user_error("init"):
-        text, notes = draft(options["data"], out, options["question"])
+        text, notes = draft(options["data"], out, options["question"], typed, answered if terminal else None)
     with writing_to(out, "Name a file in a folder that can be written to by out=FILE"):
         write_text(out, text)
     for note in notes:
@@ -30,3 +36,18 @@ def init(options: Mapping[str, str]) -> int:
     print(f"Written: {out}. Correct the guessed roles, fill in the lines that are marked, and type")
     print(f"  {on_file('check', str(out), 'problem')}")
     return 0
+
+
+def answered(words: str, option: str, names: Sequence[str]) -> list[str]:
+    """The answer to a question: some of the names, typed as for the option; none for an empty line."""
+    print(f"{words} One of: {', '.join(names)}")
+    while True:
+        try:
+            text = input(f"{option}= (Enter leaves it open) ")
+        except EOFError:
+            print()
+            raise UserError("the input ended before the answer; nothing was written", f"{option}=") from None
+        try:
+            return typed_names(text, option, names) if text.strip() else []
+        except TableError as error:
+            print(error)

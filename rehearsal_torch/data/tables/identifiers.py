@@ -2,6 +2,7 @@
 
     by name      the last word is id, identifier, uuid, ...; or the words are those of a person's data: name,
                  email, phone, address, zip, date of birth, social security number, ...
+    by both      the last word is patient, customer, ...; and texts or whole numbers differ in every row
     by value     texts that differ in every row; whole numbers that differ in every row and either have no
                  gaps (row numbers) or five digits and more, equally many in all rows (customer numbers) or
                  rising from row to row
@@ -68,9 +69,13 @@ def identifier(name: str, column: pd.Series) -> Identifier | None:
         return Identifier(f"its name says that it holds a person's data ({' '.join(personal)})", unique, True)
     if words and words[-1] in LAST:
         return Identifier(f"its name ends in {words[-1]}", unique, False)
-    if not unique or len(cells) < ROWS:
+    if not unique:
         return None
     numbers = numbers_of(cells)
+    if words and words[-1] in PERSONS and not (numbers % 1 > 0).any():
+        return Identifier(f"every row names another {words[-1]}", True, False)
+    if len(cells) < ROWS:
+        return None
     if np.isnan(numbers).all():
         return Identifier("every row has another text", True, False, True)
     if not np.isfinite(numbers).all() or (numbers != np.round(numbers)).any():

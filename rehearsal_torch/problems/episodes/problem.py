@@ -71,7 +71,8 @@ from rehearsal_torch.files.schema import (
     refusal,
     shown,
 )
-from rehearsal_torch.problems.episodes.roles import Action, Calendar, Carry, Column, EpisodeRoles, Words
+from rehearsal_torch.problems.episodes.roles import Action, Carry, Column, EpisodeRoles, Words
+from rehearsal_torch.problems.episodes.step_numbers import Calendar
 
 ROLES = ("state", "static", "context", "action", "other")
 ROLES_AS = (

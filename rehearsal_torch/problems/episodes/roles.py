@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from rehearsal_torch.problems.episodes.step_numbers import Calendar
+
 _REWARD = "rehearsal_torch.objectives.episode_reward.episode_reward"
-# Steps of the calendar, of dates.
-Calendar = Literal["month", "week"]
 
 
 @dataclass(frozen=True)

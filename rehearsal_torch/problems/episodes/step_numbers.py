@@ -15,14 +15,17 @@ distances each step has h / m. ``month`` and ``week`` are those of the calendar 
 UTC where dates have an offset.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 
 from rehearsal_torch.data.tables.cells import dates_of
-from rehearsal_torch.problems.episodes.roles import Calendar, EpisodeRoles
 
+# Steps of the calendar, of dates.
+Calendar = Literal["month", "week"]
 SECONDS_OF_A_DAY = 86400.0
 SLACK = 1e-6  # The share of a step by which a row may lie beside its time without a word.
 JITTER = 0.1  # That by which the distance of two rows may lie beside a multiple of a step.
@@ -46,6 +49,12 @@ def times_of(column: pd.Series) -> np.ndarray:
     since = dates[known] - pd.Timestamp("1970-01-01", tz="UTC")
     time[known] = since.dt.total_seconds().to_numpy(np.float64) / SECONDS_OF_A_DAY
     return time
+
+
+def actionless(frame: pd.DataFrame, units: np.ndarray, time: np.ndarray, acts: Sequence[str]) -> np.ndarray:
+    """Which rows are the last of their unit and have none of the actions, (n,) bool."""
+    last = pd.Series(time).groupby(units).transform("max").to_numpy() == time
+    return last & frame[list(acts)].isna().all(axis=1).to_numpy()
 
 
 @dataclass(frozen=True)
@@ -131,15 +140,6 @@ def usual_distance(apart: np.ndarray, share: float) -> float:
 
 UNITS = {"day": SECONDS_OF_A_DAY, "hour": 3600.0, "minute": 60.0, "second": 1.0}
 ROUNDING = 0.01
-
-
-def step_text(length: float, dated: bool, roles: EpisodeRoles) -> str:
-    """The length of a step with its unit, such as ``1 hour``, or ``1 in week`` where times are numbers."""
-    if dated:
-        return time_text(length, dated)
-    if length == 1 and roles.words.step:
-        return f"1 {roles.words.step}"
-    return f"{length:g} in {roles.time}"
 
 
 def time_text(length: float, dated: bool) -> str:

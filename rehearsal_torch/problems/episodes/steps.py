@@ -37,11 +37,11 @@ from rehearsal_torch.problems.episodes.roles import Action, Column, EpisodeRoles
 from rehearsal_torch.problems.episodes.step_numbers import (
     JITTER,
     SLACK,
+    actionless,
     in_days,
     moment_text,
     numbered,
     step_for,
-    step_text,
     time_text,
     times_of,
 )
@@ -131,10 +131,13 @@ class _Lines:
         return f"{self.at(bad)}, {int(bad.sum())} such rows"
 
 
-def actionless(frame: pd.DataFrame, units: np.ndarray, time: np.ndarray, acts: Sequence[str]) -> np.ndarray:
-    """Which rows are the last of their unit and have none of the actions, (n,) bool."""
-    last = pd.Series(time).groupby(units).transform("max").to_numpy() == time
-    return last & frame[list(acts)].isna().all(axis=1).to_numpy()
+def step_text(length: float, dated: bool, roles: EpisodeRoles) -> str:
+    """The length of a step with its unit, such as ``1 hour``, or ``1 in week`` where times are numbers."""
+    if dated:
+        return time_text(length, dated)
+    if length == 1 and roles.words.step:
+        return f"1 {roles.words.step}"
+    return f"{length:g} in {roles.time}"
 
 
 def _units(column: pd.Series, lines: np.ndarray, roles: EpisodeRoles, faults: list[str]) -> np.ndarray | None:

@@ -9,20 +9,15 @@ from rehearsal_torch.data.reading import ReadTable, TableError
 from rehearsal_torch.graphs.written_graph import graph_of
 from rehearsal_torch.problems.written.draft_columns import (
     ACTIONS,
-    TextColumn,
     check_names,
+    columns_of,
     copies,
     has_word,
-    level,
-    node,
     numbering,
     of_dates,
-    scalar,
-    term,
-    text_column,
-    value,
-    writable,
+    text_levels,
 )
+from rehearsal_torch.problems.written.recognised import node, scalar, term, value
 from rehearsal_torch.spaces.inequalities import linear
 
 RANDOM = np.random.default_rng(0)
@@ -46,19 +41,21 @@ def test_dates_are_told_from_texts_and_numbers():
 
 def test_copies_are_named_with_what_gives_them():
     x, z, w = RANDOM.normal(3, 1, (3, 50))
-    columns = {"x": x, "z": z, "same": x, "linear": 5 - 2 * z, "xz": x * z, "xzw": x * z * w, "w": w}
-    given = {"same": "x", "linear": "z", "xz": "x times z", "xzw": "xz times w"}
-    assert copies(columns) == given
-    assert copies({**columns, "square": x**2})["square"] == "x times x"
-    assert copies({"x": x, "y": x}, frozenset("y")) == {"x": "y"}, "what is kept is no copy"
-    assert copies({"x": x, "y": x}, frozenset("xy")) == {}
+    columns = {"x": x, "z": z, "same": x, "linear": 5 - 2 * z, "w": w}
+    assert copies(columns) == {"same": "x", "linear": "z"}
+    assert copies({"z": z, "log": np.log(z - z.min() + 0.1)}) == {"log": "z"}, "in the same order"
+    assert copies({"x": x, "y": np.where(np.arange(50) < 9, np.nan, x)}) == {"y": "x"}, "where both are known"
+    assert copies({"x": x, "y": x}, "y") == {"x": "y"}, "what is kept is no copy"
+    assert copies({"x": x, "y": x}, "xy") == {}
     assert copies({"x": x[:5], "y": x[:5]}) == {}, "too few rows"
     assert copies({}) == {}
 
 
 def test_whole_numbers_without_gaps_number_the_rows():
-    assert numbering(np.array([3.0, 1.0, 2.0]))
-    assert not any(numbering(np.array(each)) for each in ([1.0, 2.0], [1.0, 2.0, 4.0], [0.5, 1.5, 2.5]))
+    assert numbering(np.array([3.0, 4.0, 5.0]))
+    assert numbering(3.0 * np.arange(30)), "in many rows with gaps, too"
+    others = ([1.0, 2.0], [1.0, 2.0, 4.0], [0.5, 1.5, 2.5], [3.0, 1.0, 2.0])
+    assert not any(numbering(np.array(each)) for each in others)
     assert not numbering(np.array([1.0, 2.0, np.nan]))
 
 
@@ -71,8 +68,8 @@ def test_what_is_written_is_read_back(name):
     assert list(linear(f"2*{term(name)}").weights) == [name]
     assert set(graph_of({"graph": [f"{node(name)} -> z"]}).names) == {name, "z"}
     assert yaml.safe_load(f"limits: {value(f'{term(name)} <= 1')}") == {"limits": f"{term(name)} <= 1"}
-    assert level("low") == "low"
-    assert level("very low") == '"very low"'
+    assert node("low") == "low"
+    assert node("very low") == '"very low"'
 
 
 def test_words_stand_between_signs():
@@ -81,8 +78,9 @@ def test_words_stand_between_signs():
 
 
 def test_some_columns_cannot_be_variables():
-    assert writable("a")
-    assert not any(map(writable, ["", " ", "a\nb", "x" * 201, "Unnamed: 3"]))
+    names = ["a", "", " ", "a\nb", "x" * 201, "Unnamed: 3", 'a "b"']
+    found = columns_of(pd.DataFrame(RANDOM.normal(size=(9, len(names))), columns=names))
+    assert [bool(each.left_out) for each in found] == [False, *[True] * 6]
 
 
 def test_a_value_has_quotes_where_yaml_needs_them():
@@ -101,20 +99,19 @@ def test_a_value_has_quotes_where_yaml_needs_them():
 )
 def test_few_texts_are_levels_or_classes(cells, kind, levels):
     cells = [*cells, *cells]
-    found = text_column(pd.DataFrame({"t": cells}), "t")
-    assert isinstance(found, TextColumn)
+    (found,) = columns_of(pd.DataFrame({"t": cells}))
     assert (found.kind, found.levels) == (kind, levels)
     wanted = [np.nan if each is None else levels.index(each.strip()) for each in cells]
-    np.testing.assert_array_equal(found.places, wanted)
+    np.testing.assert_array_equal(found.cells, wanted)
 
 
 @pytest.mark.parametrize("cells", [[1, 2], ["1", "2", "3+"], ["a", "a"], [None, None]])
 def test_numbers_and_constants_are_no_columns_of_texts(cells):
-    assert text_column(pd.DataFrame({"t": cells}), "t") is None
+    assert text_levels(pd.Series(cells)) == ()
 
 
 def test_many_texts_are_no_variable_and_are_not_shown():
-    told = text_column(pd.DataFrame({"t": [f"Jane {place}" for place in range(13)]}), "t")
+    told = text_levels(pd.Series([f"Jane {place}" for place in range(13)]))
     assert isinstance(told, str)
     assert told.startswith("13 different texts")
     assert "Jane" not in told

@@ -6,9 +6,11 @@ import pytest
 import yaml
 
 from rehearsal_torch.data.problem_file.compiled import ProblemError, written_problem
-from rehearsal_torch.data.reading import ReadTable
-from rehearsal_torch.problems.written.first_draft import MARK, first_draft
+from rehearsal_torch.data.reading import ReadTable, TableError
+from rehearsal_torch.problems.written.draft_columns import Source
+from rehearsal_torch.problems.written.first_draft import cases_draft
 from rehearsal_torch.problems.written.own_problem import OwnProblem
+from rehearsal_torch.problems.written.recognised import MARK
 
 RANDOM = np.random.default_rng(0)
 
@@ -19,8 +21,9 @@ def rows(**more):
     return frame.assign(**more)
 
 
-def drafted(frame):
-    return first_draft(ReadTable(frame, "t.csv", ("t.csv is read as it is",)), "t.csv", "problem.yaml")
+def drafted(frame, **typed):
+    table = ReadTable(frame, "t.csv", ("t.csv is read as it is",))
+    return cases_draft(Source(table, "t.csv", "problem.yaml", typed))[0]
 
 
 def test_roles_and_kinds_are_guessed_and_reasons_given():
@@ -56,22 +59,29 @@ def test_roles_and_kinds_are_guessed_and_reasons_given():
         assert words in text, words
 
 
-def test_without_names_that_say_it_the_most_relevant_column_is_the_action():
+def test_without_names_that_say_it_roles_are_typed_or_open():
     frame = rows().rename(columns={"dose": "b", "result": "c", "x": "a"})
-    variables = yaml.safe_load(drafted(frame))["variables"]
-    relevance = frame[["a", "b"]].rank().corrwith(frame["c"].rank()).abs()
-    assert variables["c"]["role"] == "outcome"
-    assert variables[relevance.idxmax()]["role"] == "action"
+    text = drafted(frame)
+    assert {each["role"] for each in yaml.safe_load(text)["variables"].values()} == {"context"}
+    assert f"  {MARK}: role: outcome, for what should come out as desired (a, b, c)\n" in text
+    assert f"  {MARK}: role: action, for what may be set (a, b, c)\n" in text
+    text = drafted(frame, outcome=["c"], action=["b", "sex"])
+    told = yaml.safe_load(text)["variables"]
+    assert {name: each["role"] for name, each in told.items()} == {
+        "a": "context", "sex": "action", "b": "action", "c": "outcome"
+    }  # fmt: skip
+    assert "role:" not in text.partition(MARK)[2]
+    for typed in ({"outcome": ["c"], "action": ["c"]}, {"action": ["same"]}):
+        with pytest.raises(TableError, match=r"it is the outcome|all 60 values are 1"):
+            drafted(frame.assign(same=1.0), **typed)
 
 
 @pytest.mark.parametrize("names", [["yes", "no", "null"], ["a: b", "c, d", "e}"], ["#1", "- x", "größe"]])
 def test_odd_names_are_kept(tmp_path, names):
     frame = pd.DataFrame(RANDOM.normal(size=(80, 3)), columns=names)
     frame.to_csv(tmp_path / "t.csv", index=False)
-    text = drafted(frame)
-    assert list(yaml.safe_load(text)["variables"]) == sorted(
-        names, key=list(yaml.safe_load(text)["variables"]).index
-    )
+    text = drafted(frame, outcome=[names[2]], action=[names[0]])
+    assert list(yaml.safe_load(text)["variables"]) == [names[1], names[0], names[2]]
     assert set(yaml.safe_load(text)["variables"]) == set(names)
     filled = text.replace("  # - ", "  - ").replace("desired: #", f"desired: '`{names[2]}` <= 1' #")
     (tmp_path / "problem.yaml").write_text(filled)
@@ -118,8 +128,8 @@ def test_columns_with_gaps_are_drafted_with_the_rule_for_them(tmp_path):
     plain = yaml.safe_load(text)
     assert plain["missing"] == "complete"
     assert plain["variables"]["x"] == {"role": "context", "kind": "continuous"}
-    assert "# Missing cells, by column: x: 3. Rows with one are left out" in text
-    assert "# completed by several imputations ({impute: 20})." in text
+    assert "# Missing cells, by column: x: 3. Rows with one are left out (complete), refused, or" in text
+    assert "# imputations ({impute: 20})." in text
     assert "values, 3 missing" not in drafted(rows())
     assert "values, 3 missing" in text
     frame.to_csv(tmp_path / "t.csv", index=False)
@@ -160,7 +170,8 @@ def test_columns_of_few_texts_are_variables_and_of_many_are_none(tmp_path):
 
 
 def test_classes_are_actions_and_outcomes_by_their_names_or_where_there_is_nothing_else(tmp_path):
-    frame = rows(treatment=RANDOM.choice(list("ABC"), 60), label=RANDOM.choice(["x", "y", "z 1"], 60))
+    frame = rows().drop(columns=["dose", "result"])
+    frame = frame.assign(treatment=RANDOM.choice(list("ABC"), 60), label=RANDOM.choice(["x", "y", "z 1"], 60))
     text = drafted(frame)
     told = yaml.safe_load(text)["variables"]
     assert told["treatment"] == {"role": "action", "kind": "categorical"}
@@ -180,7 +191,7 @@ def test_classes_are_actions_and_outcomes_by_their_names_or_where_there_is_nothi
     beside = pd.DataFrame({"a": np.linspace(0, 1, 30) ** 2, "ward": ["A", "B", "C"] * 10})
     told = yaml.safe_load(drafted(beside))["variables"]
     assert (told["ward"]["role"], told["a"]["role"]) == ("action", "outcome")
-    assert "such as ward in {A, B}" in drafted(beside[["ward"]].assign(v=["x", "y", "z"] * 10)[["v", "ward"]])
+    assert "such as ward in {A, B}" in drafted(beside, outcome=["ward"])
 
 
 def loans():
@@ -205,7 +216,8 @@ def test_what_is_no_person_and_what_is_a_date_or_a_copy_is_said():
     variables = yaml.safe_load(text)["variables"]
     assert variables["region name"] == {"role": "context", "kind": "binary", "levels": ["East", "North"]}
     assert "# signed: left out: it has dates: write them as numbers, such as days since the first" in text
-    assert "# age in months: left out: other columns give it: it is age, up to a factor and a shift" in text
+    assert "# age in months: left out: another column gives it: it is age, up to a factor and a shift" in text
+    assert "age: {role: context, kind: continuous}  # an age; " in text
     assert "such as outcome >= 1" in text
 
 
@@ -221,7 +233,7 @@ def test_what_is_no_person_and_what_is_a_date_or_a_copy_is_said():
 def test_every_suggestion_holds_once_the_comment_is_taken_away(tmp_path, more):
     frame = loans().assign(**more)
     frame.to_csv(tmp_path / "t.csv", index=False)
-    text = drafted(pd.read_csv(tmp_path / "t.csv"))
+    text = drafted(pd.read_csv(tmp_path / "t.csv"), action=["rate"])
     text = text.replace(f"desired: {MARK}, such as ", "desired: ").replace("  # - ", "  - ")
     for suggestion in ("cases", "bounds", "both"):
         filled = text

@@ -7,24 +7,25 @@ import yaml
 
 from rehearsal_torch.data.problem_file.findings import ProblemError
 from rehearsal_torch.data.reading import ReadTable, TableError
-from rehearsal_torch.problems.written.draft_columns import MARK
+from rehearsal_torch.problems.written.draft_columns import Source
+from rehearsal_torch.problems.written.recognised import MARK
 from rehearsal_torch.problems.written.sequence_draft import (
-    by_values,
+    episodes,
     sequence_draft,
     step_lines,
-    unit_and_time,
 )
 from rehearsal_torch.problems.written.sequence_file import OwnSequence, sequence_problem
 from tests.problems.written.conftest import pumps
 
 
-def drafted(frame):
-    return sequence_draft(ReadTable(frame, "pumps.csv"), "pumps.csv", "problem.yaml")
+def drafted(frame, **typed):
+    return sequence_draft(Source(ReadTable(frame, "pumps.csv"), "pumps.csv", "problem.yaml", typed))[0]
 
 
 def test_a_draft_is_complete_but_for_the_reward(tmp_path):
     pumps().to_csv(tmp_path / "pumps.csv", index=False)
-    text = drafted(pumps().assign(note=[f"free text {each}" for each in range(240)]))
+    note = [f"free text {each}" for each in range(240)]
+    text = drafted(pumps().assign(note=note), action=["shift", "valve"])
     file = tmp_path / "problem.yaml"
     file.write_text(text)
     with pytest.raises(ProblemError) as caught:
@@ -50,41 +51,24 @@ def test_a_draft_is_complete_but_for_the_reward(tmp_path):
 
 
 def test_the_unit_is_the_column_with_one_row_for_each_time():
-    found = unit_and_time(pumps())
-    assert (found.unit, found.time, found.units) == ("pump", "hour", 40)
+    assert episodes(pumps()) == ("pump", "hour")
     dated = pumps().assign(day=pd.Timestamp("2024-03-01").strftime("%Y-%m-%d")).drop(columns="hour")
-    assert unit_and_time(dated) is None
+    assert not episodes(dated)
     rows = pd.DataFrame({"age": np.arange(30.0), "week": 1, "y": 2.0})
-    assert unit_and_time(rows) is None
+    assert not episodes(rows)
     with pytest.raises(TableError, match="expected a column of time, such as week or date, and one of units"):
         drafted(rows)
 
 
-def test_time_is_found_by_its_values_where_a_sequence_is_asked_for():
+def test_time_is_a_column_of_dates_or_typed():
     dates = pd.Timestamp("2024-03-01") + pd.to_timedelta(pumps()["hour"], unit="h")
     dated = pumps().assign(hour=dates.dt.strftime("%Y-%m-%d %H:%M")).rename(columns={"hour": "Zeitpunkt"})
-    assert unit_and_time(dated) is None, "a name that tells nothing"
-    plain = yaml.safe_load(drafted(dated))
-    assert (plain["unit"], plain["time"]) == ("pump", "Zeitpunkt")
+    assert episodes(dated) == ("pump", "Zeitpunkt"), "a name that tells nothing"
     numbered = pumps().rename(columns={"hour": "Nummer"})
-    plain = yaml.safe_load(drafted(numbered))
-    assert (plain["unit"], plain["time"]) == ("pump", "Nummer")
-    assert by_values(numbered[::-1]) == [], "it falls from row to row"
-
-
-def test_of_several_columns_that_can_be_time_none_is_guessed():
-    twice = pumps().rename(columns={"hour": "Nummer"})
-    twice["Zähler"] = 2 * twice["Nummer"]
-    with pytest.raises(TableError) as wrong:
-        drafted(twice)
-    assert str(wrong.value).splitlines() == [
-        "pumps.csv: expected a column of time, such as week or date, and one of units that has each time "
-        "once; Nummer, Zähler can all be time: name the one of time so, or write the problem file by hand, "
-        "with its two lines",
-        "  unit: pump",
-        "  time: Nummer",
-        "or draft the file for cases",
-    ]
+    assert episodes(numbered) is None
+    with pytest.raises(TableError, match="add unit=COLUMN and time=COLUMN, or question=cases"):
+        drafted(numbered)
+    assert "unit: pump\ntime: Nummer\n" in drafted(numbered, time=["Nummer"])
 
 
 def with_rows(keep):
@@ -122,7 +106,9 @@ CHANGES = {
 def test_every_suggestion_holds_once_the_comment_is_taken_away(tmp_path, change):
     rewards = ("weights", "score")
     change(pumps()).to_csv(tmp_path / "pumps.csv", index=False)
-    text = drafted(pd.read_csv(tmp_path / "pumps.csv")).replace(f"reward:  {MARK}, such as", "reward:")
+    frame = pd.read_csv(tmp_path / "pumps.csv")
+    actions = [name for name in ("shift", "yes", "valve", "#v", "alarm") if name in frame]
+    text = drafted(frame, action=actions).replace(f"reward:  {MARK}, such as", "reward:")
     for part in rewards:
         text = text.replace(f"#   {part}:", f"  {part}:")
     (tmp_path / "problem.yaml").write_text(text)
@@ -134,8 +120,8 @@ def test_every_suggestion_holds_once_the_comment_is_taken_away(tmp_path, change)
 
 
 def said(frame):
-    lines = step_lines(frame, "pump", "hour", ["wear"], ["size"])
-    return yaml.safe_load("\n".join(lines)) or {}, "\n".join(lines)
+    text = step_lines(frame, "pump", "hour", ["wear"], ["size"])
+    return yaml.safe_load(text) or {}, text
 
 
 def rows(units=10, steps=6):
@@ -156,7 +142,7 @@ def test_units_are_dropped_while_half_of_them_stay(lacking):
     frame = rows()
     frame = frame[~((frame["pump"] < lacking) & (frame["hour"] == 2))]
     parts, text = said(frame)
-    assert "# Some units lack steps. They are faults (refuse), take their unit out (drop)," in text
+    assert "# Some units lack steps. They are faults (refuse),\n# take their unit out (drop)" in text
     if lacking == 4:
         assert parts == {"missing": "drop"}
         assert "6 of 10 units are left" in text
@@ -167,20 +153,20 @@ def test_units_are_dropped_while_half_of_them_stay(lacking):
 
 def test_the_last_state_lacks_no_action():
     frame = rows().assign(valve=[0, 1, 2, 1, 0, None] * 10)
-    assert step_lines(frame, "pump", "hour", ["wear", "valve"], ["size"], ["valve"]) == []
+    assert step_lines(frame, "pump", "hour", ["wear", "valve"], ["size"], ["valve"]) == ""
 
 
 def test_what_is_drafted_with_german_dates_is_read(tmp_path):
     days = pd.Timestamp("2024-12-27") + pd.to_timedelta(pumps()["hour"], unit="D")
     frame = pumps().assign(date=days.dt.strftime("%d.%m.%Y")).drop(columns="hour")
     frame.to_csv(tmp_path / "pumps.csv", index=False)
-    text = drafted(pd.read_csv(tmp_path / "pumps.csv")).replace(
+    text = drafted(pd.read_csv(tmp_path / "pumps.csv"), action=["valve"]).replace(
         "reward:  # <- fill in, such as\n#", "reward:\n "
     )
     (tmp_path / "problem.yaml").write_text(text)
     assert OwnSequence(tmp_path / "problem.yaml").step == "1 day"
     early = days - pd.Timedelta(20, "D")
-    assert unit_and_time(frame.assign(date=early.dt.strftime("%m/%d/%Y"))) is None, "which is the month?"
+    assert not episodes(frame.assign(date=early.dt.strftime("%m/%d/%Y"))), "which is the month?"
 
 
 def test_dates_about_a_month_apart_are_calendar_months():

@@ -6,20 +6,21 @@ import yaml
 
 from rehearsal_torch.data.problem_file.findings import ProblemError
 from rehearsal_torch.data.reading import ReadTable
-from rehearsal_torch.problems.written.draft_columns import MARK
+from rehearsal_torch.problems.written.draft_columns import Source
 from rehearsal_torch.problems.written.first_draft import trials_draft
+from rehearsal_torch.problems.written.recognised import MARK
 from rehearsal_torch.problems.written.trials_file import OwnTrials, trials_problem
 from tests.problems.written.conftest import experiments
 
 
 def drafted(frame):
-    return trials_draft(ReadTable(frame, "experiments.csv"), "experiments.csv", "problem.yaml")
+    return trials_draft(Source(ReadTable(frame, "experiments.csv"), "experiments.csv", "problem.yaml"))[0]
 
 
 def test_a_draft_is_complete_but_for_the_graph(tmp_path):
     experiments().to_csv(tmp_path / "experiments.csv", index=False)
     text = drafted(experiments().assign(note="warm"))
-    assert "# note: left out: no numbers, or empty cells" in text
+    assert "# note: left out: expected numbers; got 'warm'" in text
     file = tmp_path / "problem.yaml"
     file.write_text(text)
     with pytest.raises(ProblemError) as caught:
