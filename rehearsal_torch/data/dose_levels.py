@@ -14,19 +14,15 @@ Source: Tsirtsis and Gomez-Rodriguez (2023), App. G.1 and Table 2.
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.dose_cuts import DoseCuts, between, padded
 from rehearsal_torch.data.part import Sizes, Solved
-from rehearsal_torch.data.scaling import quantiles
 from rehearsal_torch.data.sizes import bounded
 
 MAX_LEVELS, MAX_ACTIONS = 1000, 2**20
-
-UNREACHED = torch.finfo(torch.float64).max
-"""The lower edge of an empty level."""
-FEW = 20
-"""The maximum number of different doses for which those that share a level are named."""
 
 
 class DoseLevels(Solved):
@@ -79,24 +75,15 @@ class DoseLevels(Solved):
         dose, or a drug that was never given, is a ValueError.
         """
         (doses,) = examples
-        edges, medians, notes = [], [], {}
-        for name, dose in zip(self.names, doses.to(torch.float64).T, strict=True):
-            if (dose < 0).any():
-                words = f"expected doses of at least 0; got {dose.min():.4g}: clean the column"
-                raise ValueError(f"{name}: {words}")
-            given = dose[dose > 0]
-            if not len(given):
-                expected = "expected some non-zero doses to divide into levels"
-                raise ValueError(f"{name}: {expected}; all are zero: leave the drug out")
-            cuts, grouped = self._cuts(given)
-            which = torch.bucketize(given, cuts, right=True)
-            inside = [given[which == level] for level in range(self.count - 1)]
-            middles = (part.median() if len(part) else given.max() for part in inside)
-            edges.append(cuts)
-            medians.append(torch.stack([given.new_zeros(()), *middles]))
-            note = _note([part.unique() for part in inside], grouped)
-            notes.update({name: note} if note else {})
-        self.edges, self.medians, self.notes = torch.stack(edges), torch.stack(medians), notes
+        columns = doses.detach().cpu().to(torch.float64).T.numpy()
+        cuts = {
+            name: DoseCuts.of(name, dose, self.count) for name, dose in zip(self.names, columns, strict=True)
+        }
+        self.edges, self.medians = (
+            torch.from_numpy(np.stack(each)).to(doses.device)
+            for each in zip(*((cut.edges, cut.medians) for cut in cuts.values()), strict=True)
+        )
+        self.notes = {name: cut.note for name, cut in cuts.items() if cut.note}
 
     def fix(self, medians: Tensor | Sequence[Sequence[float]]) -> "DoseLevels":
         """Sets the levels instead of fitting them; edges are the midpoints between doses.
@@ -115,7 +102,8 @@ class DoseLevels(Solved):
             got = [row.tolist() for row in rows]
             raise ValueError(f"expected medians that rise from 0 along each row; got {got}")
         self.medians = torch.stack([torch.cat([row, row[-1:].expand(self.count - len(row))]) for row in rows])
-        self.edges = torch.stack([_padded(_between(row[1:-1], row[2:]), self.count - 2) for row in rows])
+        edges = [padded(between(row[1:-1].numpy(), row[2:].numpy()), self.count - 2) for row in rows]
+        self.edges = torch.from_numpy(np.stack(edges))
         self.notes = {}
         return self
 
@@ -127,17 +115,6 @@ class DoseLevels(Solved):
         own = [_level(dose, edges) == every for dose, edges in pairs]
         levels = self.levels(torch.arange(self.actions, device=every.device))
         return torch.stack([own[drug][levels[:, drug]] for drug in range(len(self.names))]).all(0)
-
-    def _cuts(self, given: Tensor) -> tuple[Tensor, bool]:
-        """The lower edges of levels 2 ... count - 1 from non-zero doses (n,); whether quantiles coincided."""
-        values, rows = given.unique(return_counts=True)
-        if len(values) < self.count:
-            return _padded(_between(values[:-1], values[1:]), self.count - 2), False
-        cuts = quantiles(given[:, None], torch.linspace(0, 1, self.count, dtype=given.dtype)[1:-1])[:, 0]
-        if len(torch.bucketize(given, cuts, right=True).unique()) == self.count - 1:
-            return cuts, False
-        last = torch.tensor(_groups(rows.tolist(), self.count - 1), device=values.device)
-        return _between(values[last], values[last + 1]), True
 
     def digitise(self, doses: Tensor) -> Tensor:
         """Doses to action numbers, (..., p) -> (...) long."""
@@ -164,49 +141,3 @@ class DoseLevels(Solved):
 
 def _level(dose: Tensor, edges: Tensor) -> Tensor:
     return torch.where(dose > 0, 1 + torch.bucketize(dose, edges, right=True), 0)
-
-
-def _between(lower: Tensor, upper: Tensor) -> Tensor:
-    """The midpoints of neighbouring doses, (n,); the upper one if no floating-point number lies between."""
-    middle = lower + (upper - lower) / 2
-    return torch.where(middle > lower, middle, upper)
-
-
-def _padded(edges: Tensor, size: int) -> Tensor:
-    """Edges padded to `size` with those of empty levels."""
-    return torch.cat([edges, edges.new_full((size - len(edges),), UNREACHED)])
-
-
-def _groups(rows: Sequence[int], count: int) -> list[int]:
-    """The last index of all but the last of `count` contiguous groups of about equal numbers of rows."""
-    last: list[int] = []
-    left, size = sum(rows), 0
-    for place, here in enumerate(rows):
-        share = (left + size) / (count - len(last))
-        # A group ends before a dose that would exceed its share by more than it falls short of it now.
-        if size and size + here - share > share - size:
-            last.append(place - 1)
-            size = 0
-        size, left = size + here, left - here
-        # It ends here if every remaining dose has to be a group of its own.
-        if len(rows) - place - 1 == count - len(last) - 1:
-            last.append(place)
-            size = 0
-        if len(last) == count - 1:
-            break
-    return last
-
-
-def _note(parts: Sequence[Tensor], grouped: bool) -> str:
-    """How repeated doses determined a drug's levels, given the distinct doses of each; may be empty."""
-    empty = sum(not len(part) for part in parts)
-    if empty:
-        kept = len(parts) - empty
-        unused = f"{empty} of {len(parts)} levels are empty and not used"
-        return f"{kept} different non-zero dose{'s' * (kept > 1)}, each a level of its own; {unused}"
-    if not grouped and (sum(map(len, parts)) > FEW or all(len(part) == 1 for part in parts)):
-        return ""
-    shared = "; ".join(f"{part[0]:g} to {part[-1]:g} ({len(part)} doses)" for part in parts if len(part) > 1)
-    few, many = "few different doses, which look like codes", "quantiles coincide because of repeated doses"
-    why = f"{many}, and levels are groups of them" if grouped else few
-    return f"{why}; these doses share a level: {shared}"

@@ -6,25 +6,34 @@ so that a surrogate selects what it needs (varying states, static and contextual
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 2.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from rehearsal_torch.data.records import positions
-from rehearsal_torch.data.table import Table
+from rehearsal_torch.files.plain import is_tensor
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from rehearsal_torch.data.table import Table
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False, eq=False)
 class Episode:
-    """T successive observations of one unit, of which the data set has the name.
+    """T successive observations of one unit, of which the data set has the name. They are given as a tensor,
+    or as NumPy's numbers, and are there as both, `values` and `rows`.
 
     Attributes:
         names: The d columns.
-        values: (T, d), one row per time step, in temporal order, each column in its own unit.
+        horizon: T, the number of observed time steps.
         acts_last: Whether an action followed the last state; else those of its row stand for none.
-        filled: (T, d), true where a value was filled in that no model is to learn; None for nowhere.
+        marks: (T, d), true where a value was filled in that no model is to learn; None for nowhere.
 
     Raises:
         ValueError: if there are fewer than two rows, the shapes disagree, or a value is missing.
@@ -32,31 +41,60 @@ class Episode:
 
     identity: str
     names: tuple[str, ...]
-    values: Tensor
-    acts_last: bool = True
-    filled: Tensor | None = None
+    horizon: int
+    acts_last: bool
+    marks: Tensor | np.ndarray | None
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "names", tuple(self.names))
-        where, shape = f"episode {self.identity}", tuple(self.values.shape)
-        if len(shape) != 2 or shape[1] != len(self.names) or len(self.values) < 2:
-            raise ValueError(f"{where}: expected values of shape (T >= 2, {len(self.names)}); got {shape}")
-        known = self.values.isfinite().all(0).tolist()
-        if bad := [name for name, finite in zip(self.names, known, strict=True) if not finite]:
+    def __init__(
+        self,
+        identity: str,
+        names: Sequence[str],
+        values: Tensor | np.ndarray,
+        acts_last: bool = True,
+        filled: Tensor | np.ndarray | None = None,
+    ) -> None:
+        shape, names = tuple(values.shape), tuple(names)
+        given = {"values" if is_tensor(values) else "rows": values}
+        about = {"identity": identity, "names": names, "acts_last": acts_last, "marks": filled}
+        for name, part in (given | about | {"horizon": shape[0] if shape else 0}).items():
+            object.__setattr__(self, name, part)
+        where = f"episode {identity}"
+        if len(shape) != 2 or shape[1] != len(names) or shape[0] < 2:
+            raise ValueError(f"{where}: expected values of shape (T >= 2, {len(names)}); got {shape}")
+        known = np.isfinite(self.rows).all(0).tolist()
+        if bad := [name for name, finite in zip(names, known, strict=True) if not finite]:
             raise ValueError(
                 f"{where}: columns {bad} hold missing or infinite values; impute or drop them first"
             )
 
-    @property
-    def horizon(self) -> int:
-        """T, the number of observed time steps."""
-        return len(self.values)
+    @cached_property
+    def values(self) -> Tensor:
+        """(T, d), one row per time step, in temporal order, each column in its own unit."""
+        import torch
+
+        return torch.from_numpy(self.rows)
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """`values` as NumPy's numbers."""
+        return self.values.detach().cpu().numpy()
+
+    @cached_property
+    def filled(self) -> Tensor | None:
+        """`marks` as a tensor."""
+        import torch
+
+        return None if self.marks is None else torch.as_tensor(self.marks)
 
     def columns(self, names: Sequence[str]) -> Tensor:
         """The named columns, (T, len(names))."""
         return self.values[:, positions(self.names, names)]
 
-    def first(self, horizon: int) -> "Episode":
+    def having(self, values: Tensor) -> Episode:
+        """The episode with other values, (T, d)."""
+        return Episode(self.identity, self.names, values, self.acts_last, self.filled)
+
+    def first(self, horizon: int) -> Episode:
         """The episode's first `horizon` time steps."""
         acts = self.acts_last or horizon < self.horizon
         filled = None if self.filled is None else self.filled[:horizon].clone()
@@ -70,6 +108,10 @@ def transitions(episodes: Sequence[Episode]) -> Table:
     """
     if not episodes:
         raise ValueError("expected at least one episode; got none: loosen the filters of the data set")
+    import torch
+
+    from rehearsal_torch.data.table import Table
+
     names = episodes[0].names
     if odd := [each.identity for each in episodes if each.names != names]:
         than = f"than episode {episodes[0].identity}"
@@ -92,6 +134,8 @@ def following(table: Table, names: Sequence[str], beside: Sequence[str] = ()) ->
     """Columns of the next step of transitions, NaN where no mechanism set the cell, and columns of this step
     `beside` them, (n, len(names) + len(beside)).
     """
+    import torch
+
     ahead = [next_name(name) for name in names]
     found = table.columns([*ahead, *beside])
     found[:, : len(ahead)].masked_fill_(table.altered[:, positions(table.names, ahead)], torch.nan)

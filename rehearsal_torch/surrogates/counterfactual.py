@@ -144,7 +144,9 @@ def counterfactual(
     """
     if isinstance(model, TransitionEnsemble):
         answers = [counterfactual(member, observed, actions, fixed) for member in model.each]
-        return replace(answers[0], values=torch.stack([answer.values for answer in answers]).mean(0))
+        mean = torch.stack([answer.values for answer in answers]).mean(0)
+        first = answers[0]
+        return first.having(mean) if isinstance(first, Episode) else replace(first, values=mean)
     if not isinstance(model, SingleTransition):
         network, table = _network(model), _table(observed)
         if actions is not None and not isinstance(actions, Mapping):
@@ -163,7 +165,7 @@ def counterfactual(
         values
     )
     values[:-1, [episode.names.index(name) for name in model.levels.names]] = doses.to(values)
-    return replace(episode, values=values)
+    return episode.having(values)
 
 
 def _noise(network: CausalNetwork, table: Table) -> Tensor:

@@ -32,6 +32,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, DecisionContext
+from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.sizes import NUMBERS, bounded
 from rehearsal_torch.problems.episodes.cohort import dose_options, recommended
 from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
@@ -76,7 +77,9 @@ class SepsisimEpisodes(EpisodeTable):
         parts = (torch.from_numpy(np.stack(each)) for each in zip(*patients, strict=True))
         self.log, self.given, self.noise = parts
         super().__init__(self.frame(), TASK, seed)
-        self.levels = self._levels()
+        names = [action.name for action in self.roles.actions]
+        self.levels = DoseLevels(names, self.roles.count)
+        self.levels.solve(self.observations().columns(names))
 
     def frame(self) -> pd.DataFrame:
         """The table: a row for each patient and hour."""

@@ -12,6 +12,17 @@ variables: {x: context, a: {role: action, range: [0, 2]}, y: outcome}
 graph: [x -> a, x -> y, a -> y]
 desired: y <= 2
 """
+EPISODES = "pump,day,wear,oil\n" + "".join(
+    f"{pump},{day},{(pump * day) % 9},{(pump + day) % 4}\n" for pump in range(40) for day in range(5)
+)
+SEQUENCE = """
+question: sequence
+data: episodes.csv
+unit: pump
+time: day
+variables: {wear: state, oil: {role: action, unit: l}}
+reward: {weights: {wear: -1}}
+"""
 LOADED = (
     "import sys; from rehearsal_torch.program import main; "
     "sys.argv = ['rehearsal', *sys.argv[1:]]; code = main(); "
@@ -19,12 +30,20 @@ LOADED = (
 )
 
 
-@pytest.mark.parametrize("typed", [["check", "problem.yaml"], ["init", "table.csv", "out=draft.yaml"]])
+@pytest.mark.parametrize(
+    "typed", [["check", "problem.yaml"], ["check", "sequence.yaml"], ["init", "table.csv", "out=draft.yaml"]]
+)
 def test_files_are_checked_and_drafted_without_torch(tmp_path, typed):
     (tmp_path / "table.csv").write_text(TABLE)
     (tmp_path / "problem.yaml").write_text(PROBLEM)
+    (tmp_path / "episodes.csv").write_text(EPISODES)
+    (tmp_path / "sequence.yaml").write_text(SEQUENCE)
     ended = subprocess.run(
-        [sys.executable, "-c", LOADED, *typed], cwd=tmp_path, capture_output=True, text=True, check=False
+        [sys.executable, "-c", LOADED, *typed],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.splitlines()[-1] == "False"

@@ -45,6 +45,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, DecisionContext
+from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.sizes import NUMBERS, bounded
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.problems.episodes.cohort import dose_options, recommended
@@ -329,7 +330,9 @@ class DrawnEpisodes(EpisodeTable, World):
         self.drawn = self.process.simulate(self.process.units if own_units else units, seed)
         self.stated = self.process.stated or None
         super().__init__(self.frame(), self.process.task(), seed, 2, None, horizon, split, keep_last)
-        self.levels = self._levels()
+        names = [action.name for action in self.roles.actions]
+        self.levels = DoseLevels(names, self.roles.count)
+        self.levels.solve(self.observations().columns(names))
 
     def frame(self) -> pd.DataFrame:
         """The table: a row for each step that is shown, levels and classes by name."""

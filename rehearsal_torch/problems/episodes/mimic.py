@@ -219,7 +219,7 @@ class Mimic(SplitEpisodes):
 
     def _filled(self) -> list[Finding]:
         """The states of which much was filled in upstream, as the table says or as repeated values show."""
-        shares = repeated_shares(self.observations(), [name for name in STATES if name not in self.missing])
+        shares = repeated_shares(self.episodes(), [name for name in STATES if name not in self.missing])
         marked = {} if self.masked else self.missing
         shares |= {name: count / self._rows for name, count in marked.items() if name in STATES}
         large = {name: share for name, share in shares.items() if share >= REPEATED}

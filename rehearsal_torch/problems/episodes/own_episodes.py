@@ -10,18 +10,19 @@ the fit.
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 2 (what is given).
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
-import torch
-from torch import Tensor
 
-from rehearsal_torch.data.decision import Decision, DecisionContext, EpisodeCase
-from rehearsal_torch.data.dose_levels import DoseLevels
+from rehearsal_torch.data.dose_cuts import DoseCuts
 from rehearsal_torch.data.episode import transitions
 from rehearsal_torch.data.finding import recorded
 from rehearsal_torch.data.problem_file.findings import Findings
@@ -39,6 +40,9 @@ from rehearsal_torch.problems.episodes.splits import (
 )
 from rehearsal_torch.problems.episodes.steps import read_episodes
 from rehearsal_torch.problems.problem import Facts, OwnData
+
+if TYPE_CHECKING:
+    from rehearsal_torch.data.decision import Decision, DecisionContext, EpisodeCase
 
 CAUTION = (
     "Observational data: recommendations rest on the model and on the assumption that nothing hidden "
@@ -154,10 +158,9 @@ class EpisodeTable(OwnData, SplitEpisodes):
 
     def card(self) -> Mapping[str, Any]:
         """Sizes, ranges, what was left out, levels, splits, source, words and caution."""
-        words, rows = self.roles.words, torch.cat([episode.values for episode in self.all])
+        words, rows = self.roles.words, np.concatenate([episode.rows for episode in self.all])
         lengths, missing = sorted(episode.horizon for episode in self.all), self.roles.missing
         carried = f"carry forward within {missing.steps} steps{', states not learnt' * self.masked}"
-        medians = zip(self.roles.actions, self._levels().medians.tolist(), strict=True)
         return {
             "source": self.source,
             "caution": CAUTION,
@@ -173,15 +176,16 @@ class EpisodeTable(OwnData, SplitEpisodes):
             "missing": {"policy": carried if missing.rule == "carry" else missing.rule, **self.counts},
             "splits": {name: {words.units: len(places)} for name, places in self.splits.items()},
             **recorded(self.findings()),
-            "actions": {action.name: _shown(action, row) for action, row in medians},
+            "actions": {
+                action.name: _shown(action, self._doses(action).medians) for action in self.roles.actions
+            },
             "features": self._features(rows),
             "fingerprint": transitions(self.all).fingerprint(),
         }
 
     def _check(self, where: str) -> None:
         """Refuses columns that tell nothing, among the units to learn from."""
-        values = self.observations().columns(self.roles.names)
-        least, largest = values.amin(0), values.amax(0)
+        least, largest = self._learnt.min(0), self._learnt.max(0)
         self.largest = dict(zip(self.roles.names, largest.tolist(), strict=True))
         if faults := fixed_columns(self.roles, least, largest):
             raise TableError(listed(where, faults, "nothing was fitted"))
@@ -191,12 +195,15 @@ class EpisodeTable(OwnData, SplitEpisodes):
         if self.masked:
             check_measured(self.observations(), [each.name for each in self.roles.varying], where)
 
-    def _levels(self) -> DoseLevels:
-        """The levels of the actions, fitted to the units to learn from."""
-        names = [action.name for action in self.roles.actions]
-        levels = DoseLevels(names, self.roles.count)
-        levels.solve(self.observations().columns(names))
-        return levels
+    @cached_property
+    def _learnt(self) -> np.ndarray:
+        """The steps to learn from, which are followed by another one, (n, d)."""
+        return np.concatenate([each.rows[:-1] for each in self.episodes()])
+
+    def _doses(self, action: Action) -> DoseCuts:
+        """The levels of an action, of the units to learn from."""
+        amounts = self._learnt[:, self.roles.names.index(action.name)]
+        return DoseCuts.of(action.name, amounts, self.roles.count)
 
     def _note(self, found: Findings) -> None:
         """Few or short units; rare or unseen levels; amounts that share levels; what was left out."""
@@ -208,54 +215,55 @@ class EpisodeTable(OwnData, SplitEpisodes):
         if lengths[len(lengths) // 2] < SHORT:
             words = f"half of the {units} have fewer than {SHORT} steps: little can be changed"
             found.warn("data", "rows", words)
-        table, levels = self.observations(), self._levels()
+        steps = len(self._learnt)
         for action in self.roles.actions:
             if not action.levels:
-                if note := levels.notes.get(action.name, ""):
+                if note := self._doses(action).note:
                     found.of_variable(action.name, "values", note)
                 continue
-            counts = level_counts(action, table.columns((action.name,))[:, 0])
+            counts = level_counts(action, self._learnt[:, self.roles.names.index(action.name)])
             if unseen := ", ".join(level for level, count in counts.items() if not count):
                 words = f"{unseen} never occurs among the {units} to learn from, and is not recommended"
                 found.of_variable(action.name, "values", words)
             for level, count in counts.items():
-                if 0 < count < max(RARE, RARE_SHARE * len(table)):
-                    words = f"{level} occurs in {count} of {len(table)} steps to learn from"
+                if 0 < count < max(RARE, RARE_SHARE * steps):
+                    words = f"{level} occurs in {count} of {steps} steps to learn from"
                     found.of_variable(action.name, "values", f"{words}: little is known of it")
-        for name, share in repeated_shares(table, [each.name for each in self.roles.varying]).items():
+        for name, share in repeated_shares(
+            self.episodes(), [each.name for each in self.roles.varying]
+        ).items():
             words = f"{share:.0%} of its values are exactly those before, as if carried forward"
             found.of_variable(name, "values", f"{words}: the model learns the copies", share=share)
-        for name, (steps, row, most) in self._read.above.items():
-            if steps:
-                words = (
-                    f"{steps} steps have more than any row ({row:g}), up to {most:g}, as rows are added up"
-                )
+        for name, (more, row, most) in self._read.above.items():
+            if more:
+                words = f"{more} steps have more than any row ({row:g}), up to {most:g}, as rows are added up"
                 words += ": for a rate, write combine: mean"
-                found.of_variable(name, "values", words, steps=steps, row=row, most=most)
+                found.of_variable(name, "values", words, steps=more, row=row, most=most)
         for reason, count in self.counts.items():
             found.warn("missing", "rows", f"{reason}: {count}")
 
-    def _features(self, rows: Tensor) -> dict[str, dict[str, float | str]]:
+    def _features(self, rows: np.ndarray) -> dict[str, dict[str, float | str]]:
         """Range and median of each column of steps, (n, d), with its unit."""
         units = {feature.name: feature.unit for feature in self.roles.features}
         features: dict[str, dict[str, float | str]] = {}
         for name, column in zip(self.roles.names, rows.T, strict=True):
-            ends = {"min": column.min(), "median": column.median(), "max": column.max()}
+            middle = np.sort(column)[(len(column) - 1) // 2]
+            ends = {"min": column.min(), "median": middle, "max": column.max()}
             features[name] = {key: float(value) for key, value in ends.items()}
             if units.get(name):
                 features[name]["unit"] = units[name]
         return features
 
 
-def _shown(action: Action, amounts: Sequence[float]) -> str:
+def _shown(action: Action, amounts: np.ndarray) -> str:
     """The levels of an action in words, given the amounts that they stand for."""
     if action.levels:
         return ", ".join(action.levels)
-    some = ", ".join(f"{amount:.4g}" for amount in dict.fromkeys(amounts[1:]))
+    some = ", ".join(f"{amount:.4g}" for amount in dict.fromkeys(amounts[1:].tolist()))
     return f"none, {some} {action.unit}".strip()
 
 
-def fixed_columns(roles: EpisodeRoles, least: Tensor, largest: Tensor) -> list[str]:
+def fixed_columns(roles: EpisodeRoles, least: np.ndarray, largest: np.ndarray) -> list[str]:
     """The faults of states and contextual columns with one value, and of actions that never are, or always
     are, at their lowest level, by the least and largest values of `EpisodeRoles.names`, (d,) each.
     """
@@ -303,6 +311,6 @@ def _read(task: TaskLike, frame: pd.DataFrame, where: str) -> SequenceProblem:
         raise TaskError(f"{error.source} and {where}", [*error.faults, *absent], error.named) from error
 
 
-def level_counts(action: Action, column: Tensor) -> dict[str, int]:
+def level_counts(action: Action, column: np.ndarray) -> dict[str, int]:
     """Level to the number of steps that had it; empty for amounts."""
     return {name: int((column == place).sum()) for place, name in enumerate(action.levels)}

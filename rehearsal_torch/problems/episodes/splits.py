@@ -5,17 +5,23 @@ is determined by (seed, patient) alone, through a hash: adding or reordering pat
 other patient's split.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
+import numpy as np
 
-from rehearsal_torch.data.decision import DecisionContext, EpisodeCase
 from rehearsal_torch.data.episode import Episode, following, transitions
-from rehearsal_torch.data.table import Table
 from rehearsal_torch.problems.problem import EpisodeProblem
 from rehearsal_torch.seeding import split_position
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from rehearsal_torch.data.decision import DecisionContext
+    from rehearsal_torch.data.table import Table
 
 BATCH = 50_000  # Sequences that are evaluated at once.
 # The share of repeated values from which a state is warned of, and how many different ones it has at least.
@@ -81,23 +87,32 @@ class SplitEpisodes(EpisodeProblem):
         return len(self.chosen)
 
 
-def repeated_shares(table: Table, names: Sequence[str]) -> dict[str, float]:
+def repeated_shares(episodes: Sequence[Episode], names: Sequence[str]) -> dict[str, float]:
     """State to the share of transitions that repeat its value to the last bit, if it is large and the state
     has many values: they were carried forward, or not measured anew. The most frequent value, such as 0, is
     left out, at which a state may stay, and so is what no model learns.
     """
     found = {}
     for name in names:
-        after, before = following(table, (name,), (name,)).T
-        moving = (before != before.mode().values) & ~after.isnan()
-        share = float((before == after)[moving].double().mean())
-        if share >= REPEATED and len(before.unique()) >= MANY:
+        place = episodes[0].names.index(name)
+        before = np.concatenate([each.rows[:-1, place] for each in episodes])
+        after = np.concatenate([each.rows[1:, place] for each in episodes])
+        told = [
+            np.ones(each.horizon - 1, bool) if each.marks is None else ~np.asarray(each.marks)[1:, place]
+            for each in episodes
+        ]
+        values, counts = np.unique(before, return_counts=True)
+        moving = (before != values[counts.argmax()]) & np.concatenate(told)
+        share = float((before == after)[moving].mean()) if moving.any() else 0.0
+        if share >= REPEATED and len(values) >= MANY:
             found[name] = share
     return found
 
 
 def check_measured(table: Table, names: Sequence[str], where: str) -> None:
     """Refuses (ValueError) transitions to learn from in which some states were hardly ever measured."""
+    import torch
+
     few, units = list[str](), torch.arange(len(table)) if table.units is None else table.units
     for name, known in zip(names, (~following(table, names).isnan()).T, strict=True):
         steps, some = int(known.sum()), len(units[known.to(units.device)].unique())
@@ -121,6 +136,8 @@ def check_split(name: str) -> str:
 
 def episode_of(case: DecisionContext) -> Episode:
     """The episode of a case; TypeError if it is of another kind."""
+    from rehearsal_torch.data.decision import EpisodeCase
+
     if not isinstance(case, EpisodeCase):
         raise TypeError(f"expected an EpisodeCase; got a {type(case).__name__}")
     return case.episode
@@ -132,6 +149,8 @@ def what_followed(
     """The transitions of an episode in which other actions were done and other states followed, column to
     (T,); `changed` (T, number of actions) marks the actions that are not the recorded ones.
     """
+    from rehearsal_torch.data.table import Table
+
     values = episode.values.clone()
     for name, column in {**states, **actions}.items():
         values[:, episode.names.index(name)] = column.to(values)
@@ -149,6 +168,8 @@ def best_changed(
     """The largest value, (n, T, a) -> (n,), of a sequence of actions that differs from the given one, (T, a),
     in at most `changes` of the first steps, by enumeration of what can be done in each, (c, a).
     """
+    import torch
+
     best = float(value(given.unsqueeze(0)))
     waiting: list[Tensor] = []
     every = [*combinations(range(len(options)), changes)] if changes else []

@@ -20,16 +20,17 @@ Numbers are read as they are, named levels as 0 ... L - 1, named values of a sta
 1), and its unit.
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-import torch
 
-from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.reading import TableError, numbers_of
 from rehearsal_torch.files.schema import LARGEST, Fault, listed, meant, shown
@@ -45,6 +46,9 @@ from rehearsal_torch.problems.episodes.step_numbers import (
     time_text,
     times_of,
 )
+
+if TYPE_CHECKING:
+    from rehearsal_torch.data.decision import EpisodeCase
 
 # The columns of the result beside those of the episodes; no task can name such columns.
 UNIT, TIME, LINE, BARE, FILLED = "\x1funit", "\x1ftime", "\x1fline", "\x1fbare", "\x1ffilled "
@@ -275,6 +279,10 @@ class UnitEpisodes:
 
     def case(self, episode: Episode, keep_last: int) -> EpisodeCase:
         """One of the episodes, or its first steps, in retrospect: the last `keep_last` actions stay."""
+        import torch
+
+        from rehearsal_torch.data.decision import EpisodeCase
+
         fixed = torch.zeros(episode.horizon if keep_last else 0, dtype=torch.bool)
         fixed[max(episode.horizon - keep_last, 0) :] = True
         own = self.times[episode.identity][: episode.horizon]
@@ -470,9 +478,9 @@ def _cut(
             counts[f"{roles.words.units} with fewer than {min_length} steps"] += 1
             continue
         # Numbers of its own: a view would carry the whole table into every process.
-        values = torch.from_numpy(np.stack([column[begin:end] for column in columns], -1))
+        values = np.stack([column[begin:end] for column in columns], -1)
         identity = str(unit[begin])
-        filled = torch.from_numpy(np.stack([each[begin:end] for each in marks], -1)) if marks else None
+        filled = np.stack([each[begin:end] for each in marks], -1) if marks else None
         episodes.append(Episode(identity, names, values, not bare[end - 1], filled))
         times[identity] = time[begin:end].copy()
     return tuple(episodes), times

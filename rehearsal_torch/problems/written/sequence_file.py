@@ -12,10 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
-import torch
 from pydantic_core import PydanticCustomError
-from torch import Tensor
 
 from rehearsal_torch.data.problem_file.findings import (
     Findings,
@@ -171,7 +170,7 @@ class OwnSequence(OfFile, EpisodeTable):
     def variable_rows(self) -> list[tuple[str, ...]]:
         """A row for each variable, the header first."""
         rows: list[tuple[str, ...]] = [("variable", "role", "unit", "from", "to", "what was done, by steps")]
-        values = torch.cat([each.values for each in self.all])
+        values = np.concatenate([each.rows for each in self.all])
         columns = dict(zip(self.roles.names, values.T, strict=True))
         actions = {each.name: each for each in self.roles.actions}
         for name, about in self.sequence.variables.items():
@@ -187,7 +186,7 @@ class OwnSequence(OfFile, EpisodeTable):
         return rows
 
 
-def _done(action: Action, column: Tensor) -> str:
+def _done(action: Action, column: np.ndarray) -> str:
     """What was done, with shares of steps."""
     total = len(column)
     if action.levels:

@@ -6,6 +6,7 @@ import torch
 import yaml
 
 from rehearsal_torch.data.decision import Decision
+from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import following
 from rehearsal_torch.data.finding import Finding, texts_of
 from rehearsal_torch.data.reading import TableError
@@ -119,7 +120,9 @@ def test_a_level_that_never_occurs_is_told_and_not_recommended():
     problem = EpisodeTable(table(60), task(actions=actions))
     words = "valve: burst never occurs among the pumps to learn from, and is not recommended"
     assert words in texts_of(problem.card())
-    assert problem._levels().selectable.tolist() == [True, True, True, False]
+    levels = DoseLevels(("valve",), problem.roles.count)
+    levels.solve(problem.observations().columns(("valve",)))
+    assert levels.selectable.tolist() == [True, True, True, False]
 
 
 def test_amounts_above_every_row_and_values_that_are_copies_are_named():
