@@ -52,7 +52,7 @@ from rehearsal_torch.methods.run import method_of
 from rehearsal_torch.objectives.expected_reward import CausalObjective, PosteriorMean
 from rehearsal_torch.problems.causal.own_experiments import FRAME, STATE, causal_task, experiments_of
 from rehearsal_torch.problems.written.recognised import problem_content
-from rehearsal_torch.problems.written.trials_file import TrialsProblem, trials_problem
+from rehearsal_torch.problems.written.trials_file import TrialsFile, trials_problem
 from rehearsal_torch.reporting.trial_view import TrialView
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.trials.acquisition import recommend, sureness
@@ -79,7 +79,7 @@ Parts = tuple[SurrogateFactory, ObjectiveFactory, SearchFactory]
 
 def trials_of(
     task: CausalTask | Mapping[str, Any] | str | Path | None, method: str | None
-) -> tuple[CausalTask | Mapping[str, Any] | None, TrialsProblem | None, Parts]:
+) -> tuple[CausalTask | Mapping[str, Any] | None, TrialsFile | None, Parts]:
     """A task, read from its file if it is in one, the problem file that it is from (None without one), and
     the factories of the method.
 

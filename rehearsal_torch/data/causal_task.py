@@ -17,19 +17,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.known_reward import KnownReward
 from rehearsal_torch.data.table import Table, check_fit
-from rehearsal_torch.data.task_file import built, causal_parts, faces
+from rehearsal_torch.data.task_file import built, faces
+from rehearsal_torch.data.trials.problem import TrialsProblem, causal_faults, check_limits, problem_of_task
 from rehearsal_torch.data.trials.trial import named_numbers, unknown_names
 from rehearsal_torch.files.schema import Fault, FaultsError
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.spaces.box import Box, levels_text, margin
 from rehearsal_torch.spaces.candidate_region import CandidateRegion, MixedRegion, with_levels
-from rehearsal_torch.spaces.polytope import EmptyRegionError, Polytope
+from rehearsal_torch.spaces.polytope import Polytope
 
 MIN_ROWS = 5
 
@@ -61,50 +61,30 @@ class CausalTask:
         if self.limits is not None:
             self._check_limits(self.limits)
 
-    def _faults(self) -> Iterator[str]:
-        if self.graph.bidirected:
-            remedy = "leave them out, the noise of the nodes must be independent"
-            edges = list(self.graph.bidirected)
-            yield f"expected a directed acyclic graph; got bidirected edges {edges}: {remedy}"
+    def _faults(self) -> Iterator[Fault]:
         known = set(self.graph.names)
-        for part, names in (("actions", self.box.names), ("the reward's nodes", self.reward.names)):
+        for part, names in (("actions", self.box.names), ("reward", self.reward.names)):
             if unknown := [name for name in names if name not in known]:
                 has = f"it has {list(self.graph.names)}: add them, with their edges"
-                yield f"{part} {unknown} are not in the graph; {has}"
-        targets = {target for _, target in self.graph.edges}
-        if late := [name for name in self.box.names if name in targets]:
-            yield f"actions {late} have parents: an action is set from outside, remove the edges into it"
+                yield Fault(part, f"{unknown} are not in the graph; {has}")
         if wanted := [name for name in self.reward.names if name in self.box.names]:
-            remedy = "expected nodes; add a node for the cost of the action"
-            yield f"the reward reads the actions {wanted}: {remedy}"
-        if not self.box.names or bool((self.box.width <= 0).any()):
-            yield (
-                "expected at least one action, each with lower < upper, or at least two levels; leave out "
-                "what cannot be changed"
-            )
-        reaching = self.graph.ancestors(self.reward.names)
-        if without_effect := [name for name in self.box.names if name in known and name not in reaching]:
-            what = f"actions {without_effect} are not ancestors of the reward {list(self.reward.names)}"
-            yield f"{what}: add their edges, or take them out"
+            yield Fault("reward", f"reads the actions {wanted}: expected nodes; add a node for their cost")
+        if not self.box.names:
+            yield Fault("actions", "expected at least one action")
+        yield from causal_faults(self.graph, self.box.bounds(), self.reward.names)
 
     def _check_limits(self, limits: Polytope) -> None:
         if limits.names != self.box.names:
-            expected = f"expected the actions {list(self.box.names)}, in this order"
-            raise ValueError(f"limits are on {list(limits.names)}: {expected}")
-        unit, ends = np.eye(len(self.box.names)), (self.box.upper_ends, np.negative(self.box.lower_ends))
-        normals = np.concatenate([limits.rows, unit, -unit])
+            words = f"expected the actions {list(self.box.names)}, in this order; got {list(limits.names)}"
+            raise FaultsError([Fault("limits", words)])
         try:
-            Polytope(self.box.names, normals, np.concatenate([limits.limits, *ends]))
+            check_limits(limits, self.box)
         except ValueError as error:
-            words = error.reason if isinstance(error, EmptyRegionError) else str(error)
-            words = f"no action within its bounds satisfies them: {words}"
-            raise FaultsError([Fault("limits", words)]) from error
+            raise FaultsError([Fault("limits", str(error))]) from error
         region = self.region()
         if isinstance(region, MixedRegion) and not region.possible():
-            raise ValueError(
-                "no combination of the levels satisfies the limits: check the signs of the limits, or offer "
-                "other levels"
-            )
+            words = "no combination of the levels satisfies them: check their signs, or offer other levels"
+            raise FaultsError([Fault("limits", words)])
 
     def region(self, held: Mapping[str, Sequence[float]] | None = None) -> CandidateRegion:
         """The feasible actions; `held` has further levels, such as the value of an action that is held."""
@@ -141,34 +121,52 @@ class CausalTask:
         return CausalTask(graph, self.box, self.reward, self.limits)
 
     def check(self, table: Table) -> None:
-        """Refuses a table to which no model can be fitted: a column is missing, there are fewer than 5 rows,
-        a value is missing, infinite or beyond 1e150, or a node is the same in all. Actions may lie `outside`.
+        """Refuses a table to which no model can be fitted: a column is missing, there are fewer than 5 rows
+        (of a node, in which it and its inputs were measured), a value is infinite or beyond 1e150, or is
+        missing of an action or of what the reward reads, or a node is the same in all. Actions may lie
+        `outside`.
         """
         remedies = (
             "try a few more actions first, spread over their ranges",
             "drop those rows, or measure again",
         )
-        check_fit(table, (*self.actions, *self.nodes), MIN_ROWS, "nodes", remedies, ())
-        if same := self._same(table):
-            raise ValueError(f"no model can be fitted yet: {same}; {remedies[0]}")
+        gaps = [name for name in self.nodes if name not in self.reward.names]
+        check_fit(table, (*self.actions, *self.nodes), MIN_ROWS, "nodes", remedies, (), gaps)
+        if lacking := self._few(table) or self._same(table):
+            raise ValueError(f"no model can be fitted yet: {lacking}; {remedies[0]}")
 
     def lacking(self, table: Table) -> str:
         """Why no model can be fitted to a table yet, in words: it has too few experiments, or a node or all
         actions were the same in all of them; empty if one can be fitted.
         """
-        count = min(len(table), *(len(table.unaltered([name])) for name in self.nodes))
-        if count < MIN_ROWS:
-            there = f"there {'is' if count == 1 else 'are'} {count}"
-            return f"a model needs {MIN_ROWS} completed experiments, and {there}"
+        if few := self._few(table):
+            return few
         settings = table.columns(self.actions)
         if bool((settings == settings[0]).all()):
-            return f"all {count} experiments were run at the same setting"
+            return f"all {len(table)} experiments were run at the same setting"
         return self._same(table)
+
+    def _measured(self, node: str, table: Table) -> Tensor:
+        """The rows that say something of a node's mechanism, (n,) bool: it was not set, and it and its inputs
+        were measured.
+        """
+        names = (node, *self.inputs(node))
+        return ~table.altered[:, table.names.index(node)] & ~table.columns(names).isnan().any(-1)
+
+    def _few(self, table: Table) -> str:
+        """Whether there are too few experiments; empty if there are enough."""
+        counts = {name: int(self._measured(name, table).sum()) for name in self.nodes}
+        name, count = min(counts.items(), key=lambda each: each[1])
+        if count >= MIN_ROWS:
+            return ""
+        there = f"there {'is' if count == 1 else 'are'} {count}"
+        other = f" in which {name} was not set, and it and its causes were measured"
+        return f"a model needs {MIN_ROWS} completed experiments, and {there}{other * (count < len(table))}"
 
     def _same(self, table: Table) -> str:
         """Which node was the same in all experiments; empty if none was."""
         for name in self.nodes:
-            column = table.unaltered([name]).columns([name])[:, 0]
+            column = table.rows(self._measured(name, table)).columns([name])[:, 0]
             if len(column) >= MIN_ROWS and bool((column == column[0]).all()):
                 return f"{name} was {float(column[0]):g} in all {len(column)} experiments"
         return ""
@@ -252,13 +250,16 @@ class CausalTask:
         }
 
     @classmethod
-    def of(cls, plain: "Mapping[str, Any] | CausalTask", source: str = "the task") -> "CausalTask":
-        """A task from plain data (`data.task_file`), as written by `to_plain` or by hand.
+    def of(
+        cls, plain: "Mapping[str, Any] | TrialsProblem | CausalTask", source: str = "the task"
+    ) -> "CausalTask":
+        """The task of a problem (`data.trials.problem`), or of plain data, as written by `to_plain` or by
+        hand.
 
         Raises:
             TaskError: if a part is missing or wrong; all faults are listed.
         """
         if isinstance(plain, CausalTask):
             return plain
-        parts = causal_parts(plain, source)
-        return built(source, lambda: cls(**parts))
+        problem = plain if isinstance(plain, TrialsProblem) else problem_of_task(plain, source)
+        return built(source, lambda: cls(*problem.parts()))

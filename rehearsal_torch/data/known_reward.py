@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,7 @@ class KnownReward(ABC):
 
     @abstractmethod
     def to_plain(self) -> dict[str, Any]:
-        """Plain data for a configuration; `known_reward` restores the reward."""
+        """Plain data for a configuration, as a task holds it (`data.trials.problem`)."""
 
 
 @dataclass(frozen=True)
@@ -134,19 +134,3 @@ class FunctionReward(KnownReward):
 
 def _numbers(given: Mapping[str, float]) -> dict[str, float]:
     return {str(name): float(number) for name, number in given.items()}
-
-
-def known_reward(plain: Mapping[str, Any] | KnownReward | str | Sequence[str]) -> KnownReward:
-    """A reward from plain data: a node's name, ``{weights: {node: weight}}``, or ``{targets: {node: target},
-    mean: true}``; anything else is a ValueError.
-    """
-    if isinstance(plain, KnownReward):
-        return plain
-    if isinstance(plain, str):
-        return WeightedSum({plain: 1.0})
-    if isinstance(plain, Mapping) and set(plain) == {"weights"}:
-        return WeightedSum(plain["weights"])
-    if isinstance(plain, Mapping) and "targets" in plain and set(plain) <= {"targets", "mean"}:
-        return TargetError(plain["targets"], bool(plain.get("mean", True)))
-    expected = "a node's name, {weights: {node: weight}} or {targets: {node: target}, mean: true}"
-    raise ValueError(f"expected a reward: {expected}; got {plain!r}")

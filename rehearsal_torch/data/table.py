@@ -167,6 +167,7 @@ def check_fit(
     nouns: str,
     remedies: tuple[str, str],
     varying: Sequence[str],
+    gaps: Sequence[str] = (),
 ) -> None:
     """Refuses a table to which no model can be fitted: one of the columns is missing, there are fewer rows
     than the `least`, a value is missing, infinite or beyond 1e150, or a varying column is constant.
@@ -174,6 +175,7 @@ def check_fit(
     Args:
         nouns: What the columns are, such as nodes.
         remedies: What to do about too few rows, and about missing values.
+        gaps: The columns of which values may be missing.
     """
     if missing := [name for name in names if name not in table.names]:
         remedy = f"add the columns, or take the {nouns} out of the graph"
@@ -186,7 +188,7 @@ def check_fit(
         if large := int((column.isfinite() & (column.abs() > LARGEST)).sum()):
             words = f"{large} of {count} values are beyond {LARGEST:g}, too large to compute with"
             faults.append(f"{name}: {words}: use another unit")
-        elif undefined := int((~column.isfinite()).sum()):
+        elif undefined := int((column.isinf() if name in gaps else ~column.isfinite()).sum()):
             faults.append(f"{name}: {undefined} of {count} values are missing or infinite: {remedies[1]}")
         elif name in varying and bool((column == column[0]).all()):
             remedy = f"a constant carries no information, take it out of the {nouns}"

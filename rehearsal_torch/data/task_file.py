@@ -1,9 +1,7 @@
-"""Task files: the strict reader of rehearsal tasks and tasks of causal Bayesian optimisation.
+"""Task files: the strict reader of rehearsal tasks; those of trials are read by `data.trials.problem`.
 
-    rehearsal    graph, context, box, region, candidates,   the observed context, the actionable variables,
-                 unit, codings, costs and worth             and the desired region of the outcomes
-    causal       graph, actions, reward, limits             the settings of an experiment, and the reward to
-                                                            maximise
+    graph, context, box, region, candidates,   the observed context, the actionable variables, and the desired
+    unit, codings, costs and worth             region of the outcomes
 
 A task is a YAML file or a mapping. Its schema is a pydantic model; every fault of every part is listed at
 once, each with the dotted path of the key, what was expected and what was found. In place of a list of names,
@@ -26,7 +24,7 @@ and its box has the bounds or the levels of each variable that may be set:
 Levels are numbers. Strings, such as low and high, are coded as numbers in the table and in the task; a
 rehearsal task may name them under `codings` (`data.codings`).
 
-Source: Du et al. (2026), Sec. 2.1 and Eq. (2), and Ren et al. (2025), Sec. 2.2.
+Source: Du et al. (2026), Sec. 2.1 and Eq. (2).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -49,7 +47,6 @@ from rehearsal_torch.data.codings.written import (
     with_desired,
 )
 from rehearsal_torch.data.costs import COSTS, WORTH, Worth, WrittenCosts, costs_of
-from rehearsal_torch.data.known_reward import KnownReward, known_reward
 from rehearsal_torch.files.addresses import without_password
 from rehearsal_torch.files.plain import NoFileError, PlainFileError, read_yaml, repeated
 from rehearsal_torch.files.schema import (
@@ -74,7 +71,7 @@ from rehearsal_torch.files.schema import (
     shown,
 )
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.graphs.written_graph import EXPECTED, CliquesForm, OrderForm, ParentsForm, WrittenGraph
+from rehearsal_torch.graphs.written_graph import EXPECTED, WrittenGraph
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.inequalities import FACES, InequalityError
 from rehearsal_torch.spaces.polytope import Polytope
@@ -114,10 +111,13 @@ def _distinct(values: list[float]) -> list[float]:
     return values
 
 
+LevelNumbers = Annotated[list[Number], BeforeValidator(_levels), AfterValidator(_distinct)]
+
+
 class Levels(Schema):
     """The values that a variable may be set to."""
 
-    values: Annotated[list[Number], BeforeValidator(_levels), AfterValidator(_distinct)]
+    values: LevelNumbers
 
 
 def _form(plain: Any) -> str:
@@ -221,7 +221,6 @@ def outcomes_of(region: dict[str, list[float | None]] | NamedFaces) -> list[str]
 
 
 Made = TypeVar("Made")
-WEIGHTS, TARGETS = form("weights"), form("targets", "mean")
 
 
 class TaskError(FaultsError):
@@ -240,31 +239,6 @@ class TaskError(FaultsError):
         return without_password(message)
 
 
-class Weights(Schema):
-    """A weighted sum of nodes."""
-
-    weights: Annotated[dict[Name, Number], mapping("{node: weight}")]
-
-
-class Targets(Schema):
-    """Target values of nodes, for the negative mean or sum of the squared distances."""
-
-    targets: Annotated[dict[Name, Number], mapping("{node: target}")]
-    mean: bool = True
-
-
-def _rewarded(plain: Any) -> str | None:
-    if isinstance(plain, dict) and ("weights" in plain or "targets" in plain):
-        return WEIGHTS if "weights" in plain else TARGETS
-    return NODE if isinstance(plain, str | int) and not isinstance(plain, bool) else OTHER
-
-
-def _own(plain: Any) -> Any:
-    if not isinstance(plain, KnownReward):
-        raise fault(REWARD, plain)
-    return plain
-
-
 def _candidates(sets: list[list[str]]) -> list[list[str]]:
     if empty := [place for place, names in enumerate(sets) if not names]:
         raise fault("sets of variables", sets, f"set {empty[0]} is empty")
@@ -277,8 +251,6 @@ def _candidates(sets: list[list[str]]) -> list[list[str]]:
 
 
 NO_VARIABLE = "expected a column that only says which rows belong together: take it out of one of the two"
-NODE, OTHER = form("node"), form("reward")
-REWARD = "a node's name, {weights: {node: weight}} or {targets: {node: target}, mean: true}"
 
 
 class RehearsalTaskFile(Schema):
@@ -299,22 +271,7 @@ class RehearsalTaskFile(Schema):
     worth: Worth | None = Field(default=None, description=WORTH)
 
 
-class CausalTaskFile(Schema):
-    """The schema of a task of causal Bayesian optimisation."""
-
-    graph: WrittenGraph = Field(description=EXPECTED)
-    actions: Settable = Field(description=SETTABLE)
-    reward: Annotated[
-        Annotated[Name, Tag(NODE)]
-        | Annotated[Weights, Tag(WEIGHTS)]
-        | Annotated[Targets, Tag(TARGETS)]
-        | Annotated[Any, BeforeValidator(_own), Tag(OTHER)],
-        Discriminator(_rewarded),
-    ] = Field(description=REWARD)
-    limits: Faces | None = None
-
-
-REHEARSAL_PARTS, CAUSAL_PARTS = tuple(RehearsalTaskFile.model_fields), tuple(CausalTaskFile.model_fields)
+REHEARSAL_PARTS = tuple(RehearsalTaskFile.model_fields)
 
 
 def task_content(
@@ -374,8 +331,8 @@ def rehearsal_parts(
         named, graph = _expanded(named, graph, codings, faults)
         found["context"] = coded_names(found.get("context", []), codings)
         found["candidates"] = [coded_names(each, codings) for each in found.get("candidates") or []]
-    box = _made("box", faults, lambda: _box_of(found["box"])) if "box" in found else None
-    region = _made("region", faults, lambda: region_of(found["region"])) if "region" in found else None
+    box = built_part("box", faults, lambda: _box_of(found["box"])) if "box" in found else None
+    region = built_part("region", faults, lambda: region_of(found["region"])) if "region" in found else None
     parts = {
         "context": found.get("context", []),
         "box": list(found["box"]) if "box" in found else _keys(plain, "box"),
@@ -429,41 +386,8 @@ def _expanded(
             if name not in named and not set(each.columns) <= set(named)
         ]
     if graph is not None:
-        graph = _made("graph", faults, partial(expanded, graph, codings))
+        graph = built_part("graph", faults, partial(expanded, graph, codings))
     return list(dict.fromkeys(coded_names(named, codings))), graph
-
-
-# Where each form of a graph states hidden common causes.
-_HIDDEN: dict[type, str] = {ParentsForm: "bidirected", CliquesForm: "cliques", OrderForm: "order"}
-
-
-def causal_parts(plain: Mapping[str, Any], source: str = "the task") -> dict[str, Any]:
-    """The parts of a task of causal Bayesian optimisation, each built; a TaskError lists all faults."""
-    found, faults = read(CausalTaskFile, plain)
-    named, graph = _graph(found, faults)
-    if graph is not None and graph.bidirected:
-        pairs = ", ".join(f"{one} <-> {other}" for one, other in graph.bidirected)
-        expected = "expected none, because the noise of the nodes is independent"
-        remedy = "leave it out, or measure the hidden cause and add it as a node"
-        part = f"graph.{_HIDDEN[type(found['graph'])]}"
-        faults.append(Fault(part, f"{expected}; got {pairs}: {remedy}"))
-    box = _made("actions", faults, lambda: _box_of(found["actions"])) if "actions" in found else None
-    reward = _made("reward", faults, lambda: _reward_of(found["reward"])) if "reward" in found else None
-    limits = None
-    if found.get("limits") is not None and box is not None:
-        limits = _made("limits", faults, lambda: found["limits"].polytope(box.names))
-    actions = list(found["actions"]) if "actions" in found else _keys(plain, "actions")
-    wanted = {"actions": actions, "reward": [] if reward is None else list(reward.names)}
-    if named:
-        for part, names in wanted.items():
-            faults += [
-                Fault(part, f"{name!r} is not in the graph; {meant(name, named)}", "unknown")
-                for name in names
-                if name not in named
-            ]
-    if faults:
-        raise TaskError(source, faults, dict.fromkeys([*named, *actions, *wanted["reward"]]))
-    return {"graph": graph, "box": box, "reward": reward, "limits": limits}
 
 
 def built(source: str, make: Callable[[], Made]) -> Made:
@@ -481,20 +405,16 @@ def _graph(found: Mapping[str, Any], faults: list[Fault]) -> tuple[list[str], Re
     written = found.get("graph")
     if written is None:
         return [], None
-    return list(dict.fromkeys(written.named())), _made("graph", faults, written.graph)
+    return list(dict.fromkeys(written.named())), built_part("graph", faults, written.graph)
 
 
-def _made(part: str, faults: list[Fault], make: Callable[[], Made]) -> Made | None:
+def built_part(part: str, faults: list[Fault], make: Callable[[], Made]) -> Made | None:
     """A part as an object; None, and a new fault, if it is invalid."""
     try:
         return make()
     except ValueError as error:
         faults.append(Fault(part, str(error)))
     return None
-
-
-def _reward_of(reward: Any) -> KnownReward:
-    return known_reward(reward.model_dump() if isinstance(reward, Schema) else reward)
 
 
 def _keys(plain: Mapping[str, Any], part: str) -> list[str]:

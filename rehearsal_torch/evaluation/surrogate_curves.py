@@ -174,6 +174,7 @@ def _along_input(
     column = names.index(along)
     values = network.propagate(action, noise)[0].mean(0)
     known = dict(zip(task.actions, action, strict=True)) | dict(zip(task.nodes, values, strict=True))
+    trials = trials.rows(~trials.columns((node, *names)).isnan().any(-1))
     seen = trials.columns(names).double()
     lower, upper = seen.amin(0), seen.amax(0)
     if along in task.actions:

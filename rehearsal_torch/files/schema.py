@@ -360,7 +360,11 @@ def interval(expected: str, closed: bool) -> Callable[[Any], Any]:
 
 
 Name = Annotated[str, BeforeValidator(_name)]
-Names = Annotated[list[Name], BeforeValidator(_single), AfterValidator(_once)]
+Names = Annotated[
+    list[Name],
+    BeforeValidator(_single, json_schema_input_type=list[Name] | Name | None),
+    AfterValidator(_once),
+]
 Number = Annotated[float, BeforeValidator(_number)]
 Bounds = Annotated[list[float], BeforeValidator(interval("[lower, upper], two finite numbers", closed=True))]
 Sides = Annotated[

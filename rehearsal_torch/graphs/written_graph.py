@@ -42,7 +42,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Any, Protocol, runtime_checkable
+from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 
@@ -293,7 +293,15 @@ WrittenGraph = Annotated[
     | Annotated[OrderForm, Tag(ORDER)],
     Discriminator(_which),
     mapping(EXPECTED),
-    BeforeValidator(_edges),
+    BeforeValidator(
+        _edges,
+        json_schema_input_type=str
+        | list[str]
+        | ParentsForm
+        | OrderForm
+        | CliquesForm
+        | dict[Literal["tiers", "forbidden"], Any],
+    ),
 ]
 
 

@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rehearsal_torch.data.problem_file.findings import Findings
 
 if TYPE_CHECKING:
@@ -41,8 +43,9 @@ SIMULATED = (
 
 def ranges_of(table: Records) -> dict[str, list[float]]:
     """The smallest and the largest value of each column, for cards."""
-    lower, upper = table.values.min(0).tolist(), table.values.max(0).tolist()
-    return {name: [low, high] for name, low, high in zip(table.names, lower, upper, strict=True)}
+    columns = zip(table.names, table.values.T, strict=True)
+    known = {name: column[~np.isnan(column)] for name, column in columns}
+    return {name: [float(each.min()), float(each.max())] for name, each in known.items() if len(each)}
 
 
 @dataclass(frozen=True)

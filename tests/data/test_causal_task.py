@@ -5,7 +5,6 @@ import torch
 import yaml
 
 from rehearsal_torch.data.causal_task import CausalTask
-from rehearsal_torch.data.known_reward import FunctionReward, TargetError, WeightedSum, known_reward
 from rehearsal_torch.data.table import Table
 
 PLAIN = {
@@ -66,15 +65,7 @@ def test_rows_outside_are_named_and_learnt_from(task):
     assert sentence.startswith("row 5: a may be set within [0, 1]; got")
 
 
-def test_rewards_are_what_they_say(task):
-    values = torch.tensor([[1.0, 2.0], [3.0, -1.0]], dtype=torch.float64)
-    assert WeightedSum({"X": 2.0, "Y": -1.0})(values).tolist() == [0.0, 7.0]
-    assert TargetError({"X": 1.0, "Y": 0.0})(values).tolist() == [-2.0, -2.5]
-    assert TargetError({"X": 1.0, "Y": 0.0}, mean=False)(values).tolist() == [-4.0, -5.0]
-    own = FunctionReward(("X", "Y"), lambda each: each.prod(-1))
-    assert known_reward(own)(values).tolist() == [2.0, -3.0]
-    with pytest.raises(ValueError, match="cannot be written"):
-        own.to_plain()
+def test_the_reward_is_that_of_the_rows(task):
     table = rows()
     assert torch.equal(task.reward_of(table), table.columns(("Y",))[:, 0])
 
@@ -153,6 +144,7 @@ def table(values, altered=()):
     return Table(("a", "X", "Y"), made, marks)
 
 
+NAN = float("nan")
 ROWS = [[0.1 * place, place % 3, place**2] for place in range(6)]
 
 
@@ -165,7 +157,18 @@ ROWS = [[0.1 * place, place % 3, place**2] for place in range(6)]
         (table(ROWS[:4]), "a model needs 5 completed experiments, and there are 4"),
         # Rows in which a node was set by hand say nothing of its law.
         (table(ROWS, [(0, 2)]), ""),
-        (table(ROWS, [(0, 2), (1, 2)]), "a model needs 5 completed experiments, and there are 4"),
+        (
+            table(ROWS, [(0, 2), (1, 2)]),
+            "a model needs 5 completed experiments, and there are 4 in which Y was not set, and it and its "
+            "causes were measured",
+        ),
+        # A row in which a node was not measured says nothing of its law, nor of what it acts on.
+        (table([*ROWS[:5], [0.5, NAN, 1.0]]), ""),
+        (
+            table([*ROWS[:4], [0.4, 1.0, 16.0], [0.5, NAN, NAN]][1:]),
+            "a model needs 5 completed experiments, and there are 4 in which X was not set, and it and its "
+            "causes were measured",
+        ),
         (table([[row[0], 2.0, row[2]] for row in ROWS]), "X was 2 in all 6 experiments"),
         (table([[row[0], *row[1:2], 0.0] for row in ROWS]), "Y was 0 in all 6 experiments"),
         (
@@ -178,6 +181,22 @@ ROWS = [[0.1 * place, place % 3, place**2] for place in range(6)]
 def test_what_a_table_lacks_for_a_model(made, lacking):
     task = CausalTask.of({"graph": ["a -> X", "X -> Y"], "actions": {"a": [0, 1]}, "reward": "Y"})
     assert task.lacking(made) == lacking
+
+
+def test_a_table_with_gaps_is_enough_if_every_node_was_measured_often_enough(task):
+    gaps = rows(7)
+    gaps.values[3, 2] = torch.nan
+    task.check(gaps)
+    gaps.values[:3, 2] = torch.nan
+    with pytest.raises(ValueError, match=r"no model .* yet: a model needs 5 .* 3 in which X was not set"):
+        task.check(gaps)
+    gaps.values[3:, 2] = torch.inf
+    with pytest.raises(ValueError, match="X: 4 of 7 values are missing or infinite"):
+        task.check(gaps)
+    reward = rows(7)
+    reward.values[3, 3] = torch.nan
+    with pytest.raises(ValueError, match="Y: 1 of 7 values are missing"):
+        task.check(reward)
 
 
 def test_a_task_is_itself_and_a_flattened_one_keeps_its_limits():

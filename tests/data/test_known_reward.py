@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from rehearsal_torch.data.known_reward import FunctionReward, TargetError, WeightedSum, known_reward
+from rehearsal_torch.data.known_reward import FunctionReward, TargetError, WeightedSum
 
 VALUES = torch.tensor([[1.0, 2.0], [3.0, -1.0]], dtype=torch.float64)
 
@@ -10,7 +10,6 @@ def test_a_weighted_sum():
     reward = WeightedSum({"x": 2, "y": -1})
     assert reward.names == ("x", "y")
     assert reward(VALUES).tolist() == [0.0, 7.0]
-    assert known_reward(reward.to_plain()) == reward
 
 
 @pytest.mark.parametrize(("mean", "expected"), [(True, [-2.5, -2.5]), (False, [-5.0, -5.0])])
@@ -18,14 +17,6 @@ def test_the_distance_to_a_target(mean, expected):
     # Squares: (1 - 2)^2 + (2 - 0)^2, (3 - 2)^2... around targets (2, 0) and their mirror images.
     reward = TargetError({"x": 2.0, "y": 0.0}, mean)
     assert reward(torch.tensor([[1.0, 2.0], [3.0, -2.0]], dtype=torch.float64)).tolist() == expected
-    assert known_reward(reward.to_plain()) == reward
-
-
-def test_a_name_is_the_node_itself():
-    reward = known_reward("y")
-    assert reward == WeightedSum({"y": 1.0})
-    assert reward(VALUES[:, 1:]).tolist() == [2.0, -1.0]
-    assert known_reward(reward) is reward
 
 
 def test_a_function_is_applied_and_written_nowhere():

@@ -2,16 +2,13 @@
 not meant."""
 
 import pytest
-import torch
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 from pydantic_core import PydanticCustomError
 
-from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.data.known_reward import FunctionReward
 from rehearsal_torch.data.question import differences, fields, taken
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.task_file import TaskError, _rectangle, region_of
@@ -33,12 +30,6 @@ REHEARSAL = {
     "region": {"sales": [0.5, None]},
     "candidates": [["price"]],
 }
-CAUSAL = {
-    "graph": {"parents": {"heat": ["valve"], "yield": ["heat", "dose"]}},
-    "actions": {"valve": [0, 1], "dose": [0, 5]},
-    "reward": {"weights": {"yield": 1, "heat": -0.5}},
-    "limits": {"normals": [[1, 1]], "offsets": [5]},
-}
 ONE_FACE = {"names": ["sales"], "normals": [[-1.0]], "offsets": [-0.5]}
 CLIQUES = {
     "cliques": [["season"], ["price", "rival"], ["sales"]],
@@ -49,12 +40,6 @@ FORMS = [
     {**REHEARSAL, "region": ONE_FACE},
     {**REHEARSAL, "graph": CLIQUES},
     RehearsalTask.of(REHEARSAL).to_plain(),
-]
-CAUSAL_FORMS = [
-    CAUSAL,
-    {**CAUSAL, "reward": {"targets": {"yield": 2}, "mean": False}},
-    {**CAUSAL, "reward": "yield"},
-    CausalTask.of(CAUSAL).to_plain(),
 ]
 
 
@@ -77,17 +62,6 @@ def test_a_mutated_rehearsal_task_is_a_task_or_a_paragraph(plain):
         assert (
             RehearsalTask.of(yaml.safe_load(yaml.safe_dump(found.to_plain()))).to_plain() == found.to_plain()
         )
-    else:
-        assert found
-        assert all(isinstance(each, str) and len(each) < 2000 for each in found)
-
-
-@settings(max_examples=80, derandomize=True, deadline=None)
-@given(st.sampled_from(CAUSAL_FORMS).flatmap(mutated))
-def test_a_mutated_causal_task_is_a_task_or_a_paragraph(plain):
-    found = read_or_faults(CausalTask.of, plain)
-    if isinstance(found, CausalTask):
-        assert CausalTask.of(yaml.safe_load(yaml.safe_dump(found.to_plain()))).to_plain() == found.to_plain()
     else:
         assert found
         assert all(isinstance(each, str) and len(each) < 2000 for each in found)
@@ -136,20 +110,9 @@ def test_what_was_read_before_is_read_still():
     ).region.offsets.tolist() == [-0.5]
     numbered = {"graph": {"parents": {1: [0]}}, "context": [], "box": {0: [0, 1]}, "region": {1: [0, 1]}}
     assert RehearsalTask.of(numbered).graph.names == ("0", "1"), "a whole number is read as its digits"
-    tensors = {
-        **CAUSAL,
-        "limits": {"normals": torch.ones(1, 2), "offsets": torch.tensor([5.0])},
-        "reward": FunctionReward(("yield",), lambda each: each[..., 0]),
-    }
-    assert CausalTask.of(tensors).limits.offsets.tolist() == [5.0]
-    assert CausalTask.of(CausalTask.of(CAUSAL)).actions == ("valve", "dose")
 
 
-def test_faces_and_sets_are_bounded():
-    with pytest.raises(TaskError, match="at most 1000 faces"):
-        CausalTask.of({**CAUSAL, "limits": {"normals": [[1.0, 1.0]] * 1001, "offsets": [5.0] * 1001}})
-    with pytest.raises(TaskError, match="200000 values"):
-        CausalTask.of({**CAUSAL, "limits": {"normals": torch.ones(1000, 1000), "offsets": [1.0]}})
+def test_nesting_is_bounded():
     circle = {}
     circle["graph"] = circle
     with pytest.raises(TaskError, match="40 levels of nesting"):

@@ -8,7 +8,7 @@ Faults and findings name the line and the key that they are about.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -133,29 +133,41 @@ class Variable(Protocol):
         """The role."""
 
 
-def role_faults(variables: Mapping[str, Variable], roles: Sequence[str], found: Findings) -> None:
+def missing_roles(variables: Mapping[str, Variable], roles: Sequence[str]) -> Iterator[Fault]:
     """Faults of roles that no variable has."""
     for role in roles:
         if variables and not any(each.role == role for each in variables.values()):
-            found.fault("variables", f"expected at least one of the role {role}; there is none")
+            yield Fault("variables", f"expected at least one of the role {role}; there is none", "missing")
+
+
+def role_faults(variables: Mapping[str, Variable], roles: Sequence[str], found: Findings) -> None:
+    """Collects `missing_roles`."""
+    found.of_reader(missing_roles(variables, roles))
+
+
+HIDDEN = "of a hidden variable, write <-> between those it moves, or mark it as latent"
+
+
+def name_faults(
+    variables: Mapping[str, Variable], named: Collection[str], hidden: str = HIDDEN
+) -> Iterator[Fault]:
+    """Faults of names that only the graph or only the variables have; one of the role other may be unused."""
+    unnamed = [each for each in named if each not in variables]
+    for name in unnamed:
+        remedy = meant(name, variables) + (f"; {hidden}" if suggested(name, variables) is None else "")
+        yield Fault("graph", f"{name!r} is not under variables; {remedy}", "unknown")
+    for name, about in variables.items():
+        if name not in named and about.role != "other":
+            words = f"is in no edge of the graph; {meant(name, unnamed or named)}"
+            yield Fault(key("variables", name), words, "unknown")
 
 
 def graph_faults(variables: Mapping[str, Variable], graph: RehearsalGraph, found: Findings) -> None:
-    """Faults of names that only the graph or only the variables have; of the role other, a warning."""
-    unnamed = [each for each in graph.names if each not in variables]
-    for name in unnamed:
-        remedy = meant(name, variables)
-        if suggested(name, variables) is None:
-            remedy += "; of a hidden variable, write <-> between those it moves, or mark it as latent"
-        found.fault("graph", f"{name!r} is not under variables; {remedy}")
+    """Collects `name_faults`; a variable that is unused is a warning."""
+    found.of_reader(name_faults(variables, graph.names))
     for name, about in variables.items():
-        if name in graph.names:
-            continue
-        if about.role == "other":
+        if name not in graph.names and about.role == "other":
             found.of_variable(name, "unused", "is in no edge of the graph, and so is not used")
-        else:
-            words = f"is in no edge of the graph; {meant(name, unnamed or graph.names)}"
-            found.fault(key("variables", name), words)
 
 
 def column_faults(names: Iterable[tuple[str, str]], rows: ReadTable, found: Findings) -> None:
@@ -253,14 +265,16 @@ def _remedy(error: PlainFileError, text: str) -> str:
     return next((f": {remedy}" for words, remedy in _REMEDIES.items() if words in str(error)), "")
 
 
-def parts_of(file: Opened, form: type[Schema]) -> dict[str, Any]:
-    """The parts of a file that conform to a schema; faults, and parts that are still empty, are collected."""
-    fields, empty = form.model_fields, []
+def parts_of(file: Opened, form: type[Schema], told: Sequence[str] = ()) -> dict[str, Any]:
+    """The parts of a file that conform to a schema; faults, and parts that are still empty, are collected,
+    except those of parts whose fault was `told`.
+    """
+    fields, empty = form.model_fields, list(told)
     for part, content in file.plain.items():
         required = part in fields and fields[part].is_required()
         if part in fields and (content is None or (required and content in ([], {}, ""))):
             empty.append(part)
-        if part in empty and required:
+        if part in empty and part not in told and required:
             file.found.fault(part, f"nothing is written there yet; expected {fields[part].description}")
     parts, faults = read(form, {part: each for part, each in file.plain.items() if part not in empty})
     file.found.of_reader([each for each in faults if each.path not in empty])

@@ -101,7 +101,8 @@ class TrialLog:
         trials, width = list(done), len(self.task.actions)
         names = (*self.task.actions, *self.task.nodes)
         rows = [
-            [trial.settings[name] for name in names[:width]] + [trial.nodes[name] for name in names[width:]]
+            [trial.settings[name] for name in names[:width]]
+            + [trial.nodes.get(name, math.nan) for name in names[width:]]
             for trial in trials
         ]
         marks = [[True] * width + [name in trial.altered for name in names[width:]] for trial in trials]
@@ -193,7 +194,7 @@ class TrialLog:
 
         A row is the trial that it equals; else the pending one whose settings it has, or, if it failed or was
         abandoned, the completed one with exactly these; else a new one. A row that waits is any trial with
-        its settings, asked or run. No trial is two rows.
+        its settings, asked or run. No trial is two rows. A value that only one of the two has is kept.
         """
         log, left_out, notes, left = self, 0, list[str](), dict[int, Trial]()
         at, rest = defaultdict[tuple[float, ...], list[Trial]](list), list[Trial]()
@@ -208,7 +209,10 @@ class TrialLog:
                 rest.append(row)
             else:
                 del left[same.id]
-                left_out += row.state == "completed"
+                if {*row.nodes} <= {*same.nodes}:
+                    left_out += row.state == "completed"
+                else:
+                    log = log._with(same.with_changes(nodes={**same.nodes, **row.nodes}))
         for row in rest:
             if row.state == "pending":
                 log, _ = log.ask(self._rows([row.settings])[0])
@@ -233,7 +237,7 @@ class TrialLog:
             return True
         measured = row.state != "completed" or (
             self._key(row.settings) == self._key(trial.settings)
-            and all(trial.nodes.get(name) == row.nodes[name] for name in self.task.nodes)
+            and all(trial.nodes[name] == row.nodes[name] for name in {*trial.nodes} & {*row.nodes})
             and set(trial.altered) == set(row.altered)
         )
         return trial.state == row.state and measured
@@ -294,7 +298,8 @@ class TrialLog:
                 if part is not None:
                     named_numbers(part, self.task.actions, "action", here)
             if trial.state == "completed":
-                named_numbers(trial.nodes, self.task.nodes, "node", here, others=True)
+                needed = [name for name in self.task.nodes if name in {*trial.nodes, *self.task.reward.names}]
+                named_numbers(trial.nodes, needed, "node", here, others=True)
             found += [f"trial {trial.id}: {fault}" for fault in dict.fromkeys(here)]
         return found
 
@@ -430,7 +435,7 @@ def _rows_of(done: Table, width: int) -> Iterator[Trial]:
     """Completed rows as trials: `width` actions, and nodes."""
     names, rows = done.names, zip(done.values.tolist(), done.altered.tolist(), strict=True)
     for place, (values, marks) in enumerate(rows):
-        row = dict(zip(names, values, strict=True))
+        row = {name: value for name, value in zip(names, values, strict=True) if not math.isnan(value)}
         ran = {name: row.pop(name) for name in names[:width]}
         altered = [name for name, mark in zip(names[width:], marks[width:], strict=True) if mark]
         yield Trial(id=place + 1, state="completed", ran=ran, nodes=row, altered=tuple(altered))

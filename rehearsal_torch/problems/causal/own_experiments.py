@@ -19,11 +19,12 @@ Rows may wait for their result, and a column ``state`` may say what became of th
     0.7,2,,,                         proposed, and not measured yet
     0.9,5,31.0,,failed
 
-A row is ``completed`` (every node is measured), ``running`` (or ``pending``: no model is fitted to it, and it
-is not proposed again), ``failed`` (likewise) or ``abandoned`` (as if it were not there); capitals and blanks
-do not count. Without a state, a row waits if its actions are there and every node that the reward reads is
-empty, and is completed otherwise. A row in which an action, or some of the nodes of a completed experiment,
-are empty is a fault. Where a variable of the graph is called ``state``, the column is that variable.
+A row is ``completed``, ``running`` (or ``pending``: no model is fitted to it, and it is not proposed again),
+``failed`` (likewise) or ``abandoned`` (as if it were not there); capitals and blanks do not count. A row of
+neither of the last three waits if its actions are there and a node that the reward reads is empty. One in
+which another node is empty is completed, and not used for the mechanisms of that node and of those that it
+acts on. One in which an action is empty is a fault. Where a variable of the graph is called ``state``, the
+column is that variable.
 
 While no model can be fitted, space-filling experiments are proposed. Point n of this start design depends on
 the task, the seed and n alone, so that an interrupted design can be continued, and extended to any length.
@@ -56,8 +57,9 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.frame import line_words
 from rehearsal_torch.data.tables.in_memory import SET, data_frame
 from rehearsal_torch.data.tables.separated import cells_as_written
-from rehearsal_torch.data.task_file import CAUSAL_PARTS, task_content
+from rehearsal_torch.data.task_file import task_content
 from rehearsal_torch.data.trials.log import TrialLog
+from rehearsal_torch.data.trials.problem import TASK_PARTS
 from rehearsal_torch.data.trials.store import initial_count
 from rehearsal_torch.data.trials.trial import State, Trial
 from rehearsal_torch.files.addresses import beginning
@@ -82,9 +84,9 @@ def states_of(frame: pd.DataFrame, task: CausalTask, source: str) -> np.ndarray:
     needed = [*task.reward.names, *task.actions]
     waits = np.zeros(len(frame), dtype=bool)
     if set(needed) <= {str(name) for name in frame.columns}:
-        empty = frame[list(task.reward.names)].isna().all(axis=1)
+        empty = frame[list(task.reward.names)].isna().any(axis=1)
         waits = (empty & frame[list(task.actions)].notna().all(axis=1)).to_numpy(dtype=bool)
-    found = np.where(waits, "pending", "completed").astype(object)
+    found = np.full(len(frame), "completed", dtype=object)
     names = [str(name) for name in frame.columns if str(name) not in task.graph.names]
     column = next((name for name in names if name.strip().lower() == STATE), None)
     faults = []
@@ -98,20 +100,37 @@ def states_of(frame: pd.DataFrame, task: CausalTask, source: str) -> np.ndarray:
         more = f" (and {len(faults) - MOST_LINES} more)" if len(faults) > MOST_LINES else ""
         expected = "expected completed, failed, abandoned or running, or an empty cell"
         raise TableError(f"{source}: {column}: {expected}; got {', '.join(faults[:MOST_LINES])}{more}")
+    found[waits & (found == "completed")] = "pending"
     return found
 
 
-def waiting_note(frame: pd.DataFrame, task: CausalTask, source: str) -> str:
-    """A sentence on the rows that wait, with their lines (the index plus two); empty if there are none."""
-    lines = [int(index) + 2 for index in frame.index[states_of(frame, task, source) == "pending"]]
-    if not lines:
-        return ""
-    more = f" and {len(lines) - MOST_LINES} more" if len(lines) > MOST_LINES else ""
-    what, s = " and ".join(task.reward.names), "" if len(lines) == 1 else "s"
-    waits, its, they_are = ("waits", "its", "it is") if len(lines) == 1 else ("wait", "their", "they are")
-    shown = f"line{s} {', '.join(map(str, lines[:MOST_LINES]))}{more}"
-    rows = f"{len(lines)} row{s} without a value of {what} {waits} for {its} result"
-    return f"{source}: {rows} ({shown}): {they_are} not learnt from, and not proposed again"
+def row_notes(frame: pd.DataFrame, task: CausalTask, source: str) -> list[str]:
+    """A sentence on the rows that wait, and one for each node that others lack, with their lines (the index
+    plus two).
+    """
+    states = states_of(frame, task, source)
+    waits = "waits for its result", "wait for their result"
+    notes = [(task.reward.names, states == "pending", waits, "not learnt from, and not proposed again")]
+    for name in gaps_in(frame, task):
+        where = frame[name].isna().to_numpy(dtype=bool) & (states == "completed")
+        words = f"not learnt from for {name} and the nodes that it acts on, but for all others"
+        notes.append(((name,), where, ("is incomplete", "are incomplete"), words))
+    sentences = []
+    for names, where, verbs, words in notes:
+        lines = [int(index) + 2 for index in frame.index[where]]
+        if lines:
+            many = len(lines) > 1
+            more = f" and {len(lines) - MOST_LINES} more" if len(lines) > MOST_LINES else ""
+            rows = f"{len(lines)} row{'s' * many} without a value of {' or '.join(names)}"
+            at = f"line{'s' * many} {', '.join(map(str, lines[:MOST_LINES]))}{more}"
+            sentences.append(f"{source}: {rows} {verbs[many]} ({at}): {words}")
+    return sentences
+
+
+def gaps_in(frame: pd.DataFrame, task: CausalTask) -> list[str]:
+    """The nodes with empty cells that the reward does not read."""
+    names = [each for each in task.nodes if each not in task.reward.names and each in frame.columns]
+    return [each for each in names if frame[each].isna().any()]
 
 
 def with_proposals(
@@ -204,7 +223,7 @@ def causal_task(task: str | Path | Mapping[str, Any] | CausalTask | None) -> Cau
     """A task from a YAML file, or from its content; TaskError with all faults if there are some."""
     if isinstance(task, CausalTask):
         return task
-    source, content = task_content(task, CAUSAL_PARTS)
+    source, content = task_content(task, TASK_PARTS)
     return CausalTask.of(content, source)
 
 
@@ -252,13 +271,19 @@ def _rows(source: "str | Path | IntoDataFrame | ReadTable | None") -> ReadTable:
 
 
 def _experiments_of(frame: pd.DataFrame, task: CausalTask, source: str) -> Table:
-    """The experiments of a data frame, actions first, in the task's order; there may be no rows."""
+    """The experiments of a data frame, actions first, in the task's order, NaN where a node was not measured;
+    there may be no rows.
+    """
     names = (*task.actions, *task.nodes)
     marked = [name for name in task.nodes if f"{SET}{name}" in frame.columns]
+    gaps = {name: frame[name].isna().to_numpy(dtype=bool) for name in gaps_in(frame, task)}
+    filled = frame.assign(**{name: frame[name].astype(object).where(~each, 0) for name, each in gaps.items()})
     columns = torch.from_numpy(
-        number_columns(frame, [*names, *(f"{SET}{name}" for name in marked)], source, 0)
+        number_columns(filled, [*names, *(f"{SET}{name}" for name in marked)], source, 0)
     )
     values, marks = columns[:, : len(names)], columns[:, len(names) :]
+    for name, each in gaps.items():
+        values[torch.tensor(each), names.index(name)] = torch.nan
     faults = [
         f"{column}: no node of the graph; {meant(column[len(SET) :], task.graph.names)}"
         for column in map(str, frame.columns)
@@ -308,12 +333,12 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
         self.past, self.others = experiments_of(table, self.task)
         self.waiting, self.failed = self._settings("pending"), self._settings("failed")
         self.source = FRAME if table.where == FRAME else Path(table.where).name
-        self.read, notes = table, [waiting_note(table.frame, self.task, self.source)]
+        self.read, notes = table, row_notes(table.frame, self.task, self.source)
         self.lacking = self.task.lacking(self.past)
         every = self.task.region(self.held).finite() if self.lacking else None
         if every is not None and len(every) < initial_count(self.task):
             notes.append(f"{len(every)} different settings are all that there are")
-        self.read_notes = (*table.notes, *(note for note in notes if note))
+        self.read_notes = (*table.notes, *notes)
 
     def _settings(self, state: State) -> Tensor:
         log = TrialLog(self.task, tuple(each for each in self.others if each.state == state))

@@ -95,7 +95,7 @@ class NodeRows:
         return table.columns(self.structured_task.nodes)
 
     def kept(self, table: Table) -> Tensor:
-        """The rows from which each node is learnt, (n, N) bool."""
+        """The rows from which each node is learnt, (n, N) bool: it was not set, and all was measured."""
         masks = []
         for node in self.structured_task.nodes:
             own = self.task.reward.names if self.structure == "black_box" else (node,)
@@ -103,11 +103,12 @@ class NodeRows:
             if self.structure != "graph":
                 between = self.task.graph.ancestors(own) - set(self.task.actions)
             places = [table.names.index(name) for name in between if name in table.names]
-            masks.append(~table.altered[:, places].any(-1))
+            known = ~table.columns([*own, *self.structured_task.inputs(node)]).isnan().any(-1)
+            masks.append(~table.altered[:, places].any(-1) & known)
         return torch.stack(masks, -1)
 
     def examples(self, table: Table) -> tuple[Tensor, Tensor, Tensor]:
-        """Inputs (n, N, p), values and used rows (n, N); ValueError if these are few or equal."""
+        """Inputs (n, N, p), values and used rows (n, N), no gaps; ValueError if these are few or equal."""
         columns = [
             torch.nn.functional.pad(table.columns(names).double(), (0, self.max_inputs - len(names)))
             for names in self.inputs
@@ -122,6 +123,8 @@ class NodeRows:
                     f"{node}: all {int(rows.sum())} values that were not set are "
                     f"{float(column[rows][0]):g}: a constant says nothing"
                 )
+        # What was not measured stands in rows that are not kept.
+        inputs, values = (torch.where(each.isnan(), each.nanmean(0), each) for each in (inputs, values))
         return inputs, values, kept
 
 

@@ -119,7 +119,7 @@ def test_a_session_of_tables_that_are_filled_in(tmp_path, monkeypatch, capsys):
     assert main(["check", "problem.yaml"]) == 0
     out = capsys.readouterr().out
     assert "no faults. 8 experiments of experiments.csv" in out
-    assert "2 rows without a value of yield and waste wait for their result (lines 10, 11)" in out
+    assert "2 rows without a value of yield or waste wait for their result (lines 10, 11)" in out
     # Both are filled in, and learnt from.
     filled("run2/next.csv", [8, 9])
     assert main(["check", "problem.yaml"]) == 0

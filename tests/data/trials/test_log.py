@@ -432,3 +432,19 @@ def test_a_reason_is_of_whole_signs_and_numbers_end_at_a_million():
     ):
         with pytest.raises(ValueError, match="trials end at number 1,000,000: start another file"):
             step()
+
+
+def test_a_lost_value_is_no_fault_and_is_added_when_it_is_found():
+    names, gap = ("a", "b", "X", "Y"), [0.5, 2.0, float("nan"), 2.0]
+    lost, found = (
+        Table.observed(names, torch.tensor([row], dtype=torch.float64)) for row in (gap, [0.5, 2.0, 1.0, 2.0])
+    )
+    log, left_out, _ = TrialLog(TASK).take(lost)
+    assert (log.faults(), left_out, dict(log.trials[0].nodes)) == ([], 0, {"Y": 2.0})
+    assert log.table.values[0].tolist()[3] == 2.0
+    assert bool(log.table.values[0, 2].isnan())
+    log, left_out, _ = log.take(found)
+    assert (len(log.trials), left_out, dict(log.trials[0].nodes)) == (1, 0, {"X": 1.0, "Y": 2.0})
+    assert log.table.values.tolist() == [[0.5, 2.0, 1.0, 2.0]]
+    log, left_out, _ = log.take(lost)
+    assert (left_out, dict(log.trials[0].nodes)) == (1, {"X": 1.0, "Y": 2.0})

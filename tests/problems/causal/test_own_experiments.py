@@ -103,8 +103,29 @@ def test_a_frame_is_read_as_a_file_is(tmp_path, frame):
     torch.testing.assert_close(one.past.values, other.past.values, rtol=0, atol=1e-15)
     assert torch.equal(one.past.altered, other.past.altered)
     assert other.source == "the data frame"
-    with pytest.raises(TableError, match=r"the data frame: (?s:.*)X: 7 of 7 values are missing"):
-        ExperimentTable(frame.assign(X=float("nan")), task)
+    assert "there are 0 in which X was" in ExperimentTable(frame.assign(X=float("nan")), task).lacking
+
+
+def test_one_lost_cell_costs_no_more_than_what_it_says(tmp_path, frame):
+    """It refused the table: drop or impute those rows."""
+    frame.loc[2, "X"] = None
+    frame.loc[5, "Y"] = None
+    problem = ExperimentTable(*written(tmp_path, frame))
+    done = torch.from_numpy(frame.drop(index=5).to_numpy().copy())
+    torch.testing.assert_close(problem.past.values, done, rtol=0, atol=1e-15, equal_nan=True)
+    assert problem.lacking == ""
+    assert problem.facts().notes == (
+        "experiments.csv: 1 row without a value of Y waits for its result (line 7): not learnt from, and not "
+        "proposed again",
+        "experiments.csv: 1 row without a value of X is incomplete (line 4): not learnt from for X and the "
+        "nodes that it acts on, but for all others",
+    )
+    assert problem.card()["ranges"]["X"] == [frame["X"].drop(5).min(), frame["X"].drop(5).max()]
+    assert problem.with_proposals([{"a": 0.5, "b": 2.5}]).splitlines()[3].split(",")[2] == ""
+    with pytest.raises(TableError, match=r"X: expected numbers; got 'hot' in line 3"):
+        ExperimentTable(frame.astype(object).assign(X=["1", "hot", None, "2", "3", "4", "5"]), TASK)
+    with pytest.raises(TableError, match=r"b: 1 of 6 values are missing or infinite in line 2"):
+        ExperimentTable(frame.assign(b=[None, *frame["b"][1:]]), TASK)
 
 
 def test_rows_without_a_result_are_pending(tmp_path, frame):
@@ -325,13 +346,14 @@ def waiting_actions(frame):
     return [list(each.asked.values()) for each in experiments_of(frame, WAITED)[1]]
 
 
-def test_a_row_waits_if_its_actions_are_there_and_no_outcome_is():
+def test_a_row_waits_if_its_actions_are_there_and_an_outcome_is_not():
     # Line 3 has X and waits; line 5 is half measured, and line 6 does not say what to set.
-    assert waiting(ROWS) == [False, True, True, False, False]
+    assert waiting(ROWS) == [False, True, True, True, False]
+    assert waiting(ROWS.assign(state="completed")) == waiting(ROWS)
     assert waiting_actions(ROWS.head(3)) == [[0.2, 2.0], [0.3, 3.0]]
     assert not any(waiting(ROWS.drop(columns="Z")))
     bare = ROWS[["a", "b", "Y", "Z"]]
-    assert waiting(bare) == [False, True, True, False, False], "no other column is needed"
+    assert waiting(bare) == [False, True, True, True, False], "no other column is needed"
     assert waiting_actions(ROWS.head(1)) == []
     with pytest.raises(TableError, match=r"the data frame: (?s:.*)a: expected numbers; got 'half' in line 3"):
         waiting_actions(ROWS.assign(a=["0.1", "half", "0.3", "0.4", "0.5"]).head(3))

@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 from rehearsal_torch.data.problem_file.form import ProblemForm
 from rehearsal_torch.files.schema import read
 from rehearsal_torch.problems.episodes.problem import SequenceProblem
-from rehearsal_torch.problems.written.schema import FORMS, TrialsForm, problem_schema
+from rehearsal_torch.problems.written.schema import FORMS, problem_schema
 from tests.data.problem_file.conftest import RIGHT
 from tests.problems.written.conftest import SEQUENCE, TRIALS
 
@@ -102,26 +102,3 @@ def test_what_is_wrong_is_said_with_its_key(part, value, words):
     _, faults = read(SequenceProblem, {**PARTS, part: value})
     assert any(words in each for each in faults), faults
     assert "hunter2" not in " ".join(faults)
-
-
-TRIAL_PARTS = {key: each for key, each in TRIALS.items() if key != "question"}
-
-
-def test_a_role_alone_is_a_variable_and_data_may_be_missing():
-    form, faults = read(TrialsForm, {key: each for key, each in TRIAL_PARTS.items() if key != "data"})
-    assert faults == []
-    assert form["data"] is None
-    assert form["variables"]["yield"].role == "outcome"
-    assert form["variables"]["dose"].levels == [0, 1, 2, 5]
-
-
-@pytest.mark.parametrize(
-    ("part", "value", "words"),
-    [
-        ("variables", {"a": {"role": "action", "kind": "categorical"}}, "and write levels: [0, 1, 2]; neigh"),
-        ("variables", {"a": {"role": "action", "step": 0}}, "expected a number above 0"),
-    ],
-)
-def test_what_is_wrong_with_trials_is_said_with_its_key(part, value, words):
-    _, faults = read(TrialsForm, {**TRIAL_PARTS, part: value})
-    assert any(words in each for each in faults), faults

@@ -1,7 +1,6 @@
 """Problem files that ask for trials: the task they stand for, and their faults, each with its line."""
 
 import pytest
-import torch
 
 from rehearsal_torch.data.problem_file.findings import ProblemError
 from rehearsal_torch.problems.causal.own_experiments import causal_task
@@ -41,28 +40,6 @@ def test_it_stands_for_the_task_of_the_same_parts(trials):
     assert trials_problem(trials(tolerance={"dose": 0.5})).tolerance == {"dose": 0.5}
 
 
-def test_the_only_outcome_is_the_reward(trials):
-    about = {**TRIALS["variables"], "waste": "other"}
-    assert trials_problem(trials(variables=about, reward=None)).task.reward.names == ("yield",)
-    target = trials_problem(trials(variables=about, reward={"targets": {"yield": 3}})).task.reward
-    assert float(target(torch.tensor([[1.0]]))) == -4
-
-
-@pytest.mark.parametrize(
-    ("about", "offered"),
-    [
-        ({"range": [0, 1], "levels": None, "step": 0.25}, [0, 0.25, 0.5, 0.75, 1]),
-        ({"range": [0.5, 3.2], "levels": None, "kind": "integer"}, [1, 2, 3]),
-        ({"range": None, "levels": None, "kind": "binary"}, [0, 1]),
-        ({"range": [0, 0.3], "levels": None, "step": 0.1}, [0, 0.1, 0.2, 0.3]),
-    ],
-)
-def test_steps_and_kinds_are_levels(trials, about, offered):
-    about = {key: each for key, each in about.items() if each is not None} | {"role": "action"}
-    found = trials_problem(trials(variables={**TRIALS["variables"], "dose": about}))
-    assert list(found.task.box.levels["dose"]) == pytest.approx(offered)
-
-
 def test_without_data_there_are_no_experiments_and_a_note_says_what_to_do(trials):
     found = trials_problem(trials(data=None))
     assert found.rows.frame.empty
@@ -73,15 +50,9 @@ def test_without_data_there_are_no_experiments_and_a_note_says_what_to_do(trials
     ("changes", "words"),
     [
         ({"reward": "yeild"}, "reward: 'yeild' is not under variables; did you mean 'yield'?"),
-        ({"reward": "yield - 0.2*temperature"}, "temperature is of the role other; expected outcomes"),
-        ({"reward": "yield + waste + 3"}, "a constant, 3, changes no decision"),
-        ({"reward": "yield * waste"}, "reward: at character 9"),
         ({"limits": "2*valv + dose <= 6"}, "limits: 'valv' is no action; did you mean 'valve'?"),
-        ({"limits": "dose < 6"}, "limits: at character 6"),
-        ({"limits": 6}, "limits: expected inequalities"),
         ({"fixed": {"dos": 3}}, "fixed: dos"),
         ({"tolerance": {"dos": 3}}, "tolerance: dos"),
-        ({"tolerance": "wide"}, "tolerance: expected a share of each range"),
         ({"data": "experimnts.csv"}, "data: there is no file"),
     ],
 )
@@ -140,6 +111,6 @@ def test_rows_that_wait_are_told_of_and_the_lines_of_the_others_stay(trials, tmp
     table.to_csv(tmp_path / "experiments.csv", index=False)
     problem = OwnTrials(file)
     assert problem.counted().startswith("6 experiments of experiments.csv; ")
-    assert "2 rows without a value of yield and waste wait" in problem.facts().notes[-1]
+    assert "2 rows without a value of yield or waste wait" in problem.facts().notes[-1]
     (outside,) = problem.found.warnings
     assert "experiments.csv, line 5: valve may be set within [0, 1]; got 1.5" in outside

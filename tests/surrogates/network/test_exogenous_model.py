@@ -106,7 +106,7 @@ def test_rows_that_were_set_by_hand_are_left_out_where_they_say_nothing():
     )
     flat = ExogenousModel(CHAIN, structure="black_box")
     assert flat.rows.kept(free + set_by_hand)[:, 0].tolist() == [True] * 40 + [False] * 20
-    with pytest.raises(ValueError, match=r"X: expected at least 5 rows in which it was not set; got 0"):
+    with pytest.raises(ValueError, match=r"needs 5 .*, and there are 0 in which X was not set"):
         fit(ExogenousModel(CHAIN), set_by_hand + chain(20, 2, fixed={"X": 1.0}))
 
 
@@ -314,6 +314,25 @@ def test_too_few_rows_and_constants_are_named():
         NodeRows(TASK, "graph").examples(same)
     with pytest.raises(ValueError, match="expected a structure of"):
         NodeRows(TASK, "tree")
+
+
+def test_a_value_that_was_not_measured_is_no_example_of_its_node_and_of_what_it_acts_on():
+    gaps = Table(("a", "b", "X", "Y"), VALUES.clone(), table((1, 2)).altered)
+    gaps.values[3, 2] = torch.nan
+    inputs, values, kept = NodeRows(TASK, "graph").examples(gaps)
+    assert kept.T.tolist() == [[n not in (1, 3) for n in range(8)], [n != 3 for n in range(8)]]
+    assert bool(inputs.isfinite().all() and values.isfinite().all())
+    assert NodeRows(TASK, "black_box").kept(gaps)[:, 0].tolist() == [n != 1 for n in range(8)]
+
+
+def test_a_row_with_a_gap_counts_as_much_as_one_in_which_it_was_set():
+    whole, gap = chain(40, 0), chain(41, 0)
+    gap.values[40, gap.names.index("R")] = torch.nan
+    model, other = (fit(ExogenousModel(CHAIN, phi="homoskedastic"), rows) for rows in (whole, gap))
+    place = CHAIN.nodes.index("R")
+    assert other.encoder.rows.counts[place] == 40
+    assert bool(torch.isfinite(answers(other)).all())
+    assert other.contradicted() == model.contradicted()
 
 
 def test_inputs_are_scaled_to_the_unit_cube_and_values_standardised():
