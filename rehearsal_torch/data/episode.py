@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,9 +31,7 @@ class Episode:
 
     Attributes:
         names: The d columns.
-        horizon: T, the number of observed time steps.
         acts_last: Whether an action followed the last state; else those of its row stand for none.
-        marks: (T, d), true where a value was filled in that no model is to learn; None for nowhere.
 
     Raises:
         ValueError: if there are fewer than two rows, the shapes disagree, or a value is missing.
@@ -41,9 +39,8 @@ class Episode:
 
     identity: str
     names: tuple[str, ...]
-    horizon: int
     acts_last: bool
-    marks: Tensor | np.ndarray | None
+    marks: Tensor | np.ndarray | None  # `filled`, as it was given
 
     def __init__(
         self,
@@ -56,7 +53,7 @@ class Episode:
         shape, names = tuple(values.shape), tuple(names)
         given = {"values" if is_tensor(values) else "rows": values}
         about = {"identity": identity, "names": names, "acts_last": acts_last, "marks": filled}
-        for name, part in (given | about | {"horizon": shape[0] if shape else 0}).items():
+        for name, part in (given | about).items():
             object.__setattr__(self, name, part)
         where = f"episode {identity}"
         if len(shape) != 2 or shape[1] != len(names) or shape[0] < 2:
@@ -66,6 +63,11 @@ class Episode:
             raise ValueError(
                 f"{where}: columns {bad} hold missing or infinite values; impute or drop them first"
             )
+
+    @property
+    def horizon(self) -> int:
+        """T, the number of observed time steps."""
+        return len(self.rows)
 
     @cached_property
     def values(self) -> Tensor:
@@ -81,7 +83,7 @@ class Episode:
 
     @cached_property
     def filled(self) -> Tensor | None:
-        """`marks` as a tensor."""
+        """(T, d), true where a value was filled in that no model is to learn; None for nowhere."""
         import torch
 
         return None if self.marks is None else torch.as_tensor(self.marks)
@@ -90,15 +92,16 @@ class Episode:
         """The named columns, (T, len(names))."""
         return self.values[:, positions(self.names, names)]
 
-    def having(self, values: Tensor) -> Episode:
-        """The episode with other values, (T, d)."""
-        return Episode(self.identity, self.names, values, self.acts_last, self.filled)
+    def changed(self, **changes: Any) -> Episode:
+        """The episode with other arguments."""
+        own = {name: getattr(self, name) for name in ("identity", "names", "values", "acts_last", "filled")}
+        return Episode(**own | changes)
 
     def first(self, horizon: int) -> Episode:
         """The episode's first `horizon` time steps."""
         acts = self.acts_last or horizon < self.horizon
         filled = None if self.filled is None else self.filled[:horizon].clone()
-        return Episode(self.identity, self.names, self.values[:horizon].clone(), acts, filled)
+        return self.changed(values=self.values[:horizon].clone(), acts_last=acts, filled=filled)
 
 
 def transitions(episodes: Sequence[Episode]) -> Table:

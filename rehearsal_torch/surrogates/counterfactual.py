@@ -146,7 +146,7 @@ def counterfactual(
         answers = [counterfactual(member, observed, actions, fixed) for member in model.each]
         mean = torch.stack([answer.values for answer in answers]).mean(0)
         first = answers[0]
-        return first.having(mean) if isinstance(first, Episode) else replace(first, values=mean)
+        return first.changed(values=mean) if isinstance(first, Episode) else replace(first, values=mean)
     if not isinstance(model, SingleTransition):
         network, table = _network(model), _table(observed)
         if actions is not None and not isinstance(actions, Mapping):
@@ -165,7 +165,7 @@ def counterfactual(
         values
     )
     values[:-1, [episode.names.index(name) for name in model.levels.names]] = doses.to(values)
-    return episode.having(values)
+    return episode.changed(values=values)
 
 
 def _noise(network: CausalNetwork, table: Table) -> Tensor:

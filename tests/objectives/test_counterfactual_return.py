@@ -1,5 +1,4 @@
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 import torch
@@ -51,7 +50,7 @@ class Costly(Reward):
 def test_a_last_state_without_an_action_costs_nothing_and_stays():
     drawn = scored_episode(3, dosed=True)
     dear = EpisodeReward([drawn.reward], {"drug0": [7.0, 1.0, 2.0]})
-    ended = EpisodeCase(replace(drawn.case.episode, acts_last=False))
+    ended = EpisodeCase(drawn.case.episode.changed(acts_last=False))
     acted, still = (CounterfactualReturn(drawn.surrogate, each, dear, 1) for each in (drawn.case, ended))
     last = still.horizon - 1
     assert acted.open.tolist() == list(range(last + 1))
@@ -217,7 +216,7 @@ def test_it_warns_of_an_episode_outside_the_data(surrogate: TransitionModel):
     (episode,) = patients(1, 5, seed=8)
     values = episode.values.clone()
     values[2, episode.names.index("x")] = 1e3
-    far = replace(episode, values=values)
+    far = episode.changed(values=values)
     (found,) = CounterfactualReturn(surrogate, EpisodeCase(far), LinearReward({"x": 1.0}), 2).warnings()
     assert found.text.startswith("x lies between ")
 

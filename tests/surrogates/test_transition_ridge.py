@@ -82,12 +82,12 @@ def test_what_is_claimed_does_not_depend_on_the_units_that_choose(half):
 
 
 def test_the_half_that_chooses_is_drawn_by_the_name_of_the_episode_and_the_seed():
-    one = replace(EPISODES[0], identity="a")
-    places = [made().choosing(replace(one, identity=str(name))) for name in range(400)]
+    one = EPISODES[0].changed(identity="a")
+    places = [made().choosing(one.changed(identity=str(name))) for name in range(400)]
     assert sorted(set(places)) == [0, 1]
     assert 160 < sum(places) < 240
     assert len({made(seed).choosing(one) for seed in range(20)}) == 2
-    assert made().choosing(one) == made().choosing(replace(EPISODES[1], identity="a"))
+    assert made().choosing(one) == made().choosing(EPISODES[1].changed(identity="a"))
 
 
 def test_a_fit_is_that_of_its_seed():
