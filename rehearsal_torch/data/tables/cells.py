@@ -45,6 +45,7 @@ _SIGNED = re.compile(
 )
 _GROUPED = re.compile(r"[+-]?\d{1,3}(?:(?P<blank>[ '\u2019]\d{3})+|(?P<sign>,\d{3})+)(?P<rest>\.\d+)?")
 TRUTH = {"true": 1.0, "false": 0.0}
+_DIGITS = re.compile(r"[+-]?\d+")
 _UNIT = re.compile(r"[(\[]([^()\[\]=,;]{1,20})[)\]]\Z")
 LIMIT = re.compile(r"\s*(?:[<>]=?|[≤≥])\s*[.,\d]")
 # Of files with decimal commas: as with points, and what has a point becomes no number.
@@ -89,6 +90,7 @@ class Told:
 
 
 _READ = {
+    "word": "missing; if that is a class, give it another name",
     "missing": "missing among numbers",
     "limit": "the limit itself, though the value lies beyond it",
     "thousands": "numbers with signs between thousands",
@@ -111,6 +113,10 @@ def column_of(cells: pd.Series, name: str, told: Told, sign: str = ".") -> pd.Se
     texts = [plain_text(str(each)) for each in different]
     counts = np.bincount(codes[codes >= 0], minlength=len(texts))
     values, kinds, unit = _read(texts, counts, sign)
+    whole = {text: value for text, value in zip(texts, values, strict=True) if _DIGITS.fullmatch(text)}
+    if len(set(whole.values())) < len(whole):
+        # Two names that are one number, such as 007 and 07, or of more digits than a number holds.
+        kinds = np.where(kinds == "plain", "text", kinds).astype(object)
     rows = {kind: int(counts[kinds == kind].sum()) for kind in np.unique(kinds).tolist()}
     other, truths = rows.get("text", 0), rows.get("truth", 0)
     numbers = sum(rows.get(each, 0) for each in ("plain", "limit", "thousands", "unit"))

@@ -152,14 +152,13 @@ def table_of(
         sign: The decimal sign of texts.
     """
     names = [None if cell is None else plain_text(str(cell)) or None for cell in header]
-    frame = cells.set_axis(range(cells.shape[1]), axis=1)
+    frame, gaps = _without_words(cells.set_axis(range(cells.shape[1]), axis=1))
     # Only rows with an empty first cell can be entirely empty.
     some = np.flatnonzero(frame.iloc[:, 0].isna().to_numpy()) if frame.shape[1] else np.empty(0, int)
     empty = some[frame.iloc[some].isna().all(axis=1).to_numpy()] if len(some) else some
     frame = frame.drop(index=frame.index[empty]) if len(empty) else frame
     wrong, notes, told = header_faults(names, frame), list[str](), Told()
-    below, doubts = footers(frame, sign)
-    if below:
+    if below := footers(frame, sign):
         left = frame.iloc[-below:]
         first = plain_text(str(left.iloc[0].dropna().iloc[0]))
         last = f" to {int(left.index[-1]) + 2} are" if below > 1 else " is"
@@ -171,14 +170,27 @@ def table_of(
         if names[place] is None and not frame[place].notna().any():
             continue
         columns[name] = column_of(frame[place], name, told, sign)
+        if columns[name].dtype.kind == "O" and (gone := gaps[place]):
+            told.add("word", name, gone[0], len(gone))
         if unit := unit_of(name) or told.units.get(name, ""):
             units[name] = unit
         if sign == ",":
             wrong += _mixed_signs(name, frame[place], columns[name])
-    refused_or_collected([*wrong, *doubts], where, faults)
+    refused_or_collected(wrong, where, faults)
     made = pd.DataFrame(columns, index=frame.index, copy=False)
     notes += [f"of {where}, {each}" for each in told.sentences()]
     return ReadTable(made, where, tuple(notes), units=units)
+
+
+def _without_words(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[list[str]]]:
+    """The cells without words for an empty one, such as None and NA; and these, by column."""
+    columns, words = dict[int, pd.Series](), list[list[str]]()
+    for place in range(frame.shape[1]):
+        cells = frame[place]
+        gone = cells.isin(EMPTY) if cells.dtype.kind not in "biufc" else np.zeros(len(cells), bool)
+        words.append([str(each) for each in cells[gone] if str(each).strip()])
+        columns[place] = cells.mask(gone, None) if gone.any() else cells
+    return pd.DataFrame(columns, index=frame.index, copy=False), words
 
 
 # Numbers with a point, between thousands or before decimals; dates and versions have points elsewhere.
@@ -239,7 +251,7 @@ def _written(cells: list[Any]) -> Any:
     texts = [
         "" if cell is None else f"{cell:.15g}" if isinstance(cell, float) else str(cell) for cell in cells
     ]
-    return np.array([None if text in EMPTY else text for text in texts], dtype=object)
+    return np.array([text or None for text in texts], dtype=object)
 
 
 def plain_cell(cell: Any) -> Any:

@@ -7,9 +7,10 @@ The header is the first line with a cell, unless lines of titles stand above it:
     above data  a column of numbers or dates begins under it
 
 A row at the end is no row of the table if its only cell is a text in a column of numbers, or a remark
-(``Source: ...``, ``n = 20``); or if it begins with the name of a statistic, such as ``mean``, in a column of
-numbers, or in one of texts in which no row above has it, and one of its numbers is that statistic of the rows
-above. Where none is, nobody knows what the row is, and the table is refused.
+(``Source: ...``, ``n = 20``). Rows at the end that begin with names of statistics, such as ``mean``, are none
+if each of their numbers is that statistic of the rows above, each name stands once and in no row above, and
+one of them is mean, sum, median or standard deviation: a least or largest value, or a number of rows, is
+often met by chance, and somebody may be called Max. All others stay rows.
 """
 
 import re
@@ -37,8 +38,8 @@ _STATISTICS = {
     "max": ("max", "maximum"),
     "count": ("n", "count", "anzahl"),
 }
-# Those that may as well be the name of somebody, or an answer.
-_NAMES = ("min", "max", "count")
+# Those that are met by chance, and names of people.
+_CHANCE = ("min", "max", "count")
 _STATISTIC = {word: name for name, words in _STATISTICS.items() for word in words}
 
 
@@ -73,50 +74,47 @@ def header_place(rows: Sequence[Sequence[Any]]) -> int:
     return top
 
 
-def footers(frame: pd.DataFrame, sign: str = ".") -> tuple[int, list[str]]:
-    """How many rows at the end of a table are none of it; or, after 0, the fault of a row that may be one."""
-    begin, labels, least = len(frame), list[tuple[int, str]](), max(len(frame) - FOOTERS, 1)
+def footers(frame: pd.DataFrame, sign: str = ".") -> int:
+    """How many rows at the end of a table are none of it."""
+    begin, labels, least = len(frame), dict[int, tuple[str, str]](), max(len(frame) - FOOTERS, 1)
     while begin > least:
         row = frame.iloc[begin - 1]
         there = np.flatnonzero(row.notna().to_numpy())
         first = plain_text(str(row.iloc[there[0]]))
         word = _STATISTIC.get(first.casefold().rstrip(":. ="))
         if len(there) > 1 and word is not None:
-            labels.append((begin - 1, word))
+            labels[begin - 1] = first, word
         else:
             alone = len(there) == 1 < frame.shape[1] and not _numeric(first) and first.casefold() not in TRUTH
             above = frame.iloc[: begin - 1, there[0]]
             if not alone or not (_REMARK.fullmatch(first) or _of_numbers(above)):
                 break
         begin -= 1
-    above, faults = frame.iloc[:begin], list[str]()
-    for place, word in labels:
-        row = frame.iloc[place]
-        at = int(row.notna().to_numpy().argmax())
-        label = plain_text(str(row.iloc[at]))
-        if _of_numbers(above.iloc[:, at]):
-            continue
-        known = any(_is(word, frame.iloc[[*range(begin), place], each], sign) for each in range(len(row)))
-        if label in set(above.iloc[:, at].dropna().astype(str)) or (word in _NAMES and not known):
-            begin = place + 1
-            break
-        if not known:
-            what = f"line {int(frame.index[place]) + 2} begins with {label!r}, and none of its numbers is"
-            remedy = "delete it, or give it another name if it is a row"
-            faults.append(f"{what} the {word} of the rows above it: {remedy}")
-    return (0, faults) if faults else (len(frame) - begin, [])
+    if not labels:
+        return len(frame) - begin
+    above, words = frame.iloc[:begin], [word for _, word in labels.values()]
+    met = set(above.iloc[:, 0].dropna().astype(str)) & {first for first, _ in labels.values()}
+    sound = not met and len(set(words)) == len(words) and any(word not in _CHANCE for word in words)
+    if sound and all(_is(word, above, frame.iloc[place], sign) for place, (_, word) in labels.items()):
+        return len(frame) - begin
+    return len(frame) - max(labels) - 1
 
 
-def _is(word: str, column: pd.Series, sign: str) -> bool:
-    """Whether the last cell of a column is a statistic of those above it, to the digits that it has."""
-    cells = pd.to_numeric(column_of(column, "", Told(), sign), errors="coerce").astype(float)
-    numbers, value = cells.iloc[:-1].dropna(), cells.iloc[-1]
-    if len(numbers) < 2 or pd.isna(value):
-        return False
-    made = [float(getattr(numbers, word)())]
-    made += [float(numbers.std(ddof=0))] if word == "std" else []
-    digits = len(f"{value:.10f}".rstrip("0").partition(".")[2])
-    return any(abs(each - value) <= 0.51 * 10.0**-digits + 1e-9 * abs(each) for each in made)
+def _is(word: str, above: pd.DataFrame, row: pd.Series, sign: str) -> bool:
+    """Whether each number of a row, of which there are some, is a statistic of the rows above it, to the
+    digits that it has.
+    """
+    found = list[bool]()
+    for place, cell in enumerate(row):
+        column = pd.concat([above.iloc[:, place], pd.Series([cell], dtype=object)])
+        cells = pd.to_numeric(column_of(column, "", Told(), sign), errors="coerce").astype(float)
+        numbers, value = cells.iloc[:-1].dropna(), cells.iloc[-1]
+        if not pd.isna(value):
+            made = [float(getattr(numbers, word)())] if len(numbers) > 1 else []
+            made += [float(numbers.std(ddof=0))] if word == "std" else []
+            digits = len(f"{value:.10f}".rstrip("0").partition(".")[2])
+            found.append(any(abs(each - value) <= 0.51 * 10.0**-digits + 1e-9 * abs(each) for each in made))
+    return bool(found) and all(found)
 
 
 def _of_numbers(column: pd.Series) -> bool:

@@ -36,7 +36,6 @@ from typing import Any
 import charset_normalizer
 import pandas as pd
 
-from rehearsal_torch.data.tables.cells import EMPTY
 from rehearsal_torch.data.tables.frame import (
     NO_DATA_BASE,
     ReadTable,
@@ -52,7 +51,7 @@ from rehearsal_torch.files.addresses import beginning
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
 SIGNS = {",": "commas", ".": "points"}
-COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
+COMMA = re.compile(r"[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+),\d+(?:[eE][+-]?\d+)?")
 WHOLE = re.compile(r"[+-]?\d+")
 _POINT = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d+)?")
 
@@ -131,6 +130,8 @@ _KINDS = {
     b"PAR1": "a Parquet file: name it .parquet",
     b"SQLite": f"an SQLite data base; {NO_DATA_BASE}",
 }
+# Zeros in front, and more digits than a number holds: as numbers, two names may be one.
+_LOST = re.compile(rb'(?:\A|[,;\t|\r\n"]) ?0\d+[,;\t|\r\n"]|\d{16}')
 _GUESSED = ["cp1252", "mac_roman"]
 _WORDS = {"utf-8-sig": "UTF-8", "cp1252": "Windows-1252", "mac_roman": "Mac Roman"}
 
@@ -138,7 +139,8 @@ _WORDS = {"utf-8-sig": "UTF-8", "cp1252": "Windows-1252", "mac_roman": "Mac Roma
 @dataclass(frozen=True)
 class Text:
     """What a file of text is: its encoding, the number of lines above the header, its first lines from there
-    on, its separator, its decimal sign, the names in its header, and whether there are titles above it.
+    on, its separator, its decimal sign, the names in its header, whether there are titles above it, and
+    whether digits of a cell may be lost if it is taken for a number.
     """
 
     file: Path
@@ -149,6 +151,7 @@ class Text:
     sign: str
     header: list[str]
     titled: bool
+    digits: bool
 
     def parsed(self, **options: Any) -> pd.DataFrame:
         """The rows below the header; the index is the line minus two."""
@@ -156,7 +159,8 @@ class Text:
         reading |= {"header": None, "names": range(len(self.header)), "skiprows": self.above + 1}
         reading |= {"skipinitialspace": True, "skip_blank_lines": False, "index_col": False}
         reading |= {"compression": "gzip" if self.file.suffix == ".gz" else None, "low_memory": False}
-        reading |= {"keep_default_na": False, "na_values": [*EMPTY]}
+        reading |= {"keep_default_na": False, "na_values": [""]}
+        reading |= {"dtype": str} if self.digits else {}
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", pd.errors.ParserWarning)
@@ -220,12 +224,13 @@ def _inspected(file: Path, separator: str | None, decimal: str | None) -> Text:
     packed = file.suffix == ".gz"
     if not packed:
         bounded(file, file.stat().st_size, 0)
-    size, ends, head, odd = 0, dict.fromkeys(SEPARATORS, 0), b"", b""
+    size, ends, head, odd, digits = 0, dict.fromkeys(SEPARATORS, 0), b"", b"", False
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         with gzip.open(file) if packed else file.open("rb") as stream:
             while chunk := stream.read(HEAD):
                 head, size = head or chunk, size + len(chunk)
+                digits = digits or _LOST.search(chunk) is not None
                 # Old spreadsheets end lines with \r alone.
                 count = chunk.count(b"\n") + chunk.count(b"\r") - chunk.count(b"\r\n")
                 for sign in ends:
@@ -263,7 +268,7 @@ def _inspected(file: Path, separator: str | None, decimal: str | None) -> Text:
     # Of a million names, each is an object.
     few_columns(re.sub(r'"[^"]*"', "", lines[0]).count(mark) + 1, str(file))
     header = _cells(lines[:1], mark)[0] or lines[0].split(mark)
-    return Text(file, encoding, above, lines, mark, sign, header, titled)
+    return Text(file, encoding, above, lines, mark, sign, header, titled, digits)
 
 
 def _below_titles(file: Path, lines: list[str], separator: str | None) -> tuple[str, int]:

@@ -255,6 +255,7 @@ def copies(columns: Mapping[str, np.ndarray], kept: Sequence[str] = ()) -> dict[
 
 SHOWN = 12
 TYPED, NAMED, ALONE, OPEN = "as typed", "its name says it", "no other column can be", ""
+KNOWN = "it is known before the result"
 _ASKED = {"outcome": "should come out as desired", "action": "may be set"}
 Ask = Callable[[str, str, Sequence[str]], Sequence[str]]
 """Asks for an option, such as action, in words; the answer is some of the names, or none."""
@@ -279,11 +280,14 @@ class Source:
 
 @dataclass(frozen=True)
 class Roles:
-    """Columns of each role, why each of them has it, and the open roles, with what may take them."""
+    """Columns of each role, why each of them has it, the open roles, with what may take them, and columns
+    that were left out though their name says a role: this, and why.
+    """
 
     names: Mapping[str, Sequence[str]]
     why: dict[str, str]
     open: dict[str, str]
+    lost: Mapping[str, tuple[str, str]]
 
     def of(self, name: str, other: str) -> str:
         """The role of a column; `other` if it has none of the two."""
@@ -302,7 +306,11 @@ class Roles:
     def notes(self) -> list[str]:
         """What is guessed, and what is open, a sentence each."""
         guessed = [(name, why) for name, why in self.why.items() if why != TYPED]
-        told = [f"Guessed: {name} {_ASKED[self.of(name, '')]}: {why}." for name, why in guessed]
+        told = [
+            f"Left out: {name}, which its name calls an {role}: {why}."
+            for name, (role, why) in self.lost.items()
+        ]
+        told += [f"Guessed: {name} {_ASKED[self.of(name, '')]}: {why}." for name, why in guessed]
         asked = [(f"Open: which column {_ASKED[role]}{some}", role) for role, some in self.open.items()]
         return told + [f"{words}. Add {role}=COLUMN, or fill it in." for words, role in asked]
 
@@ -314,7 +322,8 @@ def roles_of(
     `numbers`; TableError if what was typed cannot be used.
     """
     names: dict[str, list[str]] = {"outcome": [], "action": []}
-    roles, left_out = Roles(names, {}, {}), {each.name: each.left_out for each in columns}
+    lost = {each.name: (each.named, each.left_out) for each in columns if each.named and each.left_out}
+    roles, left_out = Roles(names, {}, {}, lost), {each.name: each.left_out for each in columns}
     able = [each for each in columns if not each.left_out]
     for step, (role, taken) in product((TYPED, NAMED, ALONE, OPEN), names.items()):
         if taken:
@@ -338,7 +347,9 @@ def roles_of(
             if told or name in roles.why:
                 raise TableError(f"{role}={name}: {told or 'it is the outcome'}")
         taken += found
-        roles.why.update(dict.fromkeys(found, step or TYPED))
+        called = {each.name for each in able if each.named}
+        known = {name: KNOWN for name in found if step == NAMED and name not in called}
+        roles.why.update(dict.fromkeys(found, step or TYPED) | known)
         if step == OPEN and not found:
             more = ", ..." if len(could) > SHOWN else ""
             roles.open[role] = f" ({', '.join(could[:SHOWN]) or 'none looks so'}{more})"

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rehearsal_torch.data.reading import number_faults
+from rehearsal_torch.data.reading import TableError, number_faults, read_table
 from rehearsal_torch.data.tables.cells import Told, column_of, dates_of, plain_text, unit_of
 
 TEN = [str(place) for place in range(1, 11)]
@@ -110,3 +110,34 @@ def test_texts_that_look_the_same_are_the_same():
 def test_dates_are_read_where_their_order_is_known(cells, dates):
     expected = pd.to_datetime(pd.Series(dates, dtype=object), format="ISO8601", utc=True)
     assert dates_of(pd.Series(cells, dtype=object)).equals(expected)
+
+
+@pytest.mark.parametrize(
+    ("lines", "column", "read"),
+    [
+        (["who,y", "007,1", "07,2", "011,3"], "who", ["007", "07", "011"]),
+        (["who,y", "007,1", "008,2", "011,3"], "who", [7, 8, 11]),
+        (["id,y", "12345678901234567890123,1", "12345678901234567890124,2", "5,2"], "id", None),
+    ],
+)
+def test_two_names_that_are_one_number_stay_two(tmp_path, lines, column, read):
+    """Patients 007 and 07 were one unit."""
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    cells = read_table(tmp_path / "t.csv").frame[column].tolist()
+    assert cells == read if read else len(set(cells)) == 3
+
+
+def test_words_for_an_empty_cell_are_told_where_they_may_be_a_class(tmp_path):
+    (tmp_path / "t.csv").write_text("complication,y\nNone,1\nmild,2\nsevere,NA\nNone,4\n")
+    found = read_table(tmp_path / "t.csv")
+    assert found.frame["complication"].isna().sum() == 2
+    (note,) = found.notes
+    assert "2 cells such as 'None' are read as missing; if that is a class, give it another name" in note
+
+
+def test_thousands_show_the_decimal_sign(tmp_path):
+    (tmp_path / "t.csv").write_text("dose;sales;y\n0;5.123,50;4\n1;6.001,25;3\n")
+    assert read_table(tmp_path / "t.csv").frame["sales"].tolist() == [5123.5, 6001.25]
+    (tmp_path / "t.csv").write_text("dose;sales;y\n0;5.123,50;4.567\n1;6.001,25;3.210\n")
+    with pytest.raises(TableError, match="y: expected decimal commas, without signs between thousands"):
+        read_table(tmp_path / "t.csv")

@@ -227,3 +227,13 @@ def test_too_many_columns_lose_those_with_the_most_gaps(tmp_path):
     assert list(told) == [*(f"x{place}" for place in range(12, 70)), "dose", "y"]
     text = drafted(tmp_path, frame)[0]
     assert "  # - '{x12 x13 x14 x15} -> {dose y}'\n" in text, "arrows of many columns are few lines"
+
+
+def test_a_column_that_is_lost_though_its_name_says_a_role_is_told(tmp_path):
+    """A dose with one word in it was left out without a word, and a note guessed to be the action."""
+    frame = persons().astype({"dose": object})
+    frame.loc[7, "dose"] = "high"
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    _, notes = draft(str(tmp_path / "t.csv"), tmp_path / "p.yaml", "cases", {})
+    (told,) = [note for note in notes if "dose" in note and note.startswith("Left out: dose")]
+    assert "which its name calls an action: " in told
