@@ -229,7 +229,7 @@ def model_of(
     assert isinstance(problem, RehearsalTable)
     assert isinstance(surrogate, RehearsalSurrogate)
     written = request.written
-    left = "" if written is None else f"{written.source} has for each case"
+    left = "" if written is None else f"{written.findings.source} has for each case"
     return RehearsalModel(
         surrogate,
         run,
@@ -240,7 +240,7 @@ def model_of(
         partial(model_card, problem, request.method, request.seed, request.settings, score, choice),
         FittedRows(problem.observations, partial(fitted_under, run)),
         choice,
-        "" if written is None else left_behind(left, written.bounds, problem.task),
+        "" if written is None else left_behind(left, written.form.bounds, problem.task),
         dict(problem.facts().wording.get("units_of", {})),
         doubts,
     )

@@ -50,7 +50,7 @@ class Request:
     """
 
     rows: IntoDataFrame | Table | ReadTable | str | Path
-    task: Mapping[str, Any] | str | Path
+    task: Mapping[str, Any] | str | Path | RehearsalTask
     method: str
     seed: int
     settings: Mapping[str, object]
@@ -65,11 +65,11 @@ class Request:
         refuse_arguments(settings, TAKEN)
         if task is None:
             found = written_problem(problem_file(table, "rehearse"))
-            return cls(found.rows, found.task, method or found.method or METHOD, seed, settings, found)
-        rows, written = rows_of(table, "table"), task.to_plain() if isinstance(task, RehearsalTask) else task
-        if not isinstance(written, Mapping):
-            _check_file(written, "task", "a dictionary, a YAML file or a RehearsalTask")
-        return cls(rows, written, method or METHOD, seed, settings)
+            return cls(found.rows, found.task, method or found.form.method or METHOD, seed, settings, found)
+        rows = rows_of(table, "table")
+        if not isinstance(task, Mapping | RehearsalTask):
+            _check_file(task, "task", "a dictionary, a YAML file or a RehearsalTask")
+        return cls(rows, task, method or METHOD, seed, settings)
 
     def configured(self) -> tuple[DictConfig, Method | None]:
         """The method's configuration, and the method; None for "auto", which has yet to take one."""

@@ -44,6 +44,7 @@ from rehearsal_torch.data.estimate import change
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.graph_check import Refuted, in_words
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.files.schema import FaultsError
 from rehearsal_torch.graphs.equivalence import Background, equivalent, signature
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.separation import adjustment, reaches
@@ -447,8 +448,8 @@ def fault(task: RehearsalTask, graph: RehearsalGraph) -> str:
     """Why a graph contradicts the roles of the variables; empty if it does not."""
     try:
         replace(task, graph=graph)
-    except ValueError as error:
-        return str(error)
+    except FaultsError as error:
+        return "; ".join(each.words for each in error.faults)
     return ""
 
 

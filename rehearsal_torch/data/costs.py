@@ -361,6 +361,11 @@ class WrittenCost(Schema):
         | None
     ) = Field(default=None, description="the value from which changes count where a case has no present one")
 
+    @property
+    def per_change(self) -> bool:
+        """Whether it says what a change costs by its size, or by the level."""
+        return bool(self.up or self.down or self.column or self.levels)
+
     def built(
         self, name: str, coding: Coding | None, levels: Mapping[str, Sequence[float]] | None
     ) -> ActionCost:

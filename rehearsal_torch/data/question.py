@@ -17,7 +17,7 @@ from typing import Literal
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.known_reward import FunctionReward, KnownReward
-from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.rehearsal_task import RehearsalTask, task_of
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.spaces.polytope import Polytope
@@ -83,7 +83,8 @@ def like(own: Question, given: object) -> Question:
         if isinstance(given, Sequence) and not isinstance(given, str):
             return Columns(tuple(str(name) for name in given))
     elif isinstance(given, Mapping):
-        return type(own).of(given)
+        # What its codings leave to rows is what the fit found there.
+        return task_of(given, known=own.coded) if isinstance(own, RehearsalTask) else own.of(given)
     if type(given) is type(own):
         return given
     raise OtherQuestionError(f"expected {_KINDS[type(own)]}; got a {type(given).__name__}")

@@ -13,6 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,13 +24,14 @@ from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.texts import worded
 from rehearsal_torch.data.codings.written import box_in_texts, outcome_faults
 from rehearsal_torch.data.costs import ActionCost
-from rehearsal_torch.data.task_file import NO_VARIABLE, built, faces, rehearsal_parts
-from rehearsal_torch.files.schema import Fault, FaultsError
+from rehearsal_torch.data.task_file import built, faces, name_faults, rehearsal_parts, unit_faults
+from rehearsal_torch.files.schema import Fault, FaultsError, path_of
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.spaces.box import Box, as_tensor
 from rehearsal_torch.spaces.polytope import Polytope
 
 if TYPE_CHECKING:
+    import pandas as pd
     from torch import Tensor
 
     from rehearsal_torch.data.decision import RehearsalCase
@@ -80,54 +82,53 @@ class RehearsalTask:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "context", _names(self.context))
-        sets = tuple(map(_names, self.candidates)) or tuple(parts(self.box.names, self.codings))
-        object.__setattr__(self, "candidates", sets)
-        if faults := list(self._faults()):
+        sets, part = tuple(map(_names, self.candidates)), "candidates" if self.candidates else "box"
+        object.__setattr__(self, "candidates", sets or tuple(parts(self.box.names, self.codings)))
+        if faults := list(self._faults(part)):
             raise FaultsError(faults)
 
-    def _faults(self) -> Iterator[str]:
-        roles = {"context": self.context, "actionable": self.box.names, "outcome": self.outcomes}
+    def _faults(self, part: str) -> Iterator[Fault]:
+        roles = {"context": self.context, "box": self.box.names, "region": self.outcomes}
         known, settable = set(self.graph.names), set(self.box.names)
-        for part, names in roles.items():
-            if unknown := [name for name in names if name not in known]:
-                yield f"{part} variables {unknown} are not in the graph; it has {list(self.graph.names)}"
+        more = {"candidates": tuple(name for names in self.candidates for name in names)}
+        more |= {"codings": tuple(name for each in self.codings for name in each.columns)}
+        yield from name_faults(roles | more, self.graph.names, self.codings)
         counts = Counter(name for names in roles.values() for name in names)
-        if self.unit in known:
-            yield Fault("unit", f"{self.unit!r} is a variable of the graph; {NO_VARIABLE}")
+        yield from unit_faults(self.unit, known)
         if twice := sorted(name for name, count in counts.items() if count > 1):
-            words = f"{twice} have two roles: a variable is context, actionable or an outcome"
-            yield Fault("", words, "two roles")
+            yield Fault("box", f"{twice} have two roles: a variable is context, actionable or outcome")
         for names in self.candidates:
-            if not names or not settable.issuperset(names):
-                expected = f"expected some of the actionable variables {list(self.box.names)}"
-                yield f"candidate set {list(names)}: {expected}"
-            yield from self._too_many(names)
+            if not names:
+                yield Fault("candidates", f"a set is empty; expected some of {list(self.box.names)}")
+            yield from self._too_many(names, part)
         classes = {each.name for each in self.codings if settable.issuperset(each.columns)}
         if free := [name for name in self.costs if name not in settable | classes]:
             yield Fault("costs", f"{free} are not actionable; expected some of {list(self.box.names)}")
         if self.worth is not None and not (math.isfinite(self.worth) and self.worth > 0):
             yield Fault("worth", f"expected a number above 0; got {self.worth}")
         for coding in self.codings:
-            if unknown := [name for name in coding.columns if name not in known]:
-                yield Fault("codings", f"{unknown} are not in the graph; it has {list(self.graph.names)}")
             if coding.reference is not None:
                 yield from self._class_faults(coding)
             if coding.name in settable and coding.name not in self.box.levels:
-                yield f"{coding.name} has texts ({coding.words}), and may be set to these only: offer levels"
+                words = f"it has texts ({coding.words}), and may be set to these only: offer levels"
+                yield Fault(path_of(("box", coding.name)), words)
             elif not set(self.box.levels.get(coding.name, ())) <= set(range(len(coding.levels))):
-                yield f"{coding.name} has the codes {coding.words}; got {self.box.levels[coding.name]}"
+                words = f"it has the codes {coding.words}; got {self.box.levels[coding.name]}"
+                yield Fault(path_of(("box", coding.name)), words)
         yield from outcome_faults(self.graph, self.codings)
         after = self.graph.descendants(self.box.names)
         if late := [name for name in self.context if name in after and name not in settable]:
-            yield (
+            yield Fault(
+                "graph",
                 f"context {late} is a descendant of an actionable variable and cannot be observed before "
-                "deciding: take it out of the context, or reverse the edge"
+                "deciding: take it out of the context, or reverse the edge",
             )
         beyond = self.graph.descendants(self.outcomes)
         if early := [name for name in self.box.names if name in beyond and name not in self.outcomes]:
-            yield f"actionable {early} is a descendant of an outcome: setting it cannot change the outcome"
+            words = f"actionable {early} is a descendant of an outcome: setting it cannot change the outcome"
+            yield Fault("graph", words)
 
-    def _class_faults(self, coding: Coding) -> Iterator[str]:
+    def _class_faults(self, coding: Coding) -> Iterator[Fault]:
         """Faults of a variable of classes: it is of the context, or all of it may be set."""
         columns = set(coding.columns)
         if columns <= set(self.context):
@@ -137,26 +138,29 @@ class RehearsalTask:
             remedy = "name levels in their order, or add a column of 0 and 1 for a class"
             yield Fault("codings", f"{what}: {remedy}")
         elif odd := [name for name in coding.columns if self.box.levels.get(name) not in _OF_A_CLASS]:
-            yield (
-                f"{odd[0]} says whether {coding.name} is of a class: expected the values 0 and 1, or 0 alone "
-                "for a class that is not offered"
+            yield Fault(
+                path_of(("box", odd[0])),
+                f"it says whether {coding.name} is of a class: expected the values 0 and 1, or 0 alone for a "
+                "class that is not offered",
             )
         for names in self.candidates:
             if not columns.isdisjoint(names) and not columns <= set(names):
                 expected = f"expected all of {list(coding.columns)}, or its name"
-                yield f"candidate set {list(names)}: {coding.name} is set as a whole: {expected}"
+                words = f"{list(names)}: {coding.name} is set as a whole: {expected}"
+                yield Fault("candidates", words)
 
-    def _too_many(self, names: Sequence[str]) -> Iterator[str]:
+    def _too_many(self, names: Sequence[str], part: str) -> Iterator[Fault]:
         levels = {name: self.box.levels[name] for name in names if name in self.box.levels}
         count = combined(levels, self.codings)
         alone = all(name in self.box.levels for name in names)
         limit = COMBINATIONS if alone else SEARCHES
         if count > limit:
             beside = "" if alone else " beside variables with bounds"
-            yield (
-                f"candidate set {list(self.variables(names))}: {count} combinations of values{beside}; "
+            yield Fault(
+                part,
+                f"{list(self.variables(names))}: {count} combinations of values{beside}; "
                 f"expected at most {limit}: offer fewer values, fewer variables at once, or bounds in place "
-                "of values"
+                "of values",
             )
 
     @property
@@ -239,10 +243,19 @@ class RehearsalTask:
         Raises:
             TaskError: if a part is missing or wrong; all faults are listed.
         """
-        if isinstance(plain, RehearsalTask):
-            return plain
-        parts = rehearsal_parts(plain, source, columns)
-        return built(source, lambda: cls(**parts))
+        return plain if isinstance(plain, RehearsalTask) else task_of(plain, source, columns)
+
+
+def task_of(
+    plain: Mapping[str, Any],
+    source: str = "the task",
+    columns: Sequence[str] | None = None,
+    rows: pd.DataFrame | None = None,
+    known: Mapping[str, Coding] = MappingProxyType({}),
+) -> RehearsalTask:
+    """`RehearsalTask.of`, with what codings leave to rows by some rows or by known codings."""
+    parts = rehearsal_parts(plain, source, columns, rows, known)
+    return built(source, lambda: RehearsalTask(**parts))
 
 
 def _names(given: str | Sequence[str]) -> tuple[str, ...]:

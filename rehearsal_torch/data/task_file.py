@@ -27,24 +27,24 @@ rehearsal task may name them under `codings` (`data.codings`).
 Source: Du et al. (2026), Sec. 2.1 and Eq. (2).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from itertools import takewhile
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
-from pydantic_core import PydanticCustomError
+import pandas as pd
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Discriminator, Field, Tag
 
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.written import (
     CODINGS,
+    box_in_codes,
     coded_names,
     codings_in,
     expanded,
     faces_of_text,
-    in_codes,
-    with_desired,
 )
 from rehearsal_torch.data.costs import COSTS, WORTH, Worth, WrittenCosts, costs_of
 from rehearsal_torch.files.addresses import without_password
@@ -52,7 +52,6 @@ from rehearsal_torch.files.plain import NoFileError, PlainFileError, read_yaml, 
 from rehearsal_torch.files.schema import (
     Bounds,
     Fault,
-    FaultKind,
     FaultsError,
     Name,
     Names,
@@ -134,7 +133,7 @@ def _box_of(box: Mapping[str, list[float] | Levels]) -> Box:
 
 
 SETS = 20_000
-OPEN, FLAT = form("<outcome>"), form("names", "normals", "offsets")
+TEXTS, OPEN, FLAT = form("text"), form("<outcome>"), form("names", "normals", "offsets")
 REGION = (
     "inequalities such as 0.6 <= repaid, {outcome: [lower, upper]}, null for an open side, or {names: [...], "
     "normals: [[...]], offsets: [...]}"
@@ -183,39 +182,40 @@ class NamedFaces(Faces):
 
 
 def _region(plain: Any) -> str:
+    if isinstance(plain, str | list):
+        return TEXTS
     return FLAT if isinstance(plain, NamedFaces) or (isinstance(plain, dict) and "normals" in plain) else OPEN
 
 
-def _faces_of_text(plain: Any) -> Any:
-    """Text, or a list of texts, as faces."""
-    if not isinstance(plain, str | list) or not plain:
-        return plain
-    lines = plain if isinstance(plain, list) else [plain]
-    texts = list(takewhile(lambda line: isinstance(line, str), lines))
-    try:
-        found = faces_of_text(plain if texts == lines else texts) if texts else None
-    except InequalityError as error:
-        raise PydanticCustomError("fault", "{words}", {"words": str(error)}) from error
-    if texts != lines:
-        expected = f"inequality {len(texts) + 1}, a text such as 0.6 <= repaid"
-        raise fault(expected, lines[len(texts)])
-    return found
+def _texts(lines: Any) -> Any:
+    if odd := [each for each in enumerate(lines, 1) if not isinstance(each[1], str)]:
+        raise fault(f"inequality {odd[0][0]}, a text such as 0.6 <= repaid", odd[0][1])
+    return lines
 
 
+def _written(plain: Any) -> Any:
+    if not isinstance(plain, BaseModel) and (not isinstance(plain, str | list | dict) or not plain):
+        raise fault(REGION, plain)
+    return plain
+
+
+Region = dict[str, list[float | None]] | NamedFaces
+# Texts are read beside the codings of their variables (`region_in`).
 WrittenRegion = Annotated[
-    Annotated[dict[Name, Sides], Tag(OPEN)] | Annotated[NamedFaces, Tag(FLAT)],
+    Annotated[str | list[str], BeforeValidator(_texts), Tag(TEXTS)]
+    | Annotated[dict[Name, Sides], mapping(REGION), Tag(OPEN)]
+    | Annotated[NamedFaces, Tag(FLAT)],
     Discriminator(_region),
-    mapping(REGION),
-    BeforeValidator(_faces_of_text),
+    BeforeValidator(_written, json_schema_input_type=str | list[str] | Region),
 ]
 
 
-def region_of(region: dict[str, list[float | None]] | NamedFaces) -> Polytope:
+def region_of(region: Region) -> Polytope:
     """The polytope of a validated region."""
     return region.polytope(region.names) if isinstance(region, NamedFaces) else Polytope.of(region)
 
 
-def outcomes_of(region: dict[str, list[float | None]] | NamedFaces) -> list[str]:
+def outcomes_of(region: Region) -> list[str]:
     """The outcomes of a validated region."""
     return region.names if isinstance(region, NamedFaces) else list(region)
 
@@ -250,6 +250,9 @@ def _candidates(sets: list[list[str]]) -> list[list[str]]:
     return sets
 
 
+Candidates = Annotated[
+    list[Names], list_of("a list of sets of variables, [[...], ...]"), AfterValidator(_candidates)
+]
 NO_VARIABLE = "expected a column that only says which rows belong together: take it out of one of the two"
 
 
@@ -262,9 +265,7 @@ class RehearsalTaskFile(Schema):
     )
     box: Settable = Field(description=SETTABLE)
     region: WrittenRegion = Field(description=REGION)
-    candidates: Annotated[
-        list[Names], list_of("a list of sets of variables, [[...], ...]"), AfterValidator(_candidates)
-    ] = Field(default_factory=list)
+    candidates: Candidates = Field(default_factory=list)
     unit: Name | None = Field(default=None, description="the column that says which rows belong together")
     codings: Any = Field(default=None, description=CODINGS)
     costs: WrittenCosts = Field(default_factory=dict, description=COSTS)
@@ -300,94 +301,124 @@ def task_content(
 
 
 def rehearsal_parts(
-    plain: Mapping[str, Any], source: str = "the task", columns: Sequence[str] | None = None
+    plain: Mapping[str, Any],
+    source: str = "the task",
+    columns: Sequence[str] | None = None,
+    rows: pd.DataFrame | None = None,
+    known: Mapping[str, Coding] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """The parts of a rehearsal task, each built; a TaskError lists all faults, names without a column too."""
+    """The parts of a rehearsal task, each built; a TaskError lists all faults, names without a column too.
+    What codings leave to rows is said by `rows`, or by `known` ones (`codings_in`).
+    """
     if isinstance(plain, Mapping) and plain.get("codings") is not None:
         try:
             plain = plain_of(plain)
         except FaultsError as error:
             raise TaskError(source, error.faults) from error
-    codings, told = codings_in(plain.get("codings") if isinstance(plain, Mapping) else None)
-    if codings:
-        codings = with_desired(plain.get("region"), codings)
-        plain, more = in_codes(plain, codings)
-        told += more
-    elif told:
+    stated, box = (plain.get(part) if isinstance(plain, Mapping) else None for part in ("codings", "box"))
+    codings, told = codings_in(stated, rows, box, known)
+    if codings or told:
         plain = {part: each for part, each in plain.items() if part != "codings"}
+        plain |= {"box": box_in_codes(box, codings, told)} if "box" in plain else {}
     found, faults = read(RehearsalTaskFile, plain)
     # What may be set is read alike in all tasks; those of rehearsal can code texts.
     coded = "; or name its texts under codings: {variable: [first, second, ...]}"
-    wrong = {each.part for each in told}
     faults = [
-        Fault(each.path, f"{each.words}{coded}") if each.kind == "texts" else each
-        for each in faults
-        # A part may be missing because of a fault that was told.
-        if each.kind != "missing" or each.path not in wrong
+        *told,
+        *(Fault(each.path, f"{each.words}{coded}") if each.kind == "texts" else each for each in faults),
     ]
-    faults = [*told, *faults]
-    named, graph = _graph(found, faults)
-    if codings:
-        named, graph = _expanded(named, graph, codings, faults)
-        found["context"] = coded_names(found.get("context", []), codings)
-        found["candidates"] = [coded_names(each, codings) for each in found.get("candidates") or []]
-    box = built_part("box", faults, lambda: _box_of(found["box"])) if "box" in found else None
-    region = built_part("region", faults, lambda: region_of(found["region"])) if "region" in found else None
-    parts = {
-        "context": found.get("context", []),
+    region, outcomes = None, _keys(plain, "region")
+    if "region" in found:
+        region, codings = region_in(found["region"], codings, faults)
+        outcomes = [] if region is None else outcomes_of(region)
+    named = list(dict.fromkeys(found["graph"].named())) if "graph" in found else []
+    named = list(dict.fromkeys(coded_names(named, codings)))
+    names = {
+        "context": coded_names(found.get("context", []), codings),
         "box": list(found["box"]) if "box" in found else _keys(plain, "box"),
-        "region": outcomes_of(found["region"]) if "region" in found else _keys(plain, "region"),
-        "candidates": [name for names in found.get("candidates", []) for name in names],
+        "region": outcomes,
+        "candidates": [name for each in found.get("candidates", []) for name in coded_names(each, codings)],
+        "codings": [name for name, each in codings.items() if not {*each.columns} <= {*named}],
     }
-    # What costs say of levels is read where these are known.
-    costs = {} if box is None else costs_of(found.get("costs", {}), box.names, faults, codings, box.levels)
-    unknown, of = set[str](), {column: each.name for each in codings.values() for column in each.columns}
-    if named:
-        for part, names in parts.items():
-            among, where = named, "the graph"
-            kind: FaultKind = "" if part == "candidates" else "unknown"
-            if part == "candidates" and parts["box"]:
-                among, where = parts["box"], "the box"
-            odd = set(names) - set(among)
-            known = list(dict.fromkeys(of.get(each, each) for each in among))
-            faults += [
-                Fault(part, f"{name!r} is not in {where}; {meant(name, known)}", kind)
-                for name in dict.fromkeys(names)
-                if name in odd
-            ]
-            unknown |= odd
-    wanted = list(dict.fromkeys([*named, *(name for names in parts.values() for name in names)]))
-    unit = found.get("unit")
-    if unit is not None and unit in named:
-        faults.append(Fault("unit", f"{unit!r} is a variable of the graph; {NO_VARIABLE}"))
+    parts = built_parts({**found, "region": region}, codings, faults)
+    faults += name_faults(names, named, codings.values())
+    wanted = list(dict.fromkeys([*named, *(name for some in names.values() for name in some)]))
     if columns is not None:
-        offered = set(columns)
-        faults += [
-            Fault("", f"no column {name!r}; {meant(name, columns)}")
-            for name in wanted
-            if name not in offered and name not in unknown
-        ]
+        absent = [name for name in named or wanted if name not in set(columns)]
+        faults += [Fault("", f"no column {name!r}; {meant(name, columns)}") for name in absent]
     if faults:
         raise TaskError(source, faults, wanted)
-    made = {"graph": graph, "context": tuple(found["context"]), "box": box, "region": region, "unit": unit}
-    candidates = tuple(map(tuple, found.get("candidates", [])))
-    made |= {"candidates": candidates, "codings": tuple(codings.values())}
+    return parts
+
+
+def region_in(
+    written: str | list[str] | Region, codings: Mapping[str, Coding], faults: list[Fault]
+) -> tuple[Region | None, dict[str, Coding]]:
+    """A desired region as bounds or faces, None with a fault, and the codings with the classes of outcomes
+    that it desires.
+    """
+    if not isinstance(written, str | list):
+        for name in outcomes_of(written):
+            if name in codings and codings[name].reference is not None:
+                some = f"{name} in {{{', '.join(codings[name].levels[:-1])}}}"
+                words = f"{name} has classes, which have no order: name those that are desired, as the text"
+                faults.append(Fault("region", f"{words} {some}"))
+                return None, dict(codings)
+        return written, dict(codings)
+    try:
+        faces, desired = faces_of_text(written, codings)
+    except InequalityError as error:
+        faults.append(Fault("region", str(error)))
+        return None, dict(codings)
+    found, wrong = read(NamedFaces, faces)
+    faults += [Fault(f"region.{each.path}", each.words) for each in wrong]
+    made = {name: replace(codings[name], reference=None, desired=some) for name, some in desired.items()}
+    return None if wrong else NamedFaces.model_construct(**found), {**codings, **made}
+
+
+def built_parts(
+    found: Mapping[str, Any], codings: Mapping[str, Coding], faults: list[Fault]
+) -> dict[str, Any]:
+    """The parts of a task as objects, by the names of their keys; None for one that is missing, or cannot be
+    built, which is a fault. The graph may be built already; the box has codes, and the region is that of
+    `region_in`.
+    """
+    graph, box, region = (found.get(part) for part in ("graph", "box", "region"))
+    if graph is not None:
+        whole = graph if isinstance(graph, RehearsalGraph) else built_part("graph", faults, graph.graph)
+        faults += [] if whole is None else unit_faults(found.get("unit"), whole.names)
+        graph = whole and built_part("graph", faults, partial(expanded, whole, codings))
+    if box is not None:
+        box = built_part("box", faults, partial(_box_of, box))
+    if region is not None:
+        region = built_part("region", faults, partial(region_of, region))
+    # What costs say of levels is read where these are known.
+    costs = found.get("costs") or {}
+    costs = {} if box is None else costs_of(costs, box.names, faults, codings, box.levels)
+    context = tuple(coded_names(found.get("context") or [], codings))
+    candidates = tuple(tuple(coded_names(each, codings)) for each in found.get("candidates") or [])
+    made = {"graph": graph, "context": context, "box": box, "region": region, "candidates": candidates}
+    made |= {"unit": found.get("unit"), "codings": tuple(codings.values())}
     return made | {"costs": costs, "worth": found.get("worth")}
 
 
-def _expanded(
-    named: list[str], graph: RehearsalGraph | None, codings: Mapping[str, Coding], faults: list[Fault]
-) -> tuple[list[str], RehearsalGraph | None]:
-    """Names and graph with the indicators of classes."""
-    if named:
-        faults += [
-            Fault("codings", f"{name!r} is not in the graph; {meant(name, named)}")
-            for name, each in codings.items()
-            if name not in named and not set(each.columns) <= set(named)
-        ]
-    if graph is not None:
-        graph = built_part("graph", faults, partial(expanded, graph, codings))
-    return list(dict.fromkeys(coded_names(named, codings))), graph
+def name_faults(
+    names: Mapping[str, Sequence[str]], named: Sequence[str], codings: Iterable[Coding]
+) -> Iterator[Fault]:
+    """Faults of names of parts that the graph, or, for candidates, the box has not."""
+    of = {column: each.name for each in codings for column in each.columns}
+    for part, some in names.items() if named else ():
+        in_box = part == "candidates" and bool(names["box"])
+        among, where = (names["box"], "the box") if in_box else (named, "the graph")
+        odd = [name for name in dict.fromkeys(some) if name not in set(among)]
+        known = list(dict.fromkeys(of.get(each, each) for each in among))
+        yield from (Fault(part, f"{name!r} is not in {where}; {meant(name, known)}") for name in odd)
+
+
+def unit_faults(unit: str | None, named: Collection[str]) -> list[Fault]:
+    """A fault if the column that says which rows belong together is a variable."""
+    words = f"{unit!r} is a variable of the graph; {NO_VARIABLE}"
+    return [Fault("unit", words)] if unit is not None and unit in named else []
 
 
 def built(source: str, make: Callable[[], Made]) -> Made:
@@ -398,14 +429,6 @@ def built(source: str, make: Callable[[], Made]) -> Made:
         raise TaskError(source, error.faults) from error
     except ValueError as error:
         raise TaskError(source, [str(error)]) from error
-
-
-def _graph(found: Mapping[str, Any], faults: list[Fault]) -> tuple[list[str], RehearsalGraph | None]:
-    """The variables, as far as they are known, and the graph if it is valid."""
-    written = found.get("graph")
-    if written is None:
-        return [], None
-    return list(dict.fromkeys(written.named())), built_part("graph", faults, written.graph)
 
 
 def built_part(part: str, faults: list[Fault], make: Callable[[], Made]) -> Made | None:
@@ -420,9 +443,7 @@ def built_part(part: str, faults: list[Fault], make: Callable[[], Made]) -> Made
 def _keys(plain: Mapping[str, Any], part: str) -> list[str]:
     """The variables of a part that has a fault elsewhere."""
     content = plain.get(part) if isinstance(plain, Mapping) else None
-    if not isinstance(content, Mapping):
-        return []
-    if "normals" in content:
-        names = content.get("names")
-        return [name for name in names if isinstance(name, str)] if isinstance(names, list | tuple) else []
-    return [name for name in content if isinstance(name, str)]
+    names = content.get("names", content) if isinstance(content, Mapping) else ()
+    return (
+        [name for name in names if isinstance(name, str)] if isinstance(names, Mapping | list | tuple) else []
+    )

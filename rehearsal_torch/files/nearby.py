@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from difflib import SequenceMatcher
 from itertools import islice
 from pathlib import Path
+from unicodedata import normalize
 
 # Files of a folder that are looked at, and how alike two names are from which on one may be meant.
 MANY, ALIKE = 1000, 0.6
@@ -23,6 +24,12 @@ def beside(file: Path) -> list[str]:
         return [each.name for each in islice(file.parent.iterdir(), MANY)]
     except OSError:
         return []
+
+
+def as_named(file: Path) -> Path:
+    """A file, or, if there is none, the one whose name has the same letters, composed in another way."""
+    same = [name for name in beside(file) if normalize("NFC", name) == normalize("NFC", file.name)]
+    return file.with_name(same[0]) if same and not file.exists() else file
 
 
 def near_files(file: Path) -> list[str]:

@@ -79,9 +79,11 @@ def _unjoined(a: str, b: str) -> str:
     """What to do with two variables that follow each other without an arrow."""
     circled = _CIRCLE.fullmatch(a) or _CIRCLE.fullmatch(b)
     circle = "; a circle, o, marks an end that may be a cause or an effect: choose" if circled else ""
+    words = not circled and _PLAIN.match(a) and _PLAIN.match(b)
+    blank = f'; if it has a blank, put the name in double quotes, "{a} {b}"' if words else ""
     return (
-        f"no arrow joins {a!r} and {b!r}{circle}; {WRITE} between them, {{a b}} for several variables, "
-        'a name with a blank in quotation marks, "a b", and ; or a new line between two edges'
+        f"no arrow joins {a!r} and {b!r}{circle}; {WRITE} between them, {{a b}} for several variables, and "
+        f"; or a new line between two edges{blank}"
     )
 
 
@@ -181,8 +183,8 @@ _TOKEN = re.compile(
     |(?P<edge>{PATTERN}|@-@|@->|<-@|@--|--@)
     |(?P<mark>[{{}};,])
     |(?P<list>\[[^\]]*\])
-    |"(?P<quoted>[^"]*)"
-    |(?P<word>[^\s{{}}\[\];,"<>{SIGNS}]+?(?=\s|[{{}}\[\];,"]|{PATTERN}|$)))""",
+    |"(?P<quoted>[^"]*)"|`(?P<ticked>[^`]*)`
+    |(?P<word>[^\s{{}}\[\];,"`<>{SIGNS}]+?(?=\s|[{{}}\[\];,"`]|{PATTERN}|$)))""",
     re.DOTALL | re.VERBOSE,
 )
 _PART = re.compile(r"\b(exposure|outcome|adjusted|latent|unobserved|selected)\b")
@@ -335,7 +337,11 @@ def _tokens(text: str) -> list[Token]:
             raise ValueError(f"line {line}: {_no_arrow(value)}")
         if kind not in ("comment", "setting"):
             tokens.append(
-                ("word" if kind == "quoted" else kind, match[kind] if kind != "edge" else value, line)
+                (
+                    "word" if kind in ("quoted", "ticked") else kind,
+                    match[kind] if kind != "edge" else value,
+                    line,
+                )
             )
         line += text.count("\n", match.start(kind), match.end())
         at = match.end()

@@ -45,6 +45,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
+from pydantic.json_schema import SkipJsonSchema
 
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.plain import read_yaml, repeated
@@ -160,7 +161,7 @@ class ParentsForm(Schema):
         list[Annotated[Names, AfterValidator(_set)]], list_of("a list of sets, [[one, other], ...]")
     ] = Field(default_factory=list)
     # Refused with a reason: only a class of graphs has such edges (`graph_class`).
-    undirected: Annotated[Any, BeforeValidator(_directed)] = None
+    undirected: SkipJsonSchema[Annotated[Any, BeforeValidator(_directed)]] = None
 
     def named(self) -> list[str]:
         """The variables, some of them several times."""
@@ -209,7 +210,13 @@ class OrderForm(Schema):
     """{order, forbidden}."""
 
     order: Annotated[
-        list[Annotated[Names, BeforeValidator(_place), AfterValidator(_clique)]],
+        list[
+            Annotated[
+                Names,
+                BeforeValidator(_place, json_schema_input_type=str | list[str | int]),
+                AfterValidator(_clique),
+            ]
+        ],
         list_of("a list of variables, or of lists of variables, from the first to the last"),
         Field(min_length=2),
     ]
@@ -277,7 +284,8 @@ def _edges(plain: Any) -> Any:
         except ValueError as error:
             raise refusal(f"{where}{error}") from error
         if own := [cause for cause, effect in statement.directed if cause == effect]:
-            raise refusal(f"{where}{own[0]} cannot be a cause of itself: take the arrow out")
+            blank = "; if it has a blank, put the name in double quotes" if "{" in line else ""
+            raise refusal(f"{where}{own[0]} cannot be a cause of itself: take the arrow out{blank}")
         for name in statement.names:
             parents.setdefault(name, [])
         for cause, effect in statement.directed:

@@ -8,7 +8,7 @@
     status in {well, mild}                some of several classes, which have no order
 
 The grammar, with names as they stand in the table; a name with blanks or other signs, or called `and`, stands
-in backticks or double quotes:
+in double quotes, or in backticks:
 
     region    = relation { "and" relation }
     relation  = sum ("<=" | ">=") sum [ the same sign, sum ]
@@ -322,9 +322,14 @@ class Reader:
                 self.text,
                 self.next.place,
                 "expected a sign between two values, such as 2*cost; got "
-                f"{self.next.value!r}{HINTS.get(self.next.value.lower(), '')}",
+                f"{self.next.value!r}{HINTS.get(self.next.value.lower()) or self._blank()}",
             )
         return total
+
+    def _blank(self) -> str:
+        """What to do if two words in a row are one name."""
+        words = [each.value for each in self.tokens[self.at - 1 : self.at + 1] if each.kind == "word"]
+        return f': if it has a blank, put the name in double quotes, "{" ".join(words)}"' if words[1:] else ""
 
     def factor(self) -> Linear:
         """A number, a name, or a sum in brackets."""

@@ -25,7 +25,7 @@ def test_rows_of_every_form_are_kept_and_dictionaries_become_a_frame(tmp_path):
 
 def test_arguments_of_a_request_are_checked():
     request = Request.of(FRAME, rt.RehearsalTask.of(TASK), "care", 3, {})
-    assert (request.task["context"], request.seed) == (["X1", "X2"], 3)
+    assert (request.task.context, request.seed) == (("X1", "X2"), 3)
     assert type(Request.of(FRAME, TASK, "care", np.uint8(3), {}).seed) is int
     with pytest.raises(RequestError, match=r"seed: expected a whole number of at least 0; got True"):
         Request.of(FRAME, TASK, "care", True, {})

@@ -13,6 +13,7 @@ from rehearsal_torch.data.question import (
     taken,
 )
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.task_file import TaskError
 from rehearsal_torch.spaces.polytope import Polytope
 from tests.toys.linear_truth import chain
 
@@ -91,6 +92,22 @@ def test_rewards_are_told_apart():
     assert differences(
         task, CausalTask.of(CAUSAL | {"graph": {"parents": {"X": ["a"], "Y": ["X", "b"]}}}), ("graph",)
     )
+
+
+def test_what_codings_leave_to_rows_is_what_the_fit_found_there():
+    ward = {"classes": ["C", "A", "B"], "reference": "A"}
+    plain = {
+        "graph": "{ward age a} -> y",
+        "context": ["ward", "age"],
+        "box": {"a": [0, 1]},
+        "region": "y <= 1",
+    }
+    fitted = RehearsalTask.of({**plain, "codings": {"ward": ward}})
+    for written in ("categorical", {"classes": ["A", "B", "C"]}):
+        asked = like(fitted, {**plain, "codings": {"ward": written}})
+        assert asked.to_plain() == fitted.to_plain()
+    with pytest.raises(TaskError, match=r"codings.age: 'binary' needs the rows"):
+        like(fitted, {**plain, "codings": {"age": "binary"}})
 
 
 def test_questions_of_another_kind_are_refused():

@@ -121,8 +121,11 @@ def test_statements_alone_give_edges_in_their_order():
     assert found.names == ("b", "a", "c d", "e", "f", "g")
     assert found.directed == (("a", "b"), ("a", "c d"), ("a", "g"), ("f", "g"))
     assert found.bidirected == (("e", "b"),)
+    assert edges_of("{a `c d`} -> b").names == ("a", "c d", "b"), "as in inequalities"
     with pytest.raises(ValueError, match="leads nowhere"):
         edges_of("a ->")
+    with pytest.raises(ValueError, match='put the name in double quotes, "c d"'):
+        edges_of("a -> c d")
 
 
 def test_latent_variables_are_projected_out():

@@ -44,7 +44,11 @@ def test_edges_in_dagittys_notation_are_a_graph():
         (["x -> y", "y > z"], "edge 2, 'y > z': cannot read '> z' in line 1"),
         (["x -> y", 3], "edge 2, 3: expected a string such as cause -> effect"),
         (["x -- y"], "means that the direction is unknown"),
-        (["x -> x"], "x cannot be a cause of itself"),
+        (["x -> x"], "x cannot be a cause of itself: take the arrow out$"),
+        (
+            ["x -> {x gain}"],
+            "x cannot be a cause of itself.* if it has a blank, put the name in double quotes",
+        ),
         (["x -> y -> z -> x"], "cycle"),
     ):
         with pytest.raises(ValueError, match=said):

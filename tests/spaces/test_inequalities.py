@@ -57,6 +57,9 @@ def test_an_error_shows_twenty_characters_before_its_place_and_forty_from_it_on(
     assert f" of ...'{near}*{'b' * 39}': expected a number" in str(told.value)
     with pytest.raises(InequalityError, match=r"^at character 3 of 'a < 3': "):
         inequalities("a < 3")
+    with pytest.raises(InequalityError, match=r"got 'gain': if it has a blank, put .* in double quotes"):
+        inequalities("a gain <= 3")
+    assert inequalities('"a gain" <= 3') == inequalities("`a gain` <= 3")
 
 
 def test_one_sum_is_read_for_bounds():

@@ -8,7 +8,7 @@
     region: severity <= medium
 
 Beside rows, `binary` and `categorical` are enough: the levels are then those of the column, two of them
-sorted, and classes with the most frequent first, which is the reference (`resolved`).
+sorted, and classes with the most frequent first, which is the reference (`codings_in`).
 
 Graphs. The node of a variable of classes is replaced by its indicators, each with the edges of the node; they
 are joined by bi-directional edges, since one cause, the class, moves all of them. A path through the node is
@@ -29,55 +29,20 @@ Source: Qin et al. (2023), Def. 1-3 and 12.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
 
 from rehearsal_torch.data.codings.class_actions import offered, whole
-from rehearsal_torch.data.codings.coding import Coding, either, listed, spelled, text_of, unseen
+from rehearsal_torch.data.codings.coding import Coding, either, hinted, listed, spelled, text_of, unseen
 from rehearsal_torch.files.addresses import beginning
-from rehearsal_torch.files.schema import Fault
+from rehearsal_torch.files.schema import Fault, path_of
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.spaces.inequalities import InequalityError, desired_classes, inequalities
 
 BY_ROWS = ("binary", "categorical")
 CODINGS = "{variable: [texts in the order of their codes], or {classes: [...], reference: ...}}"
-
-
-def resolved(
-    plain: Mapping[str, Any], frame: pd.DataFrame, box: object = None
-) -> tuple[dict[str, Any], list[str], list[str]]:
-    """Codings with levels and references, where rows say what they are; the variables whose levels were found
-    in the rows; and faults, a sentence each. Of the classes that a box offers, the reference is one.
-    """
-    found, names, faults = dict(plain), list[str](), list[str]()
-    for name, each in plain.items():
-        if name not in frame.columns:
-            continue
-        column, texts = frame[name], levels_in(frame[name])
-        try:
-            if isinstance(each, list | tuple):
-                found[name] = spelled(each, texts)
-            elif isinstance(each, Mapping) and set(each) == {"classes"}:
-                known = spelled(each["classes"], texts)
-                coding = classes_of(name, column, known, None, _offered_in(box, name, known), stated=True)
-                if lost := unseen(coding, column):
-                    words = f"no row has {listed(lost)}, so that nothing is known of it: leave it out"
-                    raise ValueError(words)
-                found[name] = coding.to_plain()
-            elif isinstance(each, str) and each in BY_ROWS:
-                coding = Coding(name, tuple(texts))
-                if each == "binary" and len(texts) > 2:
-                    raise ValueError(f"expected two texts; got {len(texts)}")
-                if len(texts) > 2:
-                    coding = classes_of(name, column, texts, among=_offered_in(box, name, texts))
-                found[name] = coding.to_plain()
-                names.append(name)
-        except ValueError as error:
-            faults.append(f"codings.{name}: {error}")
-    return found, names, faults
 
 
 def levels_in(column: pd.Series) -> list[str]:
@@ -118,42 +83,69 @@ def classes_of(
     return Coding(name, tuple(ordered), reference)
 
 
-def codings_in(plain: object) -> tuple[dict[str, Coding], list[Fault]]:
-    """The codings of a task, and their faults."""
+def codings_in(
+    plain: object,
+    rows: pd.DataFrame | None = None,
+    box: object = None,
+    known: Mapping[str, Coding] = MappingProxyType({}),
+) -> tuple[dict[str, Coding], list[Fault]]:
+    """The codings of a task, and their faults.
+
+    Args:
+        rows: Say levels and references where the task leaves them to rows.
+        box: Of the classes that it offers, the reference is one.
+        known: Codings of a fit, which stand for those that are left to rows.
+    """
     if plain is None:
         return {}, []
     if not isinstance(plain, Mapping):
         return {}, [Fault("codings", f"expected {CODINGS}; got {beginning(str(plain), 60)!r}")]
     found, faults = dict[str, Coding](), list[Fault]()
-    for name, each in plain.items():
+    for key, each in plain.items():
+        name, completed = str(key), isinstance(each, Mapping) and set(each) == {"classes"}
         try:
-            if isinstance(each, str) and each in BY_ROWS:
+            if rows is not None and name in rows.columns:
+                found[name] = _of_column(name, each, rows[name], box)
+            elif name in known and (completed or (isinstance(each, str) and each in BY_ROWS)):
+                found[name] = known[name]
+            elif isinstance(each, str) and each in BY_ROWS:
                 raise ValueError(f"{each!r} needs the rows, and there are none here: name the levels")
-            found[str(name)] = Coding.of(str(name), each)
+            else:
+                found[name] = Coding.of(name, each)
         except ValueError as error:
-            faults.append(Fault(f"codings.{name}", str(error)))
+            faults.append(Fault(path_of(("codings", name)), str(error)))
     return found, faults
 
 
-def in_codes(plain: Mapping[str, Any], codings: Mapping[str, Coding]) -> tuple[dict[str, Any], list[Fault]]:
-    """A task with codes in the place of texts in its box and its region, and faults."""
-    made, faults = {part: each for part, each in plain.items() if part != "codings"}, list[Fault]()
-    if isinstance(made.get("box"), Mapping):
-        box: dict[Any, Any] = {}
-        for name, each in made["box"].items():
-            if name not in codings:
-                box[name] = each
-                continue
-            try:
-                box |= _settable(codings[name], each)
-            except ValueError as error:
-                faults.append(Fault(f"box.{name}", str(error)))
-        made["box"] = box
-    if region := made.get("region"):
-        made["region"] = region_in_codes(region, codings, faults)
-        if made["region"] is None:
-            del made["region"]
-    return made, faults
+def _of_column(name: str, written: Any, column: pd.Series, box: object) -> Coding:
+    """A coding with levels and reference of a column, where it leaves them to rows."""
+    texts = levels_in(column)
+    if isinstance(written, list | tuple):
+        return Coding.of(name, spelled(written, texts))
+    if isinstance(written, Mapping) and set(written) == {"classes"}:
+        classes = spelled(written["classes"], texts)
+        coding = classes_of(name, column, classes, None, _offered_in(box, name, classes), stated=True)
+        if lost := unseen(coding, column):
+            raise ValueError(f"no row has {listed(lost)}, so that nothing is known of it: leave it out")
+        return coding
+    if not isinstance(written, str) or written not in BY_ROWS:
+        return Coding.of(name, written)
+    if written == "binary" and len(texts) > 2:
+        raise ValueError(f"expected two texts; got {len(texts)}")
+    if len(texts) <= 2:
+        return Coding(name, tuple(texts))
+    return classes_of(name, column, texts, among=_offered_in(box, name, texts))
+
+
+def box_in_codes(box: Any, codings: Mapping[str, Coding], faults: list[Fault]) -> Any:
+    """A box with codes in the place of texts; what is none stays."""
+    made = dict[Any, Any]()
+    for name, each in box.items() if isinstance(box, Mapping) else ():
+        try:
+            made |= _settable(codings[name], each) if name in codings else {name: each}
+        except ValueError as error:
+            faults.append(Fault(path_of(("box", name)), str(error)))
+    return made if isinstance(box, Mapping) else box
 
 
 def box_in_texts(box: Mapping[str, Any], codings: Mapping[str, Coding]) -> dict[str, Any]:
@@ -179,16 +171,9 @@ def _settable(coding: Coding, written: Any) -> dict[str, Any]:
     if not isinstance(values, list | tuple) or not values:
         example = f"{{values: [{listed(coding.levels)}]}}"
         raise ValueError(f"a variable of texts is set to one of these: write {example}")
-    codes = list[int]()
-    for value in values:
-        place = coding.place(value)
-        if place is None:
-            raise ValueError(f"expected some of {listed(coding.levels)}; got {value!r}")
-        codes.append(place)
+    codes = places_of(coding, values)
     if coding.reference is None:
         return {coding.name: {**written, "values": [float(code) for code in codes]}}
-    if len(set(codes)) < len(codes):
-        raise ValueError(f"each class is offered once; got {listed(spelled(values))}")
     texts = [coding.levels[code] for code in codes]
     if coding.reference not in texts:
         remedy = f"name one of {listed(texts)} as the reference"
@@ -198,6 +183,18 @@ def _settable(coding: Coding, written: Any) -> dict[str, Any]:
         column: {**written, "values": sorted(set(rows[:, place].tolist()))}
         for place, column in enumerate(coding.columns)
     }
+
+
+def places_of(coding: Coding, named: Sequence[Any]) -> list[int]:
+    """The places of levels on offer; ValueError if one is unknown or named twice, or there is none."""
+    known, places = listed(coding.levels), [coding.place(each) for each in named]
+    if None in places:
+        odd = named[places.index(None)]
+        raise ValueError(f"expected some of {known}; got {odd!r}{hinted(str(odd), coding.levels)}")
+    if not places or len(set(places)) < len(places):
+        got = listed(spelled(named, coding.levels)) or "none"
+        raise ValueError(f"expected some of {known}, each once; got {got}")
+    return [place for place in places if place is not None]
 
 
 def coded_names(names: Sequence[str], codings: Mapping[str, Coding]) -> list[str]:
@@ -235,52 +232,28 @@ def _pairs(pairs: Sequence[tuple[str, str]], several: Mapping[str, Sequence[str]
     ]
 
 
-def with_desired(region: Any, codings: Mapping[str, Coding]) -> dict[str, Coding]:
-    """The codings with the classes of outcomes that a region of texts desires, where it can be read."""
-    try:
-        found = desired_classes(region, levels_of(codings), unordered_of(codings)) if _texts(region) else {}
-    except InequalityError:
-        return dict(codings)
-    made = {name: replace(codings[name], reference=None, desired=classes) for name, classes in found.items()}
-    return {**codings, **made}
-
-
-def region_in_codes(written: Any, codings: Mapping[str, Coding], faults: list[Fault]) -> Any:
-    """Inequalities with texts as faces, {names, normals, offsets}; None with a fault; all else as it is."""
-    if isinstance(written, Mapping):
-        names = written.get("names", written)
-        for name in names if isinstance(names, Mapping | Sequence) else ():
-            coding = codings.get(name) if isinstance(name, str) else None
-            if coding is not None and coding.reference is not None:
-                some = f"{name} in {{{', '.join(coding.levels[:-1])}}}"
-                words = f"{name} has classes, which have no order: name those that are desired, as the text"
-                faults.append(Fault("region", f"{words} {some}"))
-                return None
-    try:
-        return faces_of_text(written, codings) if _texts(written) else written
-    except InequalityError as error:
-        faults.append(Fault("region", str(error)))
-        return None
-
-
-def faces_of_text(written: Any, codings: Mapping[str, Coding] = MappingProxyType({})) -> dict[str, Any]:
-    """Inequalities, a text or a list of texts, as faces {names, normals, offsets}.
+def faces_of_text(
+    written: str | Sequence[str], codings: Mapping[str, Coding] = MappingProxyType({})
+) -> tuple[dict[str, Any], dict[str, tuple[str, ...]]]:
+    """Inequalities, a text or several, as faces {names, normals, offsets}, and outcomes of classes to those
+    that are desired.
 
     Raises:
         InequalityError: with the number of the line among several.
     """
     levels, classes = levels_of(codings), unordered_of(codings)
-    lines = written if isinstance(written, list) else [written]
+    lines = [written] if isinstance(written, str) else written
     for place, line in enumerate(lines):
         try:
             # With the lines before it, since classes are named once.
             inequalities(line, levels, classes)
             found = inequalities(lines[: place + 1], levels, classes)
         except InequalityError as error:
-            error.args = (f"inequality {place + 1}, {error}" if isinstance(written, list) else str(error),)
+            error.args = (str(error) if isinstance(written, str) else f"inequality {place + 1}, {error}",)
             raise
     normals = [list(normal) for normal in found.normals]
-    return {"names": list(found.names), "normals": normals, "offsets": list(found.offsets)}
+    faces = {"names": list(found.names), "normals": normals, "offsets": list(found.offsets)}
+    return faces, desired_classes(lines, levels, classes)
 
 
 def levels_of(codings: Mapping[str, Coding]) -> dict[str, tuple[str, ...]]:
@@ -309,8 +282,3 @@ def outcome_faults(graph: RehearsalGraph, codings: Sequence[Coding]) -> list[Fau
             )
             found.append(Fault("graph", words))
     return found
-
-
-def _texts(written: Any) -> bool:
-    lines = written if isinstance(written, list) else [written]
-    return bool(lines) and all(isinstance(line, str) for line in lines)

@@ -15,14 +15,16 @@ Source: Du et al. (2026), Sec. 2.1, for actions within a box.
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from rehearsal_torch.data.codings.coding import NO, YES
 from rehearsal_torch.data.problem_file.findings import Findings, column_faults, key, rows_of
-from rehearsal_torch.data.problem_file.form import DataForm, VariableForm
+from rehearsal_torch.data.problem_file.form import DataForm, ProblemForm, VariableForm
 from rehearsal_torch.data.reading import ReadTable, number_faults, numbers_of
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.schema import line_at, meant, suggested
@@ -34,15 +36,15 @@ ALIKE, SHORT = 0.8, 3
 _WORD = re.compile(r"[^\W\d]\w*|`[^`]*`")
 
 
-def unused_columns(cases: ReadTable, form: Mapping[str, Any], found: Findings) -> None:
+def unused_columns(cases: ReadTable, form: ProblemForm, found: Findings) -> None:
     """Faults of keys of listed cases that are nearly a variable, and warnings of columns that do nothing: of
     a list each, of a file those that are nearly a variable.
     """
-    variables = list(form.get("variables", {}))
-    used = {*variables, str(form.get("identity")), *map(str, form.get("costs", {}).values())}
-    limits = [limit for pair in form.get("bounds", {}).values() for limit in pair]
+    variables = list(form.variables)
+    used = {*variables, str(form.identity), *map(str, form.costs.values())}
+    limits = [limit for pair in form.bounds.values() for limit in pair]
     used |= {word.strip("`") for limit in limits for word in _WORD.findall(str(limit))}
-    listed = isinstance(form.get("cases"), list)
+    listed = isinstance(form.cases, list)
     columns = list(map(str, cases.frame.columns))
     for name in (each for each in columns if each not in used):
         near = _near(name, [each for each in variables if each not in columns])
@@ -100,6 +102,16 @@ def case_rows(
     return ReadTable(
         frame.set_axis(range(-1, len(frame) - 1)), f"the list of cases in {found.source}", listed=lines
     )
+
+
+def with_truths(cases: ReadTable, rows: pd.DataFrame) -> ReadTable:
+    """Cases with 1 and 0 for true and false, yes and no, where the rows have truth values."""
+    frame, codes = cases.frame.copy(), dict.fromkeys(YES, 1.0) | dict.fromkeys(NO, 0.0)
+    for name in frame.columns.intersection(rows.columns):
+        known = rows[name].dropna().tolist()
+        if known and all(isinstance(each, bool | np.bool_) for each in known):
+            frame[name] = [codes.get(str(cell).casefold(), cell) for cell in frame[name]]
+    return replace(cases, frame=frame)
 
 
 def identity_faults(name: str, rows: ReadTable, found: Findings) -> None:

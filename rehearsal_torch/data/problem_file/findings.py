@@ -12,12 +12,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
+from unicodedata import normalize
 
 from rehearsal_torch.data.finding import Finding, FindingKind
 from rehearsal_torch.data.problem_file.form import DataForm, perhaps
 from rehearsal_torch.data.reading import ReadTable, TableError, read_table
 from rehearsal_torch.data.task_file import TaskError
-from rehearsal_torch.files.nearby import near_files
+from rehearsal_torch.files.nearby import as_named, near_files
 from rehearsal_torch.files.plain import PlainFileError, text_of, yaml_of
 from rehearsal_torch.files.schema import (
     Fault,
@@ -101,7 +102,7 @@ class Findings:
 def rows_of(form: DataForm, folder: Path, part: str, found: Findings) -> ReadTable | None:
     """Reads rows; None with a fault."""
     faults: list[str] = []
-    file = folder / form.file
+    file = as_named(folder / form.file)
     if not file.is_file():
         found.fault(part, _missing(file))
         return None
@@ -140,11 +141,6 @@ def missing_roles(variables: Mapping[str, Variable], roles: Sequence[str]) -> It
             yield Fault("variables", f"expected at least one of the role {role}; there is none", "missing")
 
 
-def role_faults(variables: Mapping[str, Variable], roles: Sequence[str], found: Findings) -> None:
-    """Collects `missing_roles`."""
-    found.of_reader(missing_roles(variables, roles))
-
-
 HIDDEN = "of a hidden variable, write <-> between those it moves, or mark it as latent"
 
 
@@ -155,6 +151,8 @@ def name_faults(
     unnamed = [each for each in named if each not in variables]
     for name in unnamed:
         remedy = meant(name, variables) + (f"; {hidden}" if suggested(name, variables) is None else "")
+        if whole := next((each for each in variables if name in each.split()), None):
+            remedy = f'put the name in double quotes, "{whole}"'
         yield Fault("graph", f"{name!r} is not under variables; {remedy}", "unknown")
     for name, about in variables.items():
         if name not in named and about.role != "other":
@@ -227,7 +225,8 @@ def opened(path: str | Path | None, parts: Sequence[str]) -> Opened:
         raise ProblemError("no problem file is given: set path=problem.yaml (see docs/own_table.md)", ())
     file, text = Path(path), ""
     try:
-        text = text_of(file)
+        # Names are compared with those of tables, whose letters are composed as well.
+        text = normalize("NFC", text_of(file))
         plain = yaml_of(text, str(file))
     except PlainFileError as error:
         raise ProblemError(f"{error}{_remedy(error, text)}", ()) from error

@@ -13,24 +13,27 @@
     costs: {bmi: cost_of_bmi}         # optional, as is the cost of an action under variables
     worth: 1000
 
-The schema looks after the parts of a problem file itself; graph, desired region and candidate sets are read
-by the reader of tasks (`data.task_file`). Messages never show what `data` holds where it is no file: the
-address of a data base may have a password.
+Graph, desired region and candidate sets are of the types that a task has (`data.task_file`); a graph may also
+stand in a file, be learnt from the rows, or have edges without a direction (`problem_file.learnt_graph`).
+Messages never show what `data` holds where it is no file: the address of a data base may have a password.
 """
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, TypeAdapter, WithJsonSchema
-from pydantic_core import PydanticCustomError
 
 from rehearsal_torch.data.costs import COST, WORTH, Worth, Written
 from rehearsal_torch.data.sizes import IMPUTATIONS as MOST_IMPUTATIONS
 from rehearsal_torch.data.tables.frame import NO_DATA_BASE
+from rehearsal_torch.data.task_file import Candidates, WrittenRegion
 from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.schema import (
     Bounds,
+    Fault,
     Name,
     Number,
     Schema,
@@ -39,8 +42,13 @@ from rehearsal_torch.files.schema import (
     list_of,
     mapping,
     meant,
+    path_of,
+    refusal,
     suggested,
 )
+from rehearsal_torch.graphs.dagitty import has_arrow
+from rehearsal_torch.graphs.formats import ENDINGS
+from rehearsal_torch.graphs.written_graph import CliquesForm, Edge, OrderForm, ParentsForm, WrittenGraph
 
 ROLES = ("context", "action", "outcome", "other")
 KINDS = ("continuous", "integer", "binary", "ordinal", "categorical")
@@ -88,11 +96,6 @@ def _level(value: Any) -> Any:
     return _NUMBER.validate_python(value)
 
 
-def _untold(words: str) -> PydanticCustomError:
-    """A fault that does not show what was found."""
-    return PydanticCustomError("fault", "{words}", {"words": words})
-
-
 def _text(value: Any) -> Any:
     if not isinstance(value, str) or not value.strip():
         raise fault("the name of a table", value)
@@ -113,13 +116,13 @@ def _source(plain: Any) -> Any:
     if isinstance(plain, DataForm):
         return plain
     if _is_address(plain) or (isinstance(plain, dict) and {"sql", "query"} & set(plain)):
-        raise _untold(NO_DATA_BASE)
+        raise refusal(NO_DATA_BASE)
     if isinstance(plain, str) and plain.strip():
         return {"file": plain}
     if not isinstance(plain, dict):
-        raise _untold(f"expected {DATA}")
+        raise refusal(f"expected {DATA}")
     if words := _unknown(plain, DataForm):
-        raise _untold(words)
+        raise refusal(words)
     return plain
 
 
@@ -131,9 +134,9 @@ def _unknown(plain: dict[Any, Any], model: type[Schema]) -> str:
 
 def _variable(plain: Any) -> Any:
     if isinstance(plain, dict) and (words := _unknown(plain, VariableForm)):
-        raise _untold(words)
+        raise refusal(words)
     if plain is None:
-        raise _untold(f"nothing is written there yet; expected its role, one of {', '.join(ROLES)}")
+        raise refusal(f"nothing is written there yet; expected its role, one of {', '.join(ROLES)}")
     if not isinstance(plain, str | dict | VariableForm):
         raise fault(f"its role, one of {', '.join(ROLES)}, or {{role: ..., kind: ...}}", plain)
     return {"role": plain} if isinstance(plain, str) else plain
@@ -159,7 +162,7 @@ def _missing(plain: Any) -> Any:
     if not isinstance(plain, dict) or "impute" not in plain:
         raise fault(MISSING_AS, plain)
     if odd := [str(each) for each in plain if each != "impute"]:
-        raise _untold(f"unknown key {odd[0]!r}, {meant(odd[0], ['impute'])}")
+        raise refusal(f"unknown key {odd[0]!r}, {meant(odd[0], ['impute'])}")
     count = plain["impute"]
     if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= MOST_IMPUTATIONS:
         raise fault(MISSING_AS, plain)
@@ -176,7 +179,7 @@ def _cases(plain: Any) -> Any:
         # Numbers alone are shown, since a mistyped key may stand before what is nobody's business.
         shown = {name: each if isinstance(each, int | float) else "..." for name, each in plain.items()}
         case = ", ".join(f"{name}: {each}" for name, each in shown.items())
-        raise _untold(f"expected a list of cases, or a file: write a list, - {{{beginning(case, 100)}}}")
+        raise refusal(f"expected a list of cases, or a file: write a list, - {{{beginning(case, 100)}}}")
     return None if plain is None else _source(plain)
 
 
@@ -184,11 +187,12 @@ def _which(plain: Any) -> str:
     return NOTHING if plain is None else LISTED if isinstance(plain, list) else SOURCE
 
 
-Level = Annotated[
-    float | bool | str,
-    BeforeValidator(_level, json_schema_input_type=float | bool | str),
-    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}]}),
-]
+def has_texts(levels: Sequence[Any] | None) -> bool:
+    """Whether levels are texts: one of them is no number."""
+    return any(isinstance(each, str | bool) for each in levels or ())
+
+
+Level = Annotated[float | bool | str, BeforeValidator(_level, json_schema_input_type=str | float | bool)]
 
 
 class DataForm(Schema):
@@ -232,10 +236,97 @@ class VariableForm(Schema):
     )
     cost: Written | None = Field(default=None, description=f"of an action: {COST}")
 
+    def faults(self, name: str) -> Iterator[Fault]:
+        """Faults of settings that do not go together, each at its key."""
+        texts = has_texts(self.levels) or (self.kind == "categorical" and self.levels is not None)
+        if self.reference is not None and self.kind != "categorical":
+            yield Fault("reference", f"is for classes; the kind is {self.kind}: leave it out")
+        elif self.reference is not None and self.role == "outcome":
+            words = "an outcome has none, desired says which of its classes are wished: leave it out"
+            yield Fault("reference", words)
+        if self.role != "action":
+            words = f"is for actions; {name} is of the role {self.role}: leave it out"
+            for setting in ("range", "levels", "offered", "step", "cost"):
+                if getattr(self, setting) is not None and not (texts and setting == "levels"):
+                    yield Fault(setting, words)
+            return
+        if self.levels is not None and not texts and (self.range is not None or self.step is not None):
+            yield Fault("levels", "levels are all values that may be set: leave range and step out")
+        if self.levels == []:
+            yield Fault("levels", "expected a list of the values that it may be set to; got none")
+        if self.step is not None and self.range is None:
+            yield Fault("step", "a step needs range: [lower, upper], from whose lower end it counts")
+
 
 Source = Annotated[DataForm, BeforeValidator(_source, json_schema_input_type=str | DataForm)]
-_STRINGS = [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]
-Loose = Annotated[Any, WithJsonSchema({"anyOf": [*_STRINGS, {"type": "object"}]})]
+
+
+def _share(level: float) -> float:
+    if not 0 < level < 1:
+        raise fault("a significance level between 0 and 1", level)
+    return level
+
+
+Arrows = Annotated[list[str], list_of("a list of arrows, [cause -> effect, ...]")]
+LEARN = "learn"
+
+
+class LearnForm(Schema):
+    """How a graph is learnt."""
+
+    learn: Literal[True] = Field(description="true")
+    level: Annotated[Number, AfterValidator(_share)] = Field(
+        0.05, description="the tests' significance level"
+    )
+    forbidden: Arrows = Field(default_factory=list, description="arrows that do not exist")
+    required: Arrows = Field(default_factory=list, description="arrows that exist")
+
+
+class PartlyForm(ParentsForm):
+    """{parents, bidirected, undirected}."""
+
+    undirected: Annotated[list[Edge], list_of("a list of pairs, [[one, other], ...]")]
+
+
+# The end of a file's name.
+_ENDING = re.compile(r"[\w-]\.[A-Za-z]\w{0,9}\Z")
+FILE, LEARNT = form("file"), form(*LearnForm.model_fields)
+PARTLY, WRITTEN = form(*PartlyForm.model_fields), form("graph")
+
+
+def graph_file(written: Any) -> Path | None:
+    """The file that has the graph; None if it is written, or to be learnt."""
+    name = written.strip() if isinstance(written, str) else ""
+    if not name or "\n" in name:
+        return None
+    if Path(name).suffix in ENDINGS:
+        return Path(name)
+    if has_arrow(name) or _ENDING.search(name) is None:
+        return None
+    remedy = "save the graph as one of these, or write its arrows here, [cause -> effect, ...]"
+    endings = f"expected a file with one of the endings {', '.join(ENDINGS)}"
+    raise refusal(f"{name}: {endings}: {remedy}")
+
+
+def _graph(plain: Any) -> Any:
+    return {LEARN: True} if plain == LEARN else graph_file(plain) or plain
+
+
+def _graph_form(plain: Any) -> str:
+    keys = set(plain) if isinstance(plain, dict) else set()
+    written = LEARNT if LEARN in keys else PARTLY if {"parents", "undirected"} <= keys else WRITTEN
+    return FILE if isinstance(plain, Path) else written
+
+
+GraphForm = ParentsForm | CliquesForm | OrderForm
+GraphPart = Annotated[
+    Annotated[Path, Tag(FILE)]
+    | Annotated[LearnForm, Tag(LEARNT)]
+    | Annotated[PartlyForm, Tag(PARTLY)]
+    | Annotated[WrittenGraph, Tag(WRITTEN)],
+    Discriminator(_graph_form),
+    BeforeValidator(_graph, json_schema_input_type=LearnForm | PartlyForm | WrittenGraph),
+]
 
 
 class ProblemForm(Schema):
@@ -249,11 +340,11 @@ class ProblemForm(Schema):
         ],
         mapping("{variable: {role: ...}}"),
     ] = Field(description="{variable: {role: context, action, outcome or other, ...}}")
-    graph: Loose = Field(
+    graph: GraphPart = Field(
         description="edges such as [cause -> effect, ...], an order, a file (.dagitty, .pdag, "
         ".txt, .dot, .gml, .graphml, .yaml), or learn"
     )
-    desired: Loose = Field(
+    desired: WrittenRegion = Field(
         description="inequalities of the outcomes, such as 0.6 <= repayment, joined by and, or a list of them"
     )
     cases: Annotated[
@@ -282,9 +373,9 @@ class ProblemForm(Schema):
         description="of each case, for an action: the column of the cases with its cost per unit",
     )
     worth: Worth | None = Field(default=None, description=WORTH)
-    candidates: Annotated[
-        Any, WithJsonSchema({"type": "array", "items": {"type": "array", "items": {"type": "string"}}})
-    ] = Field(default=None, description="sets of actions that may be set jointly; each alone by default")
+    candidates: Candidates = Field(
+        default_factory=list, description="sets of actions that may be set jointly; each alone by default"
+    )
     unit: Name | None = Field(default=None, description="the column that says which rows belong together")
     method: Name | None = Field(
         default=None, description="the method that decides: auto, or a name that decision= takes"
@@ -308,3 +399,36 @@ class ProblemForm(Schema):
             }
         ),
     ] = Field(default="complete", description=f"rows with missing cells: {MISSING_AS}")
+
+    @classmethod
+    def of_parts(cls, parts: Mapping[str, Any]) -> "ProblemForm":
+        """A form of parts that are right by themselves; the others are None or empty."""
+        return cls.model_construct(**{"data": None, "graph": None, "desired": None, "variables": {}, **parts})
+
+    @classmethod
+    def between(cls, parts: Mapping[str, Any]) -> Iterator[Fault]:
+        """Faults of roles, of settings that do not go together, and of names of actions."""
+        variables: Mapping[str, VariableForm] = parts.get("variables", {})
+        actions = of_role(variables, "action")
+        for name, about in variables.items():
+            for each in about.faults(name):
+                yield Fault(path_of(("variables", name, *filter(None, [each.path]))), each.words)
+        for role in ("action", "outcome") if variables else ():
+            if not of_role(variables, role):
+                yield Fault("variables", f"expected at least one of the role {role}; there is none")
+        for name in dict.fromkeys(each for names in parts.get("candidates", []) for each in names):
+            if actions and name not in actions:
+                yield Fault("candidates", f"{name!r} is no action; {meant(name, actions)}")
+        for name in parts.get("costs", {}) if actions else ():
+            own = variables[name].cost if name in actions else None
+            what = "cost of each level" if own is not None and own.levels else "cost per unit"
+            if name not in actions:
+                yield Fault(path_of(("costs", name)), f"is no action; {meant(name, actions)}")
+            elif own is not None and own.per_change:
+                words = f"{name} has a {what} under variables as well: leave one of the two out"
+                yield Fault(path_of(("costs", name)), words)
+
+
+def of_role(variables: Mapping[str, VariableForm], role: str) -> list[str]:
+    """The variables of a role, in the file's order."""
+    return [name for name, about in variables.items() if about.role == role]

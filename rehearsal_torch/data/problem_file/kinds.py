@@ -25,7 +25,6 @@ from rehearsal_torch.data.codings.coding import (
     NEW,
     Coding,
     coded,
-    hinted,
     labelled,
     listed,
     spelled,
@@ -33,12 +32,11 @@ from rehearsal_torch.data.codings.coding import (
     unknown,
     unseen,
 )
-from rehearsal_torch.data.codings.written import classes_of, levels_in
+from rehearsal_torch.data.codings.written import classes_of, levels_in, places_of
 from rehearsal_torch.data.problem_file.findings import Findings, key
-from rehearsal_torch.data.problem_file.form import VariableForm
+from rehearsal_torch.data.problem_file.form import VariableForm, has_texts
 from rehearsal_torch.data.reading import ReadTable, as_number, misspelt_number, numbers_of
 from rehearsal_torch.files.addresses import beginning
-from rehearsal_torch.files.plain import repeated
 from rehearsal_torch.files.schema import Fault, FaultsError, is_number
 from rehearsal_torch.spaces.box import levels_text
 
@@ -53,11 +51,6 @@ def only_texts(frame: pd.DataFrame, name: str) -> bool:
     return bool(cells) and not any(not isinstance(each, str) or is_number(each) for each in cells)
 
 
-def has_texts(levels: Sequence[Any] | None) -> bool:
-    """Whether levels are texts: one of them is no number."""
-    return any(isinstance(each, str | bool) for each in levels or ())
-
-
 def codings_of(
     variables: Mapping[str, VariableForm], rows: ReadTable, found: Findings
 ) -> tuple[dict[str, Coding], set[str], list[str]]:
@@ -70,11 +63,9 @@ def codings_of(
             continue
         try:
             coding = _coding(name, about, rows.frame[name], rows.where)
-        except FaultsError as error:
-            found.of_reader(error.faults)
-            broken.add(name)
         except ValueError as error:
-            found.fault(key("variables", name), str(error))
+            told = error if isinstance(error, FaultsError) else _wrong(name, str(error))
+            found.of_reader(told.faults)
             broken.add(name)
         else:
             if coding is None:
@@ -125,7 +116,11 @@ def _coding(name: str, about: VariableForm, column: pd.Series, where: str) -> Co
             "the order of its texts is not known: write levels: [...] from the lowest to the highest of "
             f"{_shown(levels)}",
         )
-    _check_offered(name, about, levels)
+    if about.offered is not None and about.role == "action":
+        try:
+            places_of(Coding(name, tuple(levels)), about.offered)
+        except ValueError as error:
+            raise _wrong(name, str(error), "offered") from error
     coding = _of_classes(name, about, column, levels) if about.kind == "categorical" else None
     coding = coding or Coding(name, tuple(levels))
     if (odd := coding.places(column) == -1).any():
@@ -177,20 +172,6 @@ def offered_of(about: VariableForm, levels: Sequence[str]) -> list[str]:
     """The levels that an action may be set to, in their order; all unless ``offered`` names some."""
     named = levels if about.offered is None or about.role != "action" else spelled(about.offered, levels)
     return [each for each in levels if each in named]
-
-
-def _check_offered(name: str, about: VariableForm, levels: Sequence[str]) -> None:
-    """Refuses levels on offer that the variable has not."""
-    if about.offered is None or about.role != "action":
-        return
-    named = spelled(about.offered, levels)
-    twice = repeated(named)
-    if odd := [each for each in named if each not in levels]:
-        words = f"expected some of {_shown(levels)}; got {odd[0]!r}{hinted(odd[0], levels)}"
-        raise _wrong(name, words, "offered")
-    if twice or not named:
-        got = f"{twice[0]!r} twice" if twice else "none"
-        raise _wrong(name, f"expected some of {_shown(levels)}, each once; got {got}", "offered")
 
 
 def _of_classes(name: str, about: VariableForm, column: pd.Series, levels: Sequence[str]) -> Coding | None:
@@ -246,7 +227,6 @@ def cases_in_labels(
     return labelled(cases.frame, there), [name for name in context if name not in read.broken]
 
 
-SETTINGS = ("range", "levels", "offered", "step", "cost")
 TOLERANCE = 1e-9
 
 
@@ -274,29 +254,6 @@ def _values(column: pd.Series) -> np.ndarray:
     """The different finite numbers of a column, sorted."""
     numbers = numbers_of(column)
     return np.unique(numbers[np.isfinite(numbers)])
-
-
-def setting_faults(name: str, about: VariableForm, found: Findings) -> None:
-    """Faults of settings that do not go together."""
-    path = key("variables", name)
-    texts = has_texts(about.levels) or (about.kind == "categorical" and about.levels is not None)
-    if about.reference is not None and about.kind != "categorical":
-        found.fault(f"{path}.reference", f"is for classes; the kind is {about.kind}: leave it out")
-    elif about.reference is not None and about.role == "outcome":
-        words = "an outcome has none, desired says which of its classes are wished: leave it out"
-        found.fault(f"{path}.reference", words)
-    if about.role != "action":
-        words = f"is for actions; {name} is of the role {about.role}: leave it out"
-        for setting in SETTINGS:
-            if getattr(about, setting) is not None and not (texts and setting == "levels"):
-                found.fault(f"{path}.{setting}", words)
-        return
-    if about.levels is not None and not texts and (about.range is not None or about.step is not None):
-        found.fault(f"{path}.levels", "levels are all values that may be set: leave range and step out")
-    if about.levels == []:
-        found.fault(f"{path}.levels", "expected a list of the values that it may be set to; got none")
-    if about.step is not None and about.range is None:
-        found.fault(f"{path}.step", "a step needs range: [lower, upper], from whose lower end it counts")
 
 
 def settable(
@@ -371,11 +328,6 @@ def costs(variables: Mapping[str, VariableForm]) -> dict[str, float]:
     if not all(each.up and each.up == each.down and not each.fixed for each in given.values()):
         return {}
     return {name: each.up or 0.0 for name, each in given.items()}
-
-
-def of_role(variables: Mapping[str, VariableForm], *roles: str) -> list[str]:
-    """The variables of some roles, in the file's order."""
-    return [name for name, about in variables.items() if about.role in roles]
 
 
 def units_of(variables: Mapping[str, Any]) -> Mapping[str, Any]:

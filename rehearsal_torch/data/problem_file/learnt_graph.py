@@ -15,114 +15,86 @@ Hidden common causes are not considered: ``rehearsal learn-graph`` does that, an
 Source: Qin et al. (2023), Algorithm 2 (steps 1 to 3); Spirtes and Glymour (1991).
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
-
-from pydantic import AfterValidator, Field
+from typing import Any
 
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.problem_file.findings import Findings
-from rehearsal_torch.data.problem_file.form import VariableForm
-from rehearsal_torch.data.problem_file.kinds import of_role
+from rehearsal_torch.data.problem_file.form import (
+    GraphForm,
+    LearnForm,
+    PartlyForm,
+    ProblemForm,
+    VariableForm,
+    graph_file,
+    of_role,
+)
 from rehearsal_torch.data.reading import ReadTable, TableError, number_columns
-from rehearsal_torch.files.schema import Number, Schema, fault, list_of, read
-from rehearsal_torch.graphs.dagitty import edges_of, has_arrow
+from rehearsal_torch.files.nearby import as_named
+from rehearsal_torch.files.schema import read
+from rehearsal_torch.graphs.dagitty import edges_of
 from rehearsal_torch.graphs.equivalence import Background
-from rehearsal_torch.graphs.formats import ENDINGS, read_plain
+from rehearsal_torch.graphs.formats import read_plain
 from rehearsal_torch.graphs.learning import learn
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.graphs.written_graph import MEMBERS, GraphClass, graph_class, graph_of
+from rehearsal_torch.graphs.written_graph import MEMBERS, GraphClass, graph_class
 from rehearsal_torch.spaces.box import as_tensor
 
-# The end of a file's name.
-_ENDING = re.compile(r"[\w-]\.[A-Za-z]\w{0,9}\Z")
-LEARN, TEST, ROWS = "learn", "fisherz", 5
+TEST, ROWS = "fisherz", 5
 STANDS = "each decision says under which it stands"
 
 
 def graph_part(written: Any, folder: Path, found: Findings) -> Any:
-    """The graph as a task holds it: that of a file as plain data, {parents, undirected} where some edges have
-    no direction; None with a fault.
-    """
-    name = written.strip() if isinstance(written, str) else ""
-    if not name or "\n" in name:
-        return written
-    if Path(name).suffix not in ENDINGS:
-        if has_arrow(name) or _ENDING.search(name) is None:
-            return written
-        remedy = "save the graph as one of these, or write its arrows here, [cause -> effect, ...]"
-        endings = f"expected a file with one of the endings {', '.join(ENDINGS)}"
-        found.fault("graph", f"{name}: {endings}: {remedy}")
-        return None
+    """A graph as it is written, also in a file; None with a fault."""
     try:
-        return read_plain(folder / name)
+        file = graph_file(written)
+        return written if file is None else read_plain(as_named(folder / file))
     except (OSError, ValueError) as error:
         found.fault("graph", str(error))
         return None
 
 
-def built_graph(written: Any) -> RehearsalGraph | None:
-    """The graph, if it is one; its faults are told by the reader of tasks."""
-    try:
-        return None if written is None else graph_of({"graph": written})
-    except ValueError:
-        return None
-
-
-def _share(level: float) -> float:
-    if not 0 < level < 1:
-        raise fault("a significance level between 0 and 1", level)
-    return level
-
-
-Arrows = Annotated[list[str], list_of("a list of arrows, [cause -> effect, ...]")]
-
-
-class LearnForm(Schema):
-    """How a graph is learnt."""
-
-    learn: Literal[True] = Field(description="true")
-    level: Annotated[Number, AfterValidator(_share)] = Field(
-        0.05, description="the tests' significance level"
-    )
-    forbidden: Arrows = Field(default_factory=list, description="arrows that do not exist")
-    required: Arrows = Field(default_factory=list, description="arrows that exist")
-
-
 @dataclass(frozen=True)
-class LearntGraph:
-    """A graph that was learnt from rows: that of the task, all that agree with the rows, this one first, and
-    what was learnt, a sentence each.
+class KnownGraph:
+    """The graph of the task, all that agree with the rows or with what is known, this one first, if there are
+    several, and what is to be said of them, a sentence each.
     """
 
     graph: RehearsalGraph
-    members: tuple[RehearsalGraph, ...]
-    notes: tuple[str, ...]
+    members: tuple[RehearsalGraph, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
-def is_learnt(written: Any) -> bool:
-    """Whether the part ``graph`` asks for a graph to be learnt."""
-    return written == LEARN or (isinstance(written, Mapping) and LEARN in written)
+def known_graph(
+    written: Path | LearnForm | PartlyForm | GraphForm | None, folder: Path, found: Findings
+) -> KnownGraph | None:
+    """The graph of a problem file, or of the file that it names; None with a fault, or if it is learnt."""
+    try:
+        if isinstance(written, Path):
+            parts, faults = read(ProblemForm, {"graph": read_plain(as_named(folder / written))})
+            found.of_reader(each for each in faults if each.part == "graph")
+            written = parts.get("graph")
+        if isinstance(written, PartlyForm):
+            return _partly_directed(written)
+        return None if written is None or isinstance(written, LearnForm) else KnownGraph(written.graph())
+    except (OSError, ValueError) as error:
+        found.fault("graph", str(error))
+        return None
 
 
 def learnt_graph(
-    written: Any,
+    form: LearnForm,
     variables: Mapping[str, VariableForm],
     rows: ReadTable,
     codings: Mapping[str, Coding],
     found: Findings,
-) -> LearntGraph | None:
+) -> KnownGraph | None:
     """Learns the graph of a problem from its complete rows, with codes for texts; None with a fault."""
-    form, faults = read(LearnForm, {LEARN: True} if written == LEARN else written)
-    for each in faults:
-        found.fault("graph", each)
     if classes := [name for name, coding in codings.items() if coding.of_classes]:
         what = f"{', '.join(classes)} has classes without an order: write the arrows, or an order"
         found.fault("graph", f"a graph is learnt from numbers and levels; {what}")
-    if faults or classes:
         return None
     names = list(variables)
     try:
@@ -132,10 +104,10 @@ def learnt_graph(
             names,
             of_role(variables, "context"),
             of_role(variables, "outcome"),
-            _arrows(form["forbidden"], names),
-            _arrows(form["required"], names),
+            _arrows(form.forbidden, names),
+            _arrows(form.required, names),
         )
-        learnt = learn(values, names, TEST, form["level"], known, bidirected=False, max_graphs=MEMBERS)
+        learnt = learn(values, names, TEST, form.level, known, bidirected=False, max_graphs=MEMBERS)
     except TableError as error:
         found.fault("data", str(error))
         return None
@@ -149,23 +121,15 @@ def learnt_graph(
     if count > 1:
         several = f"one of {count} graphs that agree with them and the roles; {STANDS}"
     note = f"the graph was learnt from {len(values)} rows, without hidden common causes: {arrows}; {several}"
-    return LearntGraph(first, tuple(learnt.graphs), (note, *learnt.notes))
+    return KnownGraph(first, tuple(learnt.graphs), (note, *learnt.notes))
 
 
-def partly_directed(written: Any, found: Findings) -> LearntGraph | None:
-    """The graphs with some edges of unknown direction, {parents, undirected: [[one, other]]}; None with a
-    fault, or if all directions are written.
-    """
-    if not isinstance(written, Mapping) or "undirected" not in written:
-        return None
-    try:
-        known = graph_class(written)
-    except ValueError as error:
-        found.fault("graph", str(error))
-        return None
+def _partly_directed(written: PartlyForm) -> KnownGraph:
+    """The graphs with some edges of unknown direction; ValueError if there are none, or too many."""
+    known = graph_class(written.model_dump())
     have = f"{len(known.graphs)} graph{'s have' if len(known.graphs) > 1 else ' has'} the edges of the file"
     note = f"{have}; each decision is made under the first, and says under which it stands"
-    return LearntGraph(known.graphs[0], known.graphs, (note,))
+    return KnownGraph(known.graphs[0], known.graphs, (note,))
 
 
 def equally_likely(graphs: Sequence[RehearsalGraph]) -> GraphClass | None:

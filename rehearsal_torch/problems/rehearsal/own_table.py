@@ -8,29 +8,13 @@ a desired outcome under no action, which methods report as well, agrees with the
 Rows that belong together (``unit`` of the task: a patient, a store) are held out together, so that a held-out
 row has no relative among the rows to learn from.
 
-A task is a YAML file or plain data; all its faults are reported at once.
-
-    graph:                        # every variable; a child's direct causes
-      parents: {rate: [score, stability], repaid: [stability, rate]}
-      bidirected: []              # sets of variables with hidden common causes, [[one, other], ...]
-    context: [score]              # observed before deciding
-    box: {rate: [0, 1]}           # actionable variables with bounds, or {values: [...]} to choose from
-    region: {repaid: [0.6, null]} # desired outcomes; null leaves a side open
-    candidates: [[rate]]          # optional: sets of variables that may be set jointly (default: each alone)
-    unit: shop                    # optional: the column that says which rows belong together; no variable
-    codings: {ward: categorical}  # optional: columns of texts, and what they are as numbers (`data.codings`)
-    costs: {rate: 20}             # optional: the cost of a change by one unit (`data.costs`)
-    worth: 100                    # optional: what a desired outcome is worth, in the unit of the costs
-
-The graph may also be edges, [score -> rate, rate -> repaid], and the region text, such as 0.6 <= repaid, or
-faces, {names: [...], normals: [[...]], offsets: [...]}, for M y <= d.
+A task is a YAML file or plain data (`data.task_file`); all its faults are reported at once.
 
 If no observation lies in the desired region, or every one does, the outcome to be predicted is a constant: a
 method then gives every action the same probability, and the comparison with no action says nothing. The
 region is often written in other units than the table, or with a bound on the wrong side.
 
-Source: Du et al. (2026), Sec. 2.1 (what is given); the score is ours, after Brier (1950); Du et al. (2026),
-Sec. 2.1 and Eq. (2), for what a task consists of.
+Source: Du et al. (2026), Sec. 2.1 (what is given); the score is ours, after Brier (1950).
 """
 
 from __future__ import annotations
@@ -46,7 +30,6 @@ import numpy as np
 import pandas as pd
 
 from rehearsal_torch.data.codings.coding import coded, lost_classes, of_numbers, rare_classes, uncoded
-from rehearsal_torch.data.codings.written import resolved
 from rehearsal_torch.data.costs import CaseCosts
 from rehearsal_torch.data.finding import recorded
 from rehearsal_torch.data.graph_check import Refuted, refuted_claims
@@ -60,7 +43,7 @@ from rehearsal_torch.data.reading import (
     read_table,
 )
 from rehearsal_torch.data.records import Records, content_order
-from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
+from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask, task_of
 from rehearsal_torch.data.tables.cases import (
     assumed_usual,
     cases_in_codes,
@@ -152,7 +135,7 @@ def _side(region: Polytope, face: int, values: np.ndarray) -> str:
 
 
 def written_task(
-    task: str | Path | Mapping[str, Any] | None,
+    task: str | Path | Mapping[str, Any] | RehearsalTask | None,
     columns: Sequence[str] | None = None,
     rows: pd.DataFrame | None = None,
     notes: list[str] | None = None,
@@ -160,16 +143,14 @@ def written_task(
     """Reads a rehearsal task; TaskError lists all faults. By `rows`, codings without levels or reference are
     completed; `notes` collects what was found in them, a sentence each.
     """
+    if isinstance(task, RehearsalTask):
+        return task
     source, plain = task_content(task, REHEARSAL_PARTS)
-    if rows is not None and isinstance(plain.get("codings"), Mapping):
-        codings, found, faults = resolved(plain["codings"], rows, plain.get("box"))
-        if faults:
-            raise TaskError(source, faults)
-        made = RehearsalTask.of({**plain, "codings": codings}, source, columns)
-        if notes is not None:
-            notes += [f"{name} is coded {made.coded[name].words}" for name in found]
-        return made
-    return RehearsalTask.of(plain, source, columns)
+    made = task_of(plain, source, columns, rows)
+    if rows is not None and notes is not None and made.codings:
+        by_rows = [name for name, each in plain["codings"].items() if isinstance(each, str)]
+        notes += [f"{name} is coded {made.coded[name].words}" for name in by_rows]
+    return made
 
 
 CAUTION = (
@@ -214,7 +195,7 @@ class RehearsalTable(OwnData, RehearsalProblem):
     def __init__(
         self,
         path: Rows | None,
-        task: str | Path | Mapping[str, Any] | None,
+        task: str | Path | Mapping[str, Any] | RehearsalTask | None,
         contexts: Rows | None = None,
         identity: str | None = None,
         validation: float | None = None,
@@ -495,7 +476,7 @@ def _is_table(given: Any) -> TypeGuard[Table]:
 
 
 def _needed(
-    task: str | Path | Mapping[str, Any] | None, identity: str | None, names: Sequence[str]
+    task: str | Path | Mapping[str, Any] | RehearsalTask | None, identity: str | None, names: Sequence[str]
 ) -> Sequence[str]:
     """The columns that a task needs; all of them where there are faults, as messages say what there is."""
     try:

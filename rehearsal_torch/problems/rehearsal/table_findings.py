@@ -282,7 +282,7 @@ def _identifiers(problem: "RehearsalTable", found: Findings, written: WrittenPro
                 f"{why.reason}: is it a row number or an identifier, and no variable? Nothing can be learnt "
                 f"from such a column: take it out, or let it name the cases by identity: {name}",
             )
-    name = written.identity or ""
+    name = written.form.identity or ""
     frame = (written.rows if written.cases is None else written.cases).frame
     if name in frame.columns and (why := identifier(name, frame[name])) is not None:
         what = "a person's data" if why.personal else "an identifier"

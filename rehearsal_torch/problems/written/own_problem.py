@@ -11,7 +11,7 @@ from rehearsal_torch.data.codings.class_actions import offered
 from rehearsal_torch.data.codings.texts import sentence_in_words
 from rehearsal_torch.data.problem_file.compiled import WrittenProblem, written_problem
 from rehearsal_torch.data.problem_file.findings import Findings
-from rehearsal_torch.data.problem_file.kinds import units_of
+from rehearsal_torch.data.problem_file.kinds import costs, units_of
 from rehearsal_torch.data.problem_file.learnt_graph import equally_likely
 from rehearsal_torch.data.tables.cases import present_in
 from rehearsal_torch.problems.problem import Facts, OfFile
@@ -53,11 +53,11 @@ class OwnProblem(OfFile, RehearsalTable):
     ) -> None:
         problem = path if isinstance(path, WrittenProblem) else written_problem(path)
         self.problem, self.ranges = problem, problem.ranges
-        if cases is not None and problem.bounds:
+        if cases is not None and problem.form.bounds:
             self.ranges = problem.ranges_for(rows_in(cases, "cases", "the cases"))
         self._own = problem.cases is None and cases is None
         if cases is None:
-            cases, identity = problem.cases, problem.identity
+            cases, identity = problem.cases, problem.form.identity
         imputations = problem.gaps.imputations
         super().__init__(problem.rows, problem.task, cases, identity, validation, kept, seed, imputations)
         if self._own and problem.from_present:
@@ -71,10 +71,10 @@ class OwnProblem(OfFile, RehearsalTable):
         return replace(
             facts,
             notes=(*facts.notes, *self.problem.gaps.doubts),
-            method=self.problem.method,
+            method=self.problem.form.method,
             graphs=equally_likely(self.problem.graphs),
-            costs=self.problem.costs,
-            wording=units_of(self.problem.variables),
+            costs=costs(self.problem.form.variables),
+            wording=units_of(self.problem.form.variables),
         )
 
     def _note(self, found: Findings) -> None:
@@ -109,11 +109,11 @@ class OwnProblem(OfFile, RehearsalTable):
 
     def variable_rows(self) -> list[tuple[str, ...]]:
         """A row for each variable, the header first."""
-        table, task, about = self.every, self.task, self.problem.variables
+        table, task, about = self.every, self.task, self.problem.form.variables
         rows: list[tuple[str, ...]] = [("variable", "role", "kind", "unit", "from", "to", "may be set to")]
         there = task.variables(table.names)
         for name, variable in ((name, each) for name, each in about.items() if name in there):
-            coding = self.problem.codings.get(name)
+            coding = self.task.coded.get(name)
             if coding is None:
                 column = table.columns((name,))
                 ends = [f"{float(end):.6g}" for end in (column.min(), column.max())]
@@ -125,12 +125,12 @@ class OwnProblem(OfFile, RehearsalTable):
 
     def sections(self) -> list[str]:
         """The texts as numbers, the graph as it was read, and the costs of changes."""
-        texts = [f"  {name}: {coding.words}" for name, coding in self.problem.codings.items()]
+        texts = [f"  {name}: {coding.words}" for name, coding in self.task.coded.items()]
         return [*(["", "Texts as numbers:", *texts] if texts else []), *self._influences(), *self._costs()]
 
     def _influences(self) -> list[str]:
         """A line for each variable with its causes, and one for hidden causes."""
-        graph, words = self.task.graph, self.problem.codings
+        graph, words = self.task.graph, self.task.coded
         causes: dict[str, list[str]] = {}
         for edge in graph.edges:
             cause, effect = (sentence_in_words(name, words) for name in edge)
@@ -149,7 +149,7 @@ class OwnProblem(OfFile, RehearsalTable):
 
     def _costs(self) -> list[str]:
         """What changing each action costs, and from where changes count."""
-        task, about = self.task, self.problem.variables
+        task, about = self.task, self.problem.form.variables
         if not task.costs:
             return []
         worth = "" if task.worth is None else f", of which a desired outcome is worth {task.worth:g}"

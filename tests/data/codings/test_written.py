@@ -10,16 +10,15 @@ from hypothesis import strategies as st
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.written import (
     classes_of,
+    codings_in,
     expanded,
     levels_in,
     levels_of,
-    resolved,
     unordered_of,
-    with_desired,
 )
 from rehearsal_torch.data.question import differences, fingerprint
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.data.task_file import TaskError
+from rehearsal_torch.data.task_file import TaskError, region_in
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.separation import adjustment, c_separated
 
@@ -80,16 +79,15 @@ def test_rows_say_levels_and_references():
         {"ward": ["A", "B", "B", "C"], "smoker": ["y", "n", "y", "n"], "b": ["No", "Yes", "No", "No"]}
     )
     plain = {"ward": "categorical", "smoker": "binary", "b": [False, True], "c": ["x", "y"]}
-    found, named, faults = resolved(plain, rows)
-    assert found == {
+    found, faults = codings_in(plain, rows)
+    assert {name: each.to_plain() for name, each in found.items()} == {
         "ward": {"classes": ["B", "A", "C"], "reference": "B"},
         "smoker": ["n", "y"],
         "b": ["No", "Yes"],
         "c": ["x", "y"],
     }
-    assert named == ["ward", "smoker"]
     assert faults == []
-    assert resolved({"ward": "binary"}, rows)[2] == ["codings.ward: expected two texts; got 3"]
+    assert codings_in({"ward": "binary"}, rows)[1] == ["codings.ward: expected two texts; got 3"]
     assert classes_of("ward", rows["ward"], ["C", "B", "A"]).levels == ("B", "C", "A")
     assert classes_of("ward", rows["ward"], ["C", "B", "A"], stated=True).levels == ("C", "B", "A")
     assert classes_of("ward", rows["ward"], ["C", "B", "A"], stated=True).reference == "B"
@@ -156,7 +154,7 @@ def test_an_action_of_classes_is_set_as_a_whole():
     }
     again = RehearsalTask.of(task.to_plain())
     assert (again.to_plain(), fingerprint(again)) == (task.to_plain(), fingerprint(task))
-    with pytest.raises(TaskError, match=r"candidate set .*ward is set as a whole: expected all of"):
+    with pytest.raises(TaskError, match=r"candidates: .*ward is set as a whole: expected all of"):
         RehearsalTask.of({**plain, "candidates": [["ward=B", "smoker"]]})
     with pytest.raises(TaskError, match="'wrd' is not in the box; did you mean 'ward'"):
         RehearsalTask.of({**plain, "candidates": [["wrd"]]})
@@ -177,8 +175,8 @@ def test_some_of_the_classes_are_offered():
     assert (again.to_plain(), fingerprint(again)) == (task.to_plain(), fingerprint(task))
     # Without a reference, it is the most frequent of those that are offered.
     frame = pd.DataFrame({"ward": ["A", "B", "B", "C"]})
-    found = resolved({"ward": "categorical"}, frame, {"ward": {"values": ["C", "A"]}})[0]
-    assert found == {"ward": {"classes": ["B", "A", "C"], "reference": "A"}}
+    found, _ = codings_in({"ward": "categorical"}, frame, {"ward": {"values": ["C", "A"]}})
+    assert found["ward"].to_plain() == {"classes": ["B", "A", "C"], "reference": "A"}
 
 
 def test_classes_count_once_in_the_combinations_of_a_candidate_set():
@@ -193,7 +191,7 @@ def test_classes_count_once_in_the_combinations_of_a_candidate_set():
     assert len(RehearsalTask.of(plain).candidates[0]) == 40
     beside = {**plain["box"], "d": {"values": list(range(300))}}
     graph = [*TASK["graph"], "d -> severity"]
-    with pytest.raises(TaskError, match=r"candidate set \['ward', 'd'\]: 12000 combinations of values"):
+    with pytest.raises(TaskError, match=r"candidates: \['ward', 'd'\]: 12000 combinations of values"):
         RehearsalTask.of({**plain, "graph": graph, "box": beside, "candidates": [["ward", "d"]]})
 
 
@@ -231,12 +229,13 @@ def test_a_written_task_is_read_back_and_asks_for_its_own_classes():
 
 
 def test_codings_learn_what_is_desired_where_the_region_can_be_read():
-    assert with_desired(["status = ill", "grade = high"], CODINGS) == {
-        **CODINGS,
-        "status": Coding("status", STATUS.levels, None, ("ill",)),
-    }
-    for region in (None, {"status": [0.5, None]}, "status in {}", [], 3):
-        assert with_desired(region, CODINGS) == CODINGS
+    faults = []
+    region, found = region_in(["status = ill", "grade = high"], CODINGS, faults)
+    assert found == {**CODINGS, "status": Coding("status", STATUS.levels, None, ("ill",))}
+    assert (region.names, region.offsets, faults) == (["status", "grade"], [-0.5, -0.5], [])
+    for place, written in enumerate(({"status": [0.5, None]}, "status in {}")):
+        assert region_in(written, CODINGS, faults) == (None, CODINGS)
+        assert [each.path for each in faults] == ["region"] * (place + 1)
     assert (levels_of(CODINGS), unordered_of(CODINGS)) == (
         {"grade": ("low", "high")},
         {"status": ("well", "mild", "ill")},

@@ -3,9 +3,9 @@
 import pandas as pd
 import pytest
 
-from rehearsal_torch.data.problem_file.cases import impossible_values, ranges_of, unused_columns
+from rehearsal_torch.data.problem_file.cases import impossible_values, ranges_of, unused_columns, with_truths
 from rehearsal_torch.data.problem_file.findings import Findings
-from rehearsal_torch.data.problem_file.form import DataForm, VariableForm
+from rehearsal_torch.data.problem_file.form import DataForm, ProblemForm, VariableForm
 from rehearsal_torch.data.reading import ReadTable
 from rehearsal_torch.spaces.box import Box
 
@@ -52,8 +52,18 @@ VARIABLES = {name: VariableForm(role="action") for name in ("bmi", "bp", "x")}
 def told(columns, cases=(), **parts):
     found = Findings("problem.yaml", {})
     rows = ReadTable(pd.DataFrame([dict.fromkeys(columns, 1.0)]), "the cases")
-    unused_columns(rows, {"variables": VARIABLES, "cases": list(cases), **parts}, found)
+    form = ProblemForm.of_parts({"variables": VARIABLES, "cases": list(cases), **parts})
+    unused_columns(rows, form, found)
     return found.faults, found.warnings
+
+
+def test_truths_are_read_where_rows_have_them():
+    rows = pd.DataFrame({"smoker": [True, False], "old": [True, None], "x": [1, 0]})
+    cases = pd.DataFrame({"smoker": [True, "no", None], "old": ["yes", "odd", 1], "x": [True, "no", 1]})
+    made = with_truths(ReadTable(cases, "the cases"), rows).frame
+    assert made["smoker"].fillna(-1).tolist() == [1.0, 0.0, -1]
+    assert made["old"].tolist() == [1.0, "odd", 1]
+    assert made["x"].tolist() == [True, "no", 1]
 
 
 def test_what_has_a_purpose_is_not_told():
@@ -72,7 +82,8 @@ def test_slips_are_faults_of_a_list_and_warnings_of_a_file(name, meant):
     assert f"{name!r} is no variable; did you mean {meant!r}?" in faults[0]
     found = Findings("problem.yaml", {})
     rows = ReadTable(pd.DataFrame({name: [1.0]}), "cases.csv")
-    unused_columns(rows, {"variables": VARIABLES, "cases": DataForm(file="cases.csv")}, found)
+    form = ProblemForm.of_parts({"variables": VARIABLES, "cases": DataForm(file="cases.csv")})
+    unused_columns(rows, form, found)
     assert found.faults == []
     assert f"did you mean {meant!r}?" in found.warnings[0]
 

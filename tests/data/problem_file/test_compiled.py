@@ -1,11 +1,6 @@
 """Problem files compiled to tasks; the faults of all parts at once."""
 
-import re
-
-import numpy as np
-import pandas as pd
 import pytest
-import yaml
 
 from rehearsal_torch.data.problem_file.compiled import ProblemError, written_problem
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
@@ -30,7 +25,7 @@ def test_a_problem_is_the_task_that_is_written_by_hand(written):
             "candidates": [["a"], ["a", "d"]],
         }
     )
-    made = written_task(problem.task)
+    made = problem.task
     assert set(made.graph.edges) == set(by_hand.graph.edges)
     assert made.to_plain() | {"graph": None} == by_hand.to_plain() | {"graph": None}
     assert problem.findings.warnings == [
@@ -44,7 +39,7 @@ def test_the_graph_may_be_a_file(written, tmp_path, ending):
     edges = [("x", "a"), ("x", "d"), ("x", "y"), ("a", "y"), ("a", "z"), ("d", "z")]
     write_graph(RehearsalGraph.mixed("xadyz", edges, []), tmp_path / f"graph{ending}")
     problem = written_problem(written(graph=f"graph{ending}"))
-    assert set(written_task(problem.task).graph.edges) == set(edges)
+    assert set(problem.task.graph.edges) == set(edges)
 
 
 def test_bounds_costs_and_named_cases(written):
@@ -60,7 +55,6 @@ def test_bounds_costs_and_named_cases(written):
         )
     )
     assert problem.ranges == {"a": [(0.25, 0.5), (-1.0, -1.0)]}
-    assert problem.costs == {"a": 2.5}
     assert problem.cases.frame["who"].tolist() == ["Ann", "Bo"]
     (told,) = faults_of(written(identity="who"))
     assert "identity: no column 'who' in" in told
@@ -68,56 +62,6 @@ def test_bounds_costs_and_named_cases(written):
     assert "has 'n' again in line 3: every case needs a name of its own" in told
     (told,) = faults_of(written(identity="who", cases=[{"x": 0, "who": "Ann"}, {"x": 1}]))
     assert "is empty in case 2 (line 28): every case needs a name" in told
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        (
-            {"desired": "status = fine"},
-            "desired: at character 10 of 'status = fine': expected one of ill, mild",
-        ),
-        ({"desired": "status in {}"}, "desired: at character 12 of 'status in {}': expected one of"),
-        ({"desired": "status in {ill, mild, well}"}, "every class of status is desired then: leave it out"),
-        ({"desired": "status <= mild"}, "desired: at character 8 .* classes of status have no order"),
-        ({"desired": {"status": [0.5, None]}}, "desired: status has classes, which have no order"),
-        ({"graph": ["x -> {a status}", "a -> status -> m -> z"]}, "graph: status -> m: status is an outcome"),
-        ({"reference": "ill"}, "variables.status.reference: an outcome has none, desired says which"),
-        ({"levels": ["well", "mild", "ill", "dead"]}, "no row has dead, so that nothing is known of it"),
-    ],
-)
-def test_faults_of_an_outcome_of_classes(tmp_path, changes, words):
-    text = _of_classes(tmp_path, changes)
-    (told,) = faults_of(tmp_path / "problem.yaml")
-    assert re.search(re.sub(r"[()|{}\[\]]", r"\\\g<0>", words), told), (told, text)
-    assert told.startswith("line ")
-
-
-def _of_classes(folder, changes=()):
-    """Writes a table with an outcome of three classes and its problem, with changes."""
-    random = np.random.default_rng(0)
-    frame = pd.DataFrame({"x": random.normal(size=60), "a": random.normal(size=60)})
-    frame["m"] = frame["a"] + random.normal(size=60)
-    frame["z"] = frame["m"] + random.normal(size=60)
-    frame["status"] = random.choice(["well", "mild", "ill"], 60)
-    frame.to_csv(folder / "table.csv", index=False)
-    changes = dict(changes)
-    own = {key: changes.pop(key) for key in ("reference", "levels") if key in changes}
-    parts = {
-        "data": "table.csv",
-        "variables": {
-            "x": "context",
-            "a": {"role": "action", "range": [-1, 1]},
-            "status": {"role": "outcome", "kind": "categorical", **own},
-            **({"m": "other", "z": "other"} if "graph" in changes else {}),
-        },
-        "graph": ["x -> {a status}", "a -> status"],
-        "desired": "status in {well, mild}",
-        **changes,
-    }
-    text = yaml.safe_dump(parts, sort_keys=False)
-    (folder / "problem.yaml").write_text(text)
-    return text
 
 
 def test_edges_without_a_direction_are_read_from_a_file(written, tmp_path):

@@ -21,17 +21,15 @@ def faults(path):
 
 def test_costs_and_worth_become_those_of_the_task(written):
     found = written_problem(written(variables=priced({"up": 3, "down": 1}, cost=5), worth=100))
-    assert found.task["costs"] == {"a": {"up": 3.0, "down": 1.0}, "d": {"up": 5.0, "down": 5.0}}
-    assert found.task["worth"] == 100.0
+    assert found.task.to_plain()["costs"] == {"a": {"up": 3.0, "down": 1.0}, "d": {"up": 5.0, "down": 5.0}}
+    assert found.task.worth == 100.0
     assert not [each for each in found.findings.warnings if "cost" in each]
-    # A weight of a square is one number.
-    assert found.costs == {}
 
 
 def test_each_case_may_have_its_own_cost(written):
     cases = [{"x": 0, "price": 2.0}, {"x": 1, "price": 0}]
     found = written_problem(written(costs={"a": "price"}, cases=cases, worth=10))
-    assert found.task["costs"] == {"a": {"column": "price"}}
+    assert found.task.to_plain()["costs"] == {"a": {"column": "price"}}
     (told,) = faults(written(costs={"a": "prise"}, cases=cases))
     assert "costs.a: no column 'prise' for the cost of a; did you mean 'price'?" in told
     assert told.startswith("line ")
@@ -43,4 +41,4 @@ def test_held_out_rows_have_the_costs_of_the_table(written, tmp_path):
     path = written(costs={"a": "price"}, worth=10)
     assert "no column 'price'" in faults(path)[0]
     table().assign(price=1.5).to_csv(tmp_path / "table.csv", index=False)
-    assert written_problem(path).task["costs"] == {"a": {"column": "price"}}
+    assert written_problem(path).task.to_plain()["costs"] == {"a": {"column": "price"}}

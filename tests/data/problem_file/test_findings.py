@@ -1,10 +1,14 @@
 """Faults and warnings have the line of their key, and are told once."""
 
 from types import SimpleNamespace
+from unicodedata import normalize
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from rehearsal_torch.data.finding import Finding
+from rehearsal_torch.data.problem_file.compiled import written_problem
 from rehearsal_torch.data.problem_file.findings import Findings, ProblemError, graph_faults, key, rows_of
 from rehearsal_torch.data.problem_file.form import DataForm
 from rehearsal_torch.data.tables.frame import NO_DATA_BASE
@@ -43,6 +47,9 @@ def test_the_graph_and_the_variables_have_the_same_names_but_for_others():
         "line 4, variables.yield: is in no edge of the graph; did you mean 'yeild'?",
     ]
     assert found.warnings == ["variables.note: is in no edge of the graph, and so is not used"]
+    found = Findings("problem.yaml")
+    graph_faults({"a b": ABOUT["dose"]}, RehearsalGraph.of({"a": ["b"]}), found)
+    assert found.faults[0].endswith("'b' is not under variables; put the name in double quotes, \"a b\"")
 
 
 def test_files(tmp_path):
@@ -66,6 +73,16 @@ def test_faults_are_collected(tmp_path):
         f"cases: there is no file {tmp_path / 'tt.csv'}: did you mean 't.csv'?",
         f"data: {tmp_path / 't.db'} is not comma-separated text but an SQLite data base; {NO_DATA_BASE}",
     ]
+
+
+def test_names_are_compared_however_their_letters_are_composed(tmp_path):
+    table = pd.DataFrame({"größe": np.arange(20.0) % 7, "y": np.arange(20.0) % 3})
+    table.to_csv(tmp_path / normalize("NFD", "größe.csv"), index=False)
+    text = "{data: größe.csv, variables: {größe: {role: action, range: [0, 6]}, y: outcome}, "
+    for form in ("NFC", "NFD"):
+        file = tmp_path / "problem.yaml"
+        file.write_text(normalize(form, f"{text}graph: größe -> y, desired: y <= 1}}"), encoding="utf-8")
+        assert written_problem(file).task.graph.names == ("größe", "y")
 
 
 def test_a_table_that_is_not_there_is_told_as_what_is_there(tmp_path):

@@ -17,15 +17,9 @@ def test_short_forms_are_the_long_ones():
     assert read(ProblemForm, long)[0]["data"] == form["data"]
 
 
-@pytest.mark.parametrize(
-    ("part", "value", "words"),
-    [
-        ("cases", [], "cases: expected 1 to 100000 cases"),
-    ],
-)
-def test_what_is_wrong_is_said_with_its_key(part, value, words):
-    _, faults = read(ProblemForm, {**RIGHT, part: value})
-    assert any(words in each for each in faults), faults
+def test_what_is_wrong_is_said_with_its_key():
+    _, (told,) = read(ProblemForm, {**RIGHT, "cases": []})
+    assert told.startswith("cases: expected 1 to 100000 cases")
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_only_some_classes_may_be_offered_one_of_which_is_the_reference():
     ("about", "words"),
     [
         ({"offered": ["A", "Bb"]}, "offered: expected some of A, B, C; got 'Bb'; did you mean 'B'?"),
-        ({"offered": ["A", "A"]}, "offered: expected some of A, B, C, each once; got 'A' twice"),
+        ({"offered": ["A", "A"]}, "offered: expected some of A, B, C, each once; got A, A"),
         ({"offered": []}, "offered: expected some of A, B, C, each once; got none"),
         (
             {"offered": ["A", "C"], "reference": "B"},

@@ -1,5 +1,7 @@
 """A graph that is learnt from the rows of a problem file."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,7 +10,9 @@ import yaml
 import rehearsal_torch as rt
 from rehearsal_torch.data.problem_file.compiled import ProblemError, written_problem
 from rehearsal_torch.data.problem_file.findings import Findings
-from rehearsal_torch.data.problem_file.learnt_graph import built_graph, equally_likely, graph_part, is_learnt
+from rehearsal_torch.data.problem_file.form import LearnForm, ProblemForm, graph_file
+from rehearsal_torch.data.problem_file.learnt_graph import equally_likely, graph_part, known_graph
+from rehearsal_torch.files.schema import read
 from rehearsal_torch.problems.written.own_problem import OwnProblem
 
 PROBLEM = {
@@ -49,7 +53,7 @@ def file(tmp_path):
 
 def test_the_arrows_of_a_world_are_found_from_its_rows_and_the_roles(file):
     problem = written_problem(file())
-    found = {tuple(edge) for edge in problem.task["graph"]["edges"]}
+    found = {tuple(edge) for edge in problem.task.graph.edges}
     # Beside `a`, nothing says which of x and a comes first but that x is known before deciding.
     assert found == TRUE
     assert len(problem.graphs) == 1
@@ -75,7 +79,7 @@ def test_graphs_that_rows_cannot_tell_apart_are_all_asked(file):
 
 def test_what_is_known_is_kept(file):
     known = {"learn": True, "forbidden": ["x -> y"], "required": ["b -> y"]}
-    edges = {tuple(edge) for edge in written_problem(file(graph=known)).task["graph"]["edges"]}
+    edges = {tuple(edge) for edge in written_problem(file(graph=known)).task.graph.edges}
     assert ("b", "y") in edges
     assert ("x", "y") not in edges
 
@@ -85,7 +89,7 @@ def test_what_is_known_is_kept(file):
     [
         (
             {"graph": {"learn": True, "level": 2}},
-            "graph: level: expected a significance level between",
+            "graph.level: expected a significance level between",
         ),
         ({"graph": {"learn": True, "forbidden": ["x y"]}}, "'x y': no arrow joins 'x' and 'y'"),
         ({"graph": {"learn": True, "forbidden": ["x"]}}, "'x' is no arrow: expected cause -> effect"),
@@ -103,11 +107,14 @@ def test_faults_have_the_line_of_the_graph(file, changes, words):
     assert any(words in each and each.startswith("line ") for each in caught.value.faults), caught.value
 
 
+def part(written):
+    return read(ProblemForm, {"graph": written})[0].get("graph")
+
+
 def test_only_learn_asks_for_learning():
-    assert is_learnt("learn")
-    assert is_learnt({"learn": True})
-    assert not is_learnt(["learn -> x"])
-    assert not is_learnt("graph.dagitty")
+    assert part("learn") == part({"learn": True}) == LearnForm(learn=True)
+    assert part(["learn -> x"]).parents == {"learn": [], "x": ["learn"]}
+    assert part("graph.dagitty") == Path("graph.dagitty")
     assert equally_likely(()) is None
 
 
@@ -118,7 +125,7 @@ def test_edges_without_a_direction_are_all_graphs_that_have_them(file):
     known = problem.facts().graphs
     assert {("x", "a") in each.edges for each in known.graphs} == {True, False}
     assert any("2 graphs have the edges of the file" in each for each in problem.facts().notes)
-    with pytest.raises(ProblemError, match=r"line .*graph: undirected: expected a list of pairs"):
+    with pytest.raises(ProblemError, match=r"line .*graph.undirected: expected a list of pairs"):
         written_problem(file(graph={**graph, "undirected": "x"}))
 
 
@@ -135,8 +142,9 @@ def test_edges_of_a_file_without_a_direction_are_read(tmp_path):
     """They were refused, though the same edges in the problem file were read."""
     (tmp_path / "graph.pdag").write_text("pdag { a -- b -> c }")
     found = Findings("problem.yaml")
-    plain = graph_part("graph.pdag", tmp_path, found)
-    assert plain == {"parents": {"a": [], "b": [], "c": ["b"]}, "undirected": [["a", "b"]]}
+    known = known_graph(Path("graph.pdag"), tmp_path, found)
+    assert {each.edges for each in known.members} == {(("a", "b"), ("b", "c")), (("b", "a"), ("b", "c"))}
+    assert known.graph == known.members[0]
     assert found.faults == []
 
 
@@ -150,14 +158,6 @@ def test_a_file_of_another_kind_is_a_fault_that_lists_those_that_are_read(tmp_pa
     assert ".dagitty" in told
 
 
-def test_texts_that_name_no_file_are_kept(tmp_path):
-    found = Findings("problem.yaml")
-    for text in ("a -> b.c", "a.b -> c.d", "learn", "a => b.c", "a 1.5"):
-        assert graph_part(text, tmp_path, found) == text
-    assert found.faults == []
-
-
-def test_a_graph_is_built_if_it_is_one():
-    assert built_graph(["a -> b"]).edges == (("a", "b"),)
-    assert built_graph(["a -> b", "b -> a"]) is None
-    assert built_graph(None) is None
+def test_texts_that_name_no_file_are_kept():
+    for text in ("a -> b.c", "a.b -> c.d", "learn", "a => b.c", "a 1.5", ["graph.dot"]):
+        assert graph_file(text) is None

@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 from rehearsal_torch.data.problem_file.findings import Findings
-from rehearsal_torch.data.problem_file.form import VariableForm
-from rehearsal_torch.data.problem_file.kinds import costs, kind_faults, of_role, settable, setting_faults
+from rehearsal_torch.data.problem_file.form import VariableForm, of_role
+from rehearsal_torch.data.problem_file.kinds import costs, kind_faults, settable
 
 COLUMN = pd.Series([0.0, 1.0, 1.0, 2.5, 4.0])
 
@@ -49,20 +49,15 @@ def test_columns_of_another_kind(kind, words):
 
 
 def test_settings_that_do_not_go_together():
-    found = Findings("p")
-    setting_faults("a", form(levels=[1.0], range=[0.0, 1.0]), found)
-    setting_faults("b", form(step=1.0), found)
-    setting_faults("c", VariableForm(role="context", cost=1.0), found)
-    setting_faults("e", form(levels=[]), found)
-    assert [each.partition(":")[0] for each in found.faults] == [
-        "variables.a.levels",
-        "variables.b.step",
-        "variables.c.cost",
-        "variables.e.levels",
-    ]
+    settings = {"levels": {"levels": [1.0], "range": [0.0, 1.0]}, "step": {"step": 1.0}}
+    settings |= {"reference": {"kind": "binary", "reference": "A"}, "cost": {"role": "context", "cost": 1.0}}
+    for path, written in settings.items():
+        assert [each.path for each in form(**written).faults("a")] == [path]
+    assert [each.path for each in form(levels=[]).faults("a")] == ["levels"]
 
 
 def test_roles_and_costs():
     variables = {"a": form(cost=2.0), "b": form(), "c": VariableForm(role="context")}
     assert of_role(variables, "action") == ["a", "b"]
     assert costs(variables) == {"a": 2.0}
+    assert costs({"a": form(cost={"up": 3, "down": 1})}) == {}, "a weight of a square is one number"

@@ -18,6 +18,7 @@ import torch
 import yaml
 
 from rehearsal_torch.data.problem_file.compiled import written_problem
+from rehearsal_torch.data.problem_file.kinds import costs
 from rehearsal_torch.problems.causal.own_experiments import causal_task
 from rehearsal_torch.problems.rehearsal.own_table import written_task
 from rehearsal_torch.problems.written.sequence_file import sequence_problem
@@ -26,8 +27,22 @@ from tests.golden.snapshots.plain_calls import places
 from tests.house.desk import EXPERIMENTS, PROBLEM, TASK
 from tests.places import ROOT
 
+
+def cases_problem(path: Path) -> Any:
+    """A problem of cases, its task as plain data."""
+    found = written_problem(path)
+    names = "task rows cases identity ranges bounds from_present variables costs gaps method codings graphs"
+    parts = {**vars(found.form), **vars(found), "from_present": found.from_present}
+    parts |= {
+        "task": found.task.to_plain(),
+        "costs": costs(found.form.variables),
+        "codings": found.task.coded,
+    }
+    return {name: parts[name] for name in names.split() if _said(parts[name])}
+
+
 READERS: dict[str, Callable[[Any], Any]] = {
-    "cases": written_problem,
+    "cases": cases_problem,
     "sequence": sequence_problem,
     "trials": trials_problem,
 }
@@ -96,7 +111,7 @@ def problem(path: Path) -> Any:
     """What a problem file is read to."""
     content = yaml.safe_load(path.read_text(encoding="utf-8"))
     question = content.get("question", "cases") if isinstance(content, dict) else "cases"
-    return read_to(READERS.get(question, written_problem), path, path.parent)
+    return read_to(READERS.get(question, cases_problem), path, path.parent)
 
 
 def blocks() -> Iterator[tuple[str, Any]]:

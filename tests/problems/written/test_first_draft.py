@@ -86,7 +86,7 @@ def test_odd_names_are_kept(tmp_path, names):
     filled = text.replace("  # - ", "  - ").replace("desired: #", f"desired: '`{names[2]}` <= 1' #")
     (tmp_path / "problem.yaml").write_text(filled)
     problem = written_problem(tmp_path / "problem.yaml")
-    assert set(problem.variables) == set(names)
+    assert set(problem.form.variables) == set(names)
 
 
 def test_what_is_to_be_filled_in_is_asked_for_by_the_check(tmp_path):
@@ -118,7 +118,7 @@ def test_identifiers_are_left_out_and_one_of_them_names_the_cases(tmp_path):
     filled = text.replace("  # - ", "  - ").replace("desired: #", "desired: result >= 1 #")
     (tmp_path / "problem.yaml").write_text(filled)
     problem = written_problem(tmp_path / "problem.yaml")
-    assert problem.identity == "customer_id"
+    assert problem.form.identity == "customer_id"
 
 
 def test_columns_with_gaps_are_drafted_with_the_rule_for_them(tmp_path):
@@ -165,8 +165,8 @@ def test_columns_of_few_texts_are_variables_and_of_many_are_none(tmp_path):
     case = next(line for line in filled.splitlines() if line.startswith("#   - {"))
     (tmp_path / "problem.yaml").write_text(filled + f"cases:\n  {case.removeprefix('#   ')}\n")
     problem = written_problem(tmp_path / "problem.yaml")
-    assert list(problem.codings) == ["ward", "severity", "treatment", "outcome"]
-    assert problem.task["context"] == ["x", "sex", *problem.codings["ward"].columns, "severity"]
+    assert list(problem.task.coded) == ["ward", "severity", "treatment", "outcome"]
+    assert problem.task.context == ("x", "sex", *problem.task.coded["ward"].columns, "severity")
 
 
 def test_classes_are_actions_and_outcomes_by_their_names_or_where_there_is_nothing_else(tmp_path):
@@ -183,11 +183,11 @@ def test_classes_are_actions_and_outcomes_by_their_names_or_where_there_is_nothi
     filled = text.replace("  # - ", "  - ").replace("desired: #", "desired: label in {x, y} #")
     (tmp_path / "problem.yaml").write_text(filled)
     problem = written_problem(tmp_path / "problem.yaml")
-    offered = problem.task["box"]["treatment"]["values"]
+    offered = problem.task.to_plain()["box"]["treatment"]["values"]
     assert sorted(offered) == ["A", "B", "C"]
     # The most frequent class first.
     assert offered[0] == frame["treatment"].value_counts().index[0]
-    assert problem.codings["label"].desired == ("x", "y")
+    assert problem.task.coded["label"].desired == ("x", "y")
     beside = pd.DataFrame({"a": np.linspace(0, 1, 30) ** 2, "ward": ["A", "B", "C"] * 10})
     told = yaml.safe_load(drafted(beside))["variables"]
     assert (told["ward"]["role"], told["a"]["role"]) == ("action", "outcome")
