@@ -100,8 +100,8 @@ def test_a_problem_file_says_what_each_class_costs(tmp_path, monkeypatch, capsys
     )
     assert program(["decide", "problem.yaml", "out=run", "workers=1"]) == 0
     said = capsys.readouterr().out
-    assert "Set treatment from C to A." in said
-    assert "Set treatment from B to C." in said
+    assert "May help: set treatment from C to A." in said
+    assert "et treatment from B to C." in said
     lines = [json.loads(line) for line in (tmp_path / "run" / "decisions.jsonl").read_text().splitlines()]
     assert [line["cost"] for line in lines] == [0.0, 25.0]
     assert "It costs 25 and nets +" in (tmp_path / "run" / "report.html").read_text()
