@@ -21,6 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rehearsal_torch.data.records import evenly
+
 Numbers = NDArray[np.float64]
 
 # As in `near_rows`.
@@ -49,9 +51,10 @@ def beyond(
     if not levels or len(kinds) > LEVELS:
         levels, kinds, kind_of = (), np.zeros((1, 0)), np.zeros(len(actions), int)
     most = int(ROWS / sets**0.5)
-    kept = _evenly(np.arange(len(context)), most)
+    kept = evenly(len(context), most)
     if len(context) > most and len(kinds) > 1:
-        some = [_evenly(np.flatnonzero(kind_of == kind), KEPT) for kind in range(len(kinds))]
+        each_kind = (np.flatnonzero(kind_of == kind) for kind in range(len(kinds)))
+        some = [places[evenly(len(places), KEPT)] for places in each_kind]
         kept = np.unique(np.concatenate((kept, *some)))
     if len(kinds) > 1 and np.bincount(kind_of[kept]).max() <= NEIGHBOURS:
         levels, kinds, kind_of = (), np.zeros((1, 0)), np.zeros(len(actions), int)
@@ -82,11 +85,6 @@ def beyond(
     far = _far(*around, places, doses[None] - habit(places)[:, None], wanted)
     share: Numbers = far.reshape(len(cases), points, len(settings)).mean(1)
     return share
-
-
-def _evenly(places: NDArray[np.int_], most: int) -> NDArray[np.int_]:
-    """At most so many of the places, evenly spaced."""
-    return places[np.linspace(0, len(places) - 1, min(len(places), most)).round().astype(int)]
 
 
 def _far(

@@ -3,7 +3,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.data import scaling
 from rehearsal_torch.data.dose_levels import DoseLevels
 
 PAPER = torch.tensor([[0.0, 0.04, 0.113, 0.225, 0.788], [0.0, 30.0, 80.0, 279.0, 850.0]], dtype=torch.float64)
@@ -18,16 +17,6 @@ def test_levels_are_quartiles_of_the_given_doses_and_zero():
     assert [int((number == level).sum()) for level in range(1, 5)] == [25, 25, 25, 25]
     for level in range(1, 5):
         assert levels.medians[0, level] == doses[number == level].median()
-
-
-def test_quantiles_beyond_those_of_torch_are_the_same(monkeypatch: pytest.MonkeyPatch):
-    doses = torch.rand(501, 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64) - 0.2
-    few, many = DoseLevels(("drug",), 5), DoseLevels(("drug",), 5)
-    few.solve(doses.clamp_min(0))
-    monkeypatch.setattr(scaling, "CELLS", 10)
-    many.solve(doses.clamp_min(0))
-    torch.testing.assert_close(many.edges, few.edges, atol=1e-15, rtol=0)
-    assert torch.equal(many.medians, few.medians)
 
 
 @given(doses=st.lists(st.floats(0, 1e4), min_size=8, max_size=60), count=st.integers(2, 6))

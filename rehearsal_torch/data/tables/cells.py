@@ -1,16 +1,19 @@
 """What people write into columns of numbers, and into columns of dates.
 
     a column of      is read as                                     only if
-    5,125.73 1 234   numbers, without the sign between thousands    some cell has two groups, or decimals too
+    5,125.73         numbers, without the sign between thousands    some cell has two groups, or decimals too
+    1 234, 1'234     the same
     45 %, 12 €       numbers (45 % is 45); the unit is kept         all numbers of the column have it
     n.m. k.A. - NA   missing cells                                  most other cells are numbers
     <5 >100          the limit itself                               at most 5 % of the numbers are limits
     True False       truth values; 1 and 0 beside numbers           no cell is another text
+    007 and 07       texts: two names that would be one number
 
 What is read otherwise than it is written is told, kind by kind. A value below a limit of detection is neither
 missing nor known: left out, or replaced, it biases means and slopes by an amount that grows with their share,
-which is small while a few percent are (Helsel, 2012, ch. 1). Beyond it, and wherever a cell has two readings
-(1,234 may be 1234 or 1.234; 45 % beside .45), the text stays, so that whoever needs numbers refuses it.
+which is small while a few percent are (Helsel, 2012, ch. 1). Where more are limits, or a cell has two
+readings (1,234 may be 1234 or 1.234; 45 % beside .45), the text stays, so that whoever needs numbers refuses
+it.
 
 Blanks around texts are left out, several of them and line breaks are one, and letters are composed (NFC):
 what looks the same is the same.

@@ -254,10 +254,16 @@ class RehearsalTable(OwnData, RehearsalProblem):
         self.past_units = None if units is None else tuple(units[place] for place in past)
         self.aside_units = None if units is None else tuple(units[place] for place in aside)
         self._imputed = (imputations or 0, seed)
-        gaps = self._numbers(frame, past, learnt, imputations=bool(imputations))
+        if imputations:
+            values = np.stack([numbers_of(frame[name].iloc[past]) for name in names], -1)
+        else:
+            values = number_columns(frame, names, learnt, MIN_ROWS, varying=True, keep=past)
         # Tests of the graph know that rows may be a time series.
-        self._past = replace(gaps, places=np.array(past))
-        self._aside = self._numbers(frame, aside, f"{where}, held-out rows") if aside else None
+        self._past = Records(names, values, np.array(past))
+        self._aside: Records | None = None
+        if aside:
+            held = number_columns(frame, names, f"{where}, held-out rows", MIN_ROWS, keep=aside)
+            self._aside = Records(names, held)
         _check_levels(self.task, self.rows)
         self.task = with_usual(self.task, self.rows)
         self.share = float(self.task.region.holds(self.rows.columns(self.task.outcomes)).mean())
@@ -277,17 +283,6 @@ class RehearsalTable(OwnData, RehearsalProblem):
         costs = self.task.costs.items()
         needed = {name: cost for name, cost in costs if present or cost.column in cases.columns}
         self.unit_costs = costs_in(cases, origin, needed)
-
-    def _numbers(
-        self, frame: pd.DataFrame, keep: Sequence[int], what: str, imputations: bool = False
-    ) -> Records:
-        """Some rows of the variables; where cells are imputed, NaN in those that are missing."""
-        names = self.task.graph.names
-        if imputations:
-            values = np.stack([numbers_of(frame[name].iloc[list(keep)]) for name in names], -1)
-            return Records(names, values, complete=~np.isnan(values).any(-1))
-        varying = keep is not self._places
-        return Records(names, number_columns(frame, names, what, MIN_ROWS, varying=varying, keep=keep))
 
     @cached_property
     def past(self) -> Table:
