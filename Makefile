@@ -6,7 +6,7 @@ ARGS     ?=
 JOBS     ?= 2
 BRANCHES ?= 93
 INPUTS   ?= 300
-MODULES  ?= spaces/inequalities.py objectives/guard.py data/problem_file/cases.py graphs/separation.py
+MODULES  ?= spaces/inequalities.py objectives/guard.py data/problem_file/case_bounds.py graphs/separation.py
 PIP_ARGS ?=
 CONSTRAINTS ?= constraints.txt
 
@@ -81,7 +81,7 @@ test-gpu: $(READY)
 # Simulators that others made, which nothing else needs; icu-sepsis without the packages that only its environment needs.
 strangers: $(OTHERS)
 	@$(FIND_PIP) $$install install --quiet --disable-pip-version-check --no-deps -c $(CONSTRAINTS) icu-sepsis $(PIP_ARGS)
-	$(PYTEST) -m slow tests/reproduction/strangers tests/problems/episodes/test_icu_sepsis.py $(ARGS)
+	$(PYTEST) -m slow tests/reproduction/strangers tests/problems/sequences/test_icu_sepsis.py $(ARGS)
 
 lint: $(LINT)
 	$(PY) -m ruff check .

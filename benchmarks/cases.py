@@ -24,12 +24,12 @@ from hydra.utils import instantiate
 sys.path.insert(0, str(Path(__file__).parent))
 from kernel import PlainAlgorithm, examples
 
-from rehearsal_torch.methods.build import tasked
-from rehearsal_torch.methods.conf import CONF
+from rehearsal_torch.methods.hydra_config import CONF
+from rehearsal_torch.methods.instantiate import tasked
 from rehearsal_torch.objectives.objective import objective_for
-from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan
+from rehearsal_torch.problems.cases.nonlinear_examples import Loan
 from rehearsal_torch.problems.world_size import SampleSize
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 
 METHODS = ("cme_published", "cme", "outcome_regression", "care", "micns")
 FIELDS = ("world", "method", "repetition", "cases", "fit", "seconds")

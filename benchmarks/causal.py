@@ -35,11 +35,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.suite.plain.black_box import RAW, RESTARTS
 from benchmarks.suite.plain.node_processes import AT_ONCE, DRAWS, NodeProcesses
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.methods.conf import CONF
-from rehearsal_torch.problems.causal.benchmark_functions import Alpine2
+from rehearsal_torch.methods.hydra_config import CONF
+from rehearsal_torch.problems.trials.benchmark_functions import Alpine2
 from rehearsal_torch.search.search import Budget
 from rehearsal_torch.search.trials.acquisition import decided, recommend
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 
 PLAIN, BETA = "one process a node", 2.0
 PARTS = ("fit", "ask", "claim")

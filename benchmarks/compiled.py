@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from training import BATCH, loop, model, table
 
-from rehearsal_torch.data.part import Solved
+from rehearsal_torch.data.trainable_part import Solved
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 
 SIZES, REPEATED = (32, 512, 4096), 30

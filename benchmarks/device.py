@@ -32,13 +32,13 @@ from training import model, table
 
 from rehearsal_torch.checkpoint import load
 from rehearsal_torch.cli.overrides import composed
-from rehearsal_torch.data.part import Solved
+from rehearsal_torch.data.trainable_part import Solved
 from rehearsal_torch.mechanisms.location_scale import LocationScale
-from rehearsal_torch.methods.run import Run, build
+from rehearsal_torch.methods.run_parts import Run, build
 from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.search.search import BatchSearch
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 
 CHECKPOINT = Path(__file__).parents[1] / "checkpoints/sepsis"
 STEPS, HORIZON, CHANGES = 20, 12, 3

@@ -34,16 +34,16 @@ from sklearn.datasets import load_diabetes
 import rehearsal_torch as rt
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.data.decision import EpisodeCase
-from rehearsal_torch.evaluation.recorded_run import Recorded
+from rehearsal_torch.evaluation.run_record import Recorded
 from rehearsal_torch.explorer.episode_session import EpisodeSession
 from rehearsal_torch.explorer.loopback import listening
-from rehearsal_torch.explorer.opening import OpenedEpisodes, opened
+from rehearsal_torch.explorer.open_run import OpenedEpisodes, opened
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
 from rehearsal_torch.explorer.server import server
-from rehearsal_torch.methods.run import build
-from rehearsal_torch.reporting.page.material import Material
+from rehearsal_torch.methods.run_parts import build
+from rehearsal_torch.reporting.page.page_content import Material
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 
 PARENTS = {"bmi": ["age", "sex"], "bp": ["age", "sex", "bmi"], "progression": ["age", "sex", "bmi", "bp"]}
 TASK = {

@@ -18,14 +18,14 @@ from typing import Any
 
 import torch
 
-from rehearsal_torch.claims.row_cases import part_of
+from rehearsal_torch.claims.rows_as_cases import part_of
 from rehearsal_torch.cli.overrides import composed
-from rehearsal_torch.loop import rounds
-from rehearsal_torch.methods.build import problem_of
-from rehearsal_torch.methods.choice import NOTHING, applicable, chosen, with_method
-from rehearsal_torch.methods.comparison import Limits, compared
-from rehearsal_torch.methods.run import build
-from rehearsal_torch.training.fit import fit, folds_of
+from rehearsal_torch.decision_loop import rounds
+from rehearsal_torch.methods.instantiate import problem_of
+from rehearsal_torch.methods.method_choice import NOTHING, applicable, chosen, with_method
+from rehearsal_torch.methods.method_comparison import Limits, compared
+from rehearsal_torch.methods.run_parts import build
+from rehearsal_torch.training.surrogate_fit import fit, folds_of
 
 FIELDS = ("world", "seed", "method", "gain", "lower", "upper", "true", "true_all", "seconds")
 # Truths of nonlinear worlds are simulated.

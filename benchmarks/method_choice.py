@@ -19,11 +19,11 @@ from typing import Any
 import torch
 
 from rehearsal_torch.cli.overrides import composed
-from rehearsal_torch.loop import rounds
-from rehearsal_torch.methods.build import problem_of
-from rehearsal_torch.methods.choice import SIMPLEST_FIRST, choose, with_method
-from rehearsal_torch.methods.run import build
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.decision_loop import rounds
+from rehearsal_torch.methods.instantiate import problem_of
+from rehearsal_torch.methods.method_choice import SIMPLEST_FIRST, choose, with_method
+from rehearsal_torch.methods.run_parts import build
+from rehearsal_torch.training.surrogate_fit import fit
 
 METHODS = tuple(SIMPLEST_FIRST)
 FIELDS = ("world", "seed", "chosen", "best", "value", "bias", *METHODS, "optimum", "seconds")

@@ -24,16 +24,16 @@ from torch import Tensor
 
 from rehearsal_torch.data.imputation import ImputedTable
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.methods.conf import composed, with_settings
-from rehearsal_torch.objectives.imputed_success import ImputedSuccess
+from rehearsal_torch.methods.hydra_config import composed, with_settings
+from rehearsal_torch.objectives.imputation_success import ImputedSuccess
 from rehearsal_torch.objectives.objective import objective_for
-from rehearsal_torch.problems.rehearsal.linear_worlds import LinSyn1
-from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan
+from rehearsal_torch.problems.cases.linear_examples import LinSyn1
+from rehearsal_torch.problems.cases.nonlinear_examples import Loan
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
-from rehearsal_torch.surrogates.imputed import ImputedSurrogate
+from rehearsal_torch.surrogates.imputation_ensemble import ImputedSurrogate
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 
 WORLDS = {"Lin-Syn1": LinSyn1, "BankExp": Loan}
 STEEPNESS = 1.5

@@ -16,13 +16,13 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from rehearsal_torch.api.configured import learnt
+from rehearsal_torch.api.fit_and_decide import learnt
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
-from rehearsal_torch.methods.conf import composed, with_settings
-from rehearsal_torch.methods.run import build, cross_fitted_claims
+from rehearsal_torch.methods.hydra_config import composed, with_settings
+from rehearsal_torch.methods.run_parts import build, cross_fitted_claims
 from rehearsal_torch.objectives.objective import objective_for
-from rehearsal_torch.problems.rehearsal.linear_worlds import LinSyn1
-from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan, NonSyn2
+from rehearsal_torch.problems.cases.linear_examples import LinSyn1
+from rehearsal_torch.problems.cases.nonlinear_examples import Loan, NonSyn2
 from rehearsal_torch.problems.world_size import SampleSize
 
 WORLDS = {"bank": Loan, "lin_syn1": LinSyn1, "non_syn2": NonSyn2}

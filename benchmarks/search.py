@@ -32,9 +32,9 @@ from scipy.stats import bootstrap
 from rehearsal_torch.checkpoint import load
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.objectives.episode_reward import StepScore
-from rehearsal_torch.objectives.reward import LinearReward, Reward
-from rehearsal_torch.problems.episodes.cohort import LONGEST, SepsisSimulated
+from rehearsal_torch.objectives.step_reward import LinearReward, Reward
+from rehearsal_torch.objectives.task_reward import StepScore
+from rehearsal_torch.problems.sequences.sepsis_cohort import LONGEST, SepsisSimulated
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.sequences.astar import AStar
 from rehearsal_torch.search.sequences.baselines import GreedyChanges

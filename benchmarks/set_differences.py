@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from rehearsal_torch.api.configured import learnt
+from rehearsal_torch.api.fit_and_decide import learnt
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.methods.build import problem_of
-from rehearsal_torch.methods.run import build
+from rehearsal_torch.methods.instantiate import problem_of
+from rehearsal_torch.methods.run_parts import build
 from rehearsal_torch.objectives.gaussian_success import between_sets
 from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.spaces.box import Alteration

@@ -20,10 +20,10 @@ import numpy as np
 import torch
 
 from rehearsal_torch.mechanisms.location_scale import LocationScale
-from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
+from rehearsal_torch.problems.sequences.user_episodes import EpisodeTable
 from rehearsal_torch.surrogates.transition import TransitionModel
-from rehearsal_torch.training.descent import Descent
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.gradient_descent import Descent
+from rehearsal_torch.training.surrogate_fit import fit
 
 STEPS, PIECE = 21, 5_000
 STATES = tuple(f"state{place}" for place in range(9))

@@ -31,12 +31,12 @@ from torch.nn.utils.parametrizations import spectral_norm
 from torch.utils.data import DataLoader, TensorDataset
 
 from rehearsal_torch.data.episode import next_name
-from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.trainable_part import Solved
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.surrogates.transition import TransitionModel
-from rehearsal_torch.training.descent import Descent
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.gradient_descent import Descent
+from rehearsal_torch.training.surrogate_fit import fit
 
 VARYING = tuple(f"state{index}" for index in range(9))
 FEATURES = (*VARYING, "static0", "static1", "static2", "context")

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rehearsal_torch.api.decisions import Decisions
     from rehearsal_torch.api.episode_model import EpisodeModel, learn_episodes
+    from rehearsal_torch.api.episode_query import LookedBack
     from rehearsal_torch.api.explanation import Explanation
     from rehearsal_torch.api.load import load
     from rehearsal_torch.api.look_back import look_back
-    from rehearsal_torch.api.one_episode import LookedBack
     from rehearsal_torch.api.optimiser import CausalOptimiser
     from rehearsal_torch.api.rehearsal_model import RehearsalModel
     from rehearsal_torch.api.rehearse import learn, rehearse
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
     from rehearsal_torch.data.rehearsal_task import RehearsalTask
     from rehearsal_torch.data.table import Table
     from rehearsal_torch.data.trials.trial import Trial
+    from rehearsal_torch.decision_loop import rounds
     from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
     from rehearsal_torch.graphs.separation import c_separated
-    from rehearsal_torch.loop import rounds
     from rehearsal_torch.mechanisms.mechanism import Mechanism
     from rehearsal_torch.objectives.objective import Objective
     from rehearsal_torch.problems.problem import Problem, World
     from rehearsal_torch.search.search import Search
     from rehearsal_torch.spaces.box import Alteration, Box
     from rehearsal_torch.spaces.polytope import Polytope
-    from rehearsal_torch.surrogates.counterfactual import counterfactual, recover, sample
+    from rehearsal_torch.surrogates.structural_counterfactuals import counterfactual, recover, sample
     from rehearsal_torch.surrogates.surrogate import Surrogate
-    from rehearsal_torch.training.fit import fit
-    from rehearsal_torch.training.module import TrainingData, TrainingModule, lightning_parts
+    from rehearsal_torch.training.lightning_module import TrainingData, TrainingModule, lightning_parts
+    from rehearsal_torch.training.surrogate_fit import fit
 
 __version__ = "0.2.0"
 
@@ -62,7 +62,7 @@ _HOME = {
     "Trial": "data.trials.trial",
     "RehearsalGraph": "graphs.mixed_graph",
     "c_separated": "graphs.separation",
-    "rounds": "loop",
+    "rounds": "decision_loop",
     "Mechanism": "mechanisms.mechanism",
     "Objective": "objectives.objective",
     "CausalOptimiser": "api.optimiser",
@@ -72,14 +72,14 @@ _HOME = {
     "Alteration": "spaces.box",
     "Box": "spaces.box",
     "Polytope": "spaces.polytope",
-    "counterfactual": "surrogates.counterfactual",
-    "recover": "surrogates.counterfactual",
-    "sample": "surrogates.counterfactual",
+    "counterfactual": "surrogates.structural_counterfactuals",
+    "recover": "surrogates.structural_counterfactuals",
+    "sample": "surrogates.structural_counterfactuals",
     "Surrogate": "surrogates.surrogate",
-    "fit": "training.fit",
-    "TrainingData": "training.module",
-    "TrainingModule": "training.module",
-    "lightning_parts": "training.module",
+    "fit": "training.surrogate_fit",
+    "TrainingData": "training.lightning_module",
+    "TrainingModule": "training.lightning_module",
+    "lightning_parts": "training.lightning_module",
     "Decisions": "api.decisions",
     "Explanation": "api.explanation",
     "Comparison": "api.what_if",
@@ -89,7 +89,7 @@ _HOME = {
     "EpisodeModel": "api.episode_model",
     "learn_episodes": "api.episode_model",
     "look_back": "api.look_back",
-    "LookedBack": "api.one_episode",
+    "LookedBack": "api.episode_query",
     "rehearse": "api.rehearse",
 }
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from rehearsal_torch.program import main
+from rehearsal_torch.console_command import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -56,7 +56,7 @@ from rehearsal_torch.objectives.objective import Candidates
 from rehearsal_torch.objectives.scenario_success import success
 from rehearsal_torch.objectives.success_probability import MODELS, STAGES, SuccessProbability, fresh
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
-from rehearsal_torch.surrogates.structural.sampled_models import ScenarioModel
+from rehearsal_torch.surrogates.structural.model_samples import ScenarioModel
 from rehearsal_torch.surrogates.surrogate import Surrogate
 
 

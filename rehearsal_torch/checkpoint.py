@@ -2,7 +2,7 @@
 
     config.yaml           the surrogate's resolved configuration: classes of this package and plain values
     weights.safetensors   the tensors of its state, and labels: format, version, class, fingerprints of
-                          question and data, seed, commit (`surrogates.stored_state`)
+                          question and data, seed, commit (`surrogates.state_file`)
     card.yaml             for readers: data, command, seed, commit, versions, held-out metrics; the SHA-256 of
                           the weights
 
@@ -18,7 +18,7 @@ The labels say what a weights file is where it is found alone. They are compared
 builds: another class, another question, or another format is refused. Weights without labels
 are read without that comparison.
 
-Tensors that loading can compute from the others, to the last bit, are left out (`surrogates.stored_state`):
+Tensors that loading can compute from the others, to the last bit, are left out (`surrogates.state_file`):
 factors of kernel matrices, above all. Those that a file has are taken from it.
 
 A checkpoint is valid for the question that it was fitted for: `load(folder, task=...)` compares them
@@ -39,15 +39,15 @@ from safetensors.torch import save as write_tensors
 from torch import Tensor
 from torch.random import fork_rng
 
-from rehearsal_torch.data.part import Part, non_finite, shared_faults
-from rehearsal_torch.data.question import OtherQuestionError
-from rehearsal_torch.data.sizes import allowance
-from rehearsal_torch.files.addresses import InputError
-from rehearsal_torch.files.dotted import defined_in, mappings
-from rehearsal_torch.files.plain import PlainFileError, read_yaml
-from rehearsal_torch.files.writing import write_bytes, write_text
+from rehearsal_torch.data.size_limits import allowance
+from rehearsal_torch.data.task_compatibility import OtherQuestionError
+from rehearsal_torch.data.trainable_part import Part, non_finite, shared_faults
+from rehearsal_torch.files.atomic_write import write_bytes, write_text
+from rehearsal_torch.files.bounded_yaml import PlainFileError, read_yaml
+from rehearsal_torch.files.dotted_path import defined_in, mappings
+from rehearsal_torch.files.redaction import InputError
 from rehearsal_torch.run_folder import write_folder
-from rehearsal_torch.surrogates.stored_state import (
+from rehearsal_torch.surrogates.state_file import (
     DerivationError,
     compute_derived,
     labelled,

@@ -39,8 +39,8 @@ from typing import Any, Literal
 import yaml
 
 from rehearsal_torch.data.finding import KINDS
-from rehearsal_torch.files.lock import locked
-from rehearsal_torch.files.plain import (
+from rehearsal_torch.files.atomic_write import appending, make_folder, remove_unfinished, write_text
+from rehearsal_torch.files.bounded_yaml import (
     NUMBER,
     TEXTS,
     WHOLE,
@@ -52,8 +52,8 @@ from rehearsal_torch.files.plain import (
     read_yaml,
     shown,
 )
-from rehearsal_torch.files.writing import appending, make_folder, remove_unfinished, write_text
-from rehearsal_torch.round_line import Round, nulls_for_nan
+from rehearsal_torch.files.lock import locked
+from rehearsal_torch.round_record import Round, nulls_for_nan
 
 SECONDS = "decision/seconds"
 LINE = 2**26
@@ -311,7 +311,7 @@ def _fault(line: Mapping[str, Any]) -> str:
 
 
 def _are_draws(draws: Mapping[str, Any]) -> bool:
-    """Whether they can be read as `data.pooled.GainDraws`."""
+    """Whether they can be read as `data.mean_gain.GainDraws`."""
     lists = [draws.get("gain"), draws.get("lowest", draws.get("gain"))]
     if not all(isinstance(each, list) and each and all(is_a(one, WHOLE) for one in each) for each in lists):
         return False

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 
-from rehearsal_torch.files.addresses import InputError, without_password
+from rehearsal_torch.files.bounded_yaml import PlainFileError
 from rehearsal_torch.files.lock import InUseError
-from rehearsal_torch.files.plain import PlainFileError
+from rehearsal_torch.files.redaction import InputError, without_password
 
 # Remedies for errors of the operating system.
 _REMEDIES = {

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from rehearsal_torch.files.installation import checkout
-from rehearsal_torch.files.rows import as_written
+from rehearsal_torch.files.csv_rows import as_written
+from rehearsal_torch.files.package_paths import checkout
 from reproduction.plan import AXES, Job, jobs, study
 from reproduction.record import unpack
 from reproduction.run import Paper, defaults

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from rehearsal_torch.files.installation import RESULTS, changed_files, checkout
+from rehearsal_torch.files.package_paths import RESULTS, changed_files, checkout
 from rehearsal_torch.user_error import UserError
 
 

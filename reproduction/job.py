@@ -9,8 +9,8 @@ from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
 from rehearsal_torch.cli.batch_decisions import played
-from rehearsal_torch.files.installation import conf_folder
-from rehearsal_torch.methods.run import build, cross_fitted_claims, fitted
+from rehearsal_torch.files.package_paths import conf_folder
+from rehearsal_torch.methods.run_parts import build, cross_fitted_claims, fitted
 from rehearsal_torch.problems.problem import Problem
 from reproduction.calibration.interval_levels import IntervalLevels
 

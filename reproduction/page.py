@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from matplotlib.figure import Figure
 
-from rehearsal_torch.reporting.style import drawing, save
+from rehearsal_torch.reporting.figure_style import drawing, save
 from rehearsal_torch.reporting.text_table import markdown_table
 from rehearsal_torch.run_folder import RunFolder
 

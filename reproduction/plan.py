@@ -13,7 +13,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from rehearsal_torch.files.plain import read_yaml, text_of
+from rehearsal_torch.files.bounded_yaml import read_yaml, text_of
 
 Study = Mapping[str, Any]
 AXES = ("worlds", "methods", "settings")

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from rehearsal_torch.evaluation.rows import written
-from rehearsal_torch.files.rows import cell, read_rows
-from rehearsal_torch.files.writing import write_bytes, write_text
+from rehearsal_torch.evaluation.claim_rows import written
+from rehearsal_torch.files.atomic_write import write_bytes, write_text
+from rehearsal_torch.files.csv_rows import cell, read_rows
 
 Key = tuple[str, ...]
 Row = dict[str, Any]

@@ -28,8 +28,8 @@ from yaml import YAMLError
 
 from rehearsal_torch.cli.errors import exit_code
 from rehearsal_torch.cli.job import provenance
-from rehearsal_torch.files.addresses import beginning
-from rehearsal_torch.files.installation import commit
+from rehearsal_torch.files.package_paths import commit
+from rehearsal_torch.files.redaction import beginning
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError, did_you_mean
 from reproduction.commits import check_clean

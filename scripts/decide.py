@@ -2,7 +2,7 @@
 
 import sys
 
-from rehearsal_torch.program import run
+from rehearsal_torch.console_command import run
 
 if __name__ == "__main__":
     sys.exit(run("decide"))

@@ -154,7 +154,7 @@ def sequences(folder: Path) -> Path:
         "surrogate": {"doses": ["max_dose_vaso", "input_4hourly"]},
         "objective": {
             "reward": {
-                "_target_": "rehearsal_torch.objectives.reward.LinearReward",
+                "_target_": "rehearsal_torch.objectives.step_reward.LinearReward",
                 "weights": {"SOFA": -1},
             }
         },

@@ -18,13 +18,13 @@ from rehearsal_torch.certificate import (
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.objectives.objective import Candidates
 from rehearsal_torch.objectives.success_probability import SuccessProbability
-from rehearsal_torch.problems.rehearsal.linear_worlds import RideHailing
+from rehearsal_torch.problems.cases.linear_examples import RideHailing
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.structural.drifting_scm import DriftingLinear
 from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.places import CONF
 from tests.toys.linear_truth import chain, managing
 from tests.toys.toy_posteriors import Toy, toy_cases

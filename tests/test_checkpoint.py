@@ -25,7 +25,7 @@ from rehearsal_torch.checkpoint import (
 )
 from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.mechanisms.location_scale import LocationScale
-from rehearsal_torch.surrogates.stored_state import labels_in
+from rehearsal_torch.surrogates.state_file import labels_in
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 from tests.places import PUBLISHED_SEPSIS, ROOT
@@ -165,7 +165,7 @@ def test_saving_refuses_a_configuration_of_something_else(model: TransitionModel
         "rehearsal_torch.surrogates.transition.torch.load",
         "rehearsal_torch.surrogates.transition.TransitionModel.load_state_dict",
         "rehearsal_torch.nowhere.Thing",
-        "rehearsal_torch.data.part.__builtins__.eval",
+        "rehearsal_torch.data.trainable_part.__builtins__.eval",
         "",
         7,
         None,

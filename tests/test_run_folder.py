@@ -7,7 +7,7 @@ import torch
 
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.round_line import Round
+from rehearsal_torch.round_record import Round
 from rehearsal_torch.run_folder import SECONDS, RunFolder, write_folder
 from rehearsal_torch.spaces.box import Alteration
 

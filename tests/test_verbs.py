@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.program import Option, Verb
+from rehearsal_torch.console_command import Option, Verb
 
 TOYS = Verb(
     "prepare toys",

@@ -32,7 +32,7 @@ from typing import Any
 from benchmarks.endurance.page import faults, page
 from rehearsal_torch.cli.errors import exit_code
 from rehearsal_torch.cli.job import provenance
-from rehearsal_torch.files.writing import write_text
+from rehearsal_torch.files.atomic_write import write_text
 from rehearsal_torch.user_error import UserError
 from reproduction.commits import check_clean
 

@@ -103,7 +103,7 @@ def _typed(verb: str, arguments: Sequence[str], out: str = "run") -> int:
 
 
 def _reported() -> int:
-    from rehearsal_torch.program import run
+    from rehearsal_torch.console_command import run
 
     return run("report", ["run", "cases=3"])
 

@@ -15,8 +15,8 @@ from hydra import compose, initialize_config_dir
 
 from rehearsal_torch.checkpoint import load
 from rehearsal_torch.cli.batch_decisions import played
-from rehearsal_torch.methods.conf import CONF
-from rehearsal_torch.methods.run import build
+from rehearsal_torch.methods.hydra_config import CONF
+from rehearsal_torch.methods.run_parts import build
 
 
 def main(checkpoint: str, method: str, count: int) -> dict[str, list[float]]:

@@ -23,9 +23,9 @@ from benchmarks.scale.page import page
 from benchmarks.scale.rows import PARTS, Row, rows
 from benchmarks.scale.size import FULL, SMALL
 from benchmarks.suite.machine import processor
-from rehearsal_torch.files.installation import commit
-from rehearsal_torch.files.plain import PlainFileError, read_json
-from rehearsal_torch.files.writing import make_folder, write_text
+from rehearsal_torch.files.atomic_write import make_folder, write_text
+from rehearsal_torch.files.bounded_yaml import PlainFileError, read_json
+from rehearsal_torch.files.package_paths import commit
 from rehearsal_torch.user_error import UserError
 from reproduction.commits import check_clean
 

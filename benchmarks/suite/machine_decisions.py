@@ -31,12 +31,12 @@ from torch import Tensor
 
 from benchmarks.suite.job import Job
 from benchmarks.suite.measuring import Contest, Quality
-from rehearsal_torch.claims.rules import ruled
+from rehearsal_torch.claims.abstention_rules import ruled
 from rehearsal_torch.data.decision import EpisodeCase
-from rehearsal_torch.methods.build import build, surrogate_of, trainer_of
-from rehearsal_torch.methods.conf import CONF
-from rehearsal_torch.problems.episodes.machines import Machines, true_returns
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.methods.hydra_config import CONF
+from rehearsal_torch.methods.instantiate import build, surrogate_of, trainer_of
+from rehearsal_torch.problems.sequences.machine_maintenance import Machines, true_returns
+from rehearsal_torch.training.surrogate_fit import fit
 
 WEEKS, MACHINES, DECIDED, EPOCHS, SEEDS = (8_192, 32_768), 600, 24, 40, 3
 ROLLOUT = 2048

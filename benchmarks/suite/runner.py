@@ -29,9 +29,9 @@ from benchmarks.suite.limits import cholesky_rate, product_rate
 from benchmarks.suite.machine import processor
 from benchmarks.suite.measuring import measured
 from benchmarks.suite.page import page
-from rehearsal_torch.files.installation import commit
-from rehearsal_torch.files.plain import PlainFileError, read_json
-from rehearsal_torch.files.writing import make_folder, write_text
+from rehearsal_torch.files.atomic_write import make_folder, write_text
+from rehearsal_torch.files.bounded_yaml import PlainFileError, read_json
+from rehearsal_torch.files.package_paths import commit
 from rehearsal_torch.user_error import UserError
 from reproduction.commits import check_clean
 

@@ -38,7 +38,7 @@ from benchmarks.suite.plain.claims import Affine, PlainClaims
 from benchmarks.suite.plain.embedding import PlainEmbedding
 from benchmarks.suite.plain.linear import PlainModel, cheapest, fitted, most_probable
 from rehearsal_torch.data.decision import Alteration, Decision
-from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan
+from rehearsal_torch.problems.cases.nonlinear_examples import Loan
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
 

@@ -15,10 +15,10 @@ from torch.utils.data import DataLoader, TensorDataset
 from benchmarks.suite.job import Job
 from benchmarks.suite.measuring import Contest, Quality, Timed
 from benchmarks.training import BATCH, Stopwatch, loop, model, table
-from rehearsal_torch.data.part import Solved
+from rehearsal_torch.data.trainable_part import Solved
 from rehearsal_torch.surrogates.transition import TransitionModel
-from rehearsal_torch.training.descent import Descent
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.gradient_descent import Descent
+from rehearsal_torch.training.surrogate_fit import fit
 
 ROWS, EPOCHS = 20_480, 3
 # Three times the standard deviation of the difference of two orders: that of six orders is .013.

@@ -28,12 +28,12 @@ from benchmarks.suite.job import Job
 from benchmarks.suite.measuring import Contest, Quality, Timed
 from benchmarks.suite.plain.black_box import by_botorch
 from benchmarks.suite.plain.node_processes import by_node_processes
-from rehearsal_torch.loop import rounds
-from rehearsal_torch.methods.conf import CONF
-from rehearsal_torch.problems.causal.benchmark_functions import Dropwave
-from rehearsal_torch.problems.causal.world import CausalWorld
+from rehearsal_torch.decision_loop import rounds
+from rehearsal_torch.methods.hydra_config import CONF
+from rehearsal_torch.problems.trials.benchmark_functions import Dropwave
+from rehearsal_torch.problems.trials.causal_world import CausalWorld
 from rehearsal_torch.problems.world_size import Rounds
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 
 ROUNDS, SEEDS = 6, 3
 PEER = "BoTorch SingleTaskGP, qLogNEI"

@@ -35,11 +35,11 @@ Worlds of episodes, one simulated unit after the other, step by step:
 
 A unit keeps its own noise, so that an agent that repeats the recorded levels meets the recorded course but
 for the exact doses, and the sum of its rewards is the true return of its actions
-(`problems.episodes.cohort.true_scores`, `problems.episodes.machines.true_returns`). The last step
-changes no state; after it the last state is returned again. An observation is what the table shows of a step
-before the action: states and static features in their units. `reset(seed=s)` takes the units of the world
-with seed s from there on, from the first; `reset()` continues with the next unit, and after the last with the
-first.
+(`problems.sequences.sepsis_cohort.true_scores`, `problems.sequences.machine_maintenance.true_returns`). The
+last step changes no state; after it the last state is returned again. An observation is what the table shows
+of a step before the action: states and static features in their units. `reset(seed=s)` takes the units of the
+world with seed s from there on, from the first; `reset()` continues with the next unit, and after the last
+with the first.
 
 Source: Qin et al. (2023), Sec. 6 (reinforcement learning on the same task; reward: whether the outcome falls
 into S; success rounds, true success probability); Ren et al. (2025), Sec. 3 (the protocol of trials);
@@ -58,14 +58,14 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.problems.causal.world import CausalWorld
-from rehearsal_torch.problems.episodes import cohort as simulator
-from rehearsal_torch.problems.episodes import machines as machine_dynamics
-from rehearsal_torch.problems.episodes.stays import STATES
-from rehearsal_torch.problems.rehearsal.bermuda import Bermuda
-from rehearsal_torch.problems.rehearsal.changing_world import ChangingWorld
-from rehearsal_torch.problems.rehearsal.linear_worlds import RideHailing
-from rehearsal_torch.problems.rehearsal.world import RehearsalWorld
+from rehearsal_torch.problems.cases.bermuda import Bermuda
+from rehearsal_torch.problems.cases.changing_world import ChangingWorld
+from rehearsal_torch.problems.cases.linear_examples import RideHailing
+from rehearsal_torch.problems.cases.rehearsal_world import RehearsalWorld
+from rehearsal_torch.problems.sequences import machine_maintenance as machine_dynamics
+from rehearsal_torch.problems.sequences import sepsis_cohort as simulator
+from rehearsal_torch.problems.sequences.four_hour_table import STATES
+from rehearsal_torch.problems.trials.causal_world import CausalWorld
 from rehearsal_torch.problems.world_size import Rounds, SampleSize
 from rehearsal_torch.spaces.box import Alteration, Box
 
@@ -302,7 +302,7 @@ def trials(
     """
     if world not in TRIALS:
         raise ValueError(f"world: expected one of {', '.join(TRIALS)}; got {world!r}")
-    kind = getattr(import_module(f"rehearsal_torch.problems.causal.{TRIALS[world]}"), world)
+    kind = getattr(import_module(f"rehearsal_torch.problems.trials.{TRIALS[world]}"), world)
     size = settings.pop("size", Rounds(rounds))
     return TrialEnvironment(lambda number: kind(**settings, size=size, seed=number), seed, scored)
 

@@ -15,10 +15,10 @@ scaled units.
 
 What scikit-learn calls array-like is read by the rules of tables from files. A data frame of any library, and
 an array whose cells are no numbers, pass through the gate of frames in memory (`data.tables.in_memory`), and
-all numbers through that of numeric columns (`data.reading.number_faults`): dates, bytes, texts, names that
-occur twice, and values beyond what can be computed with are refused in one paragraph, with the column and the
-row. Arrays of numbers are left to scikit-learn, which checks their shape; what it says of them, and what
-NumPy says, is said with the name of the argument.
+all numbers through that of numeric columns (`data.tables.reader.number_faults`): dates, bytes, texts, names
+that occur twice, and values beyond what can be computed with are refused in one paragraph, with the column
+and the row. Arrays of numbers are left to scikit-learn, which checks their shape; what it says of them, and
+what NumPy says, is said with the name of the argument.
 
 Source: Qin et al. (2025b), Eq. 8 (the linear method); Buitinck et al. (2013) for the interface.
 """
@@ -36,16 +36,16 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from rehearsal_torch.data.decision import Decision, RehearsalCase
-from rehearsal_torch.data.reading import TableError, number_faults, numbers_of
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
-from rehearsal_torch.data.sizes import bounded, check_seed, whole
+from rehearsal_torch.data.size_limits import bounded, check_seed, whole
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.in_memory import data_frame, row_count
+from rehearsal_torch.data.tables.reader import TableError, number_faults, numbers_of
 from rehearsal_torch.files.schema import listed
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
 from rehearsal_torch.surrogates.structural.linear_scm import MAX_DRAWS, LinearStructural
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 
 Bounds = tuple[float | None, float | None]
 

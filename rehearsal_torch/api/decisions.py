@@ -15,10 +15,10 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from rehearsal_torch.data.codings.coding import Coding
-from rehearsal_torch.data.codings.texts import said
+from rehearsal_torch.data.codings.decision_texts import said
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
 from rehearsal_torch.data.finding import doubted, reason_of
-from rehearsal_torch.data.pooled import Answer, Overall, overall
+from rehearsal_torch.data.mean_gain import Answer, Overall, overall
 from rehearsal_torch.data.tables.in_memory import in_library
 from rehearsal_torch.reporting.decision_frame import (
     decision_frame,
@@ -96,7 +96,7 @@ class Decisions(list[Decision]):
         cases: The cases, in the same order; without them, decisions are numbered from 1, and no context is
             shown.
         labels: The index of the data frame from which the cases come; None if they come from elsewhere.
-        wanted: The desired region in words (`data.codings.texts`); empty where these are too long.
+        wanted: The desired region in words (`data.codings.decision_texts`); empty where these are too long.
         library: The library of the frames of `to_frame` where none is asked for.
         units: Variable to its unit, where it is known.
 
@@ -154,8 +154,8 @@ class Decisions(list[Decision]):
         """Draws the estimate of each case with its interval, beside that for no action, into `ax` or a new
         figure.
         """
-        from rehearsal_torch.reporting.figures.cases import draw_decisions_into
-        from rehearsal_torch.reporting.style import drawing
+        from rehearsal_torch.reporting.figure_style import drawing
+        from rehearsal_torch.reporting.figures.case_figures import draw_decisions_into
 
         with drawing():
             if ax is None:

@@ -29,7 +29,9 @@ import pandas as pd
 import torch
 from narwhals.typing import IntoDataFrame
 
-from rehearsal_torch.api.configured import (
+from rehearsal_torch.api.episode_query import GROUPS as LOOKING
+from rehearsal_torch.api.episode_query import LookedBack, best_change
+from rehearsal_torch.api.fit_and_decide import (
     configuration,
     in_words,
     learnt,
@@ -37,28 +39,26 @@ from rehearsal_torch.api.configured import (
     refuse_arguments,
     undisturbed,
 )
-from rehearsal_torch.api.one_episode import GROUPS as LOOKING
-from rehearsal_torch.api.one_episode import LookedBack, best_change
-from rehearsal_torch.api.request import check_request_seed, problem_file
+from rehearsal_torch.api.rehearsal_request import check_request_seed, problem_file
 from rehearsal_torch.checkpoint import save as save_surrogate
 from rehearsal_torch.checkpoint import written as written_folder
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.data.reading import TableError, table_file
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.in_memory import data_frame, row_count
-from rehearsal_torch.files.plain import sealed
-from rehearsal_torch.methods.conf import plain
+from rehearsal_torch.data.tables.reader import TableError, table_file
+from rehearsal_torch.files.bounded_yaml import sealed
+from rehearsal_torch.methods.hydra_config import plain
 from rehearsal_torch.methods.presets import check_method
-from rehearsal_torch.methods.run import build
-from rehearsal_torch.objectives.episode_reward import episode_reward
-from rehearsal_torch.objectives.reward import Reward
-from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
-from rehearsal_torch.problems.episodes.roles import EpisodeRoles
-from rehearsal_torch.problems.episodes.steps import read_episodes
-from rehearsal_torch.problems.written.sequence_file import OwnSequence, sequence_problem
-from rehearsal_torch.reporting.wording import Wording, wording
+from rehearsal_torch.methods.run_parts import build
+from rehearsal_torch.objectives.step_reward import Reward
+from rehearsal_torch.objectives.task_reward import episode_reward
+from rehearsal_torch.problems.sequences.column_roles import EpisodeRoles
+from rehearsal_torch.problems.sequences.rows_to_episodes import read_episodes
+from rehearsal_torch.problems.sequences.sequence_file import OwnSequence, sequence_problem
+from rehearsal_torch.problems.sequences.user_episodes import EpisodeTable
+from rehearsal_torch.reporting.labels import Wording, wording
 from rehearsal_torch.spaces.box import setting_text
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 from rehearsal_torch.user_error import RequestError, did_you_mean

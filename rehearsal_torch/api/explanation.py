@@ -5,7 +5,7 @@
     explanation.sentences()      plain text, the recommendation first
     explanation.to_frame()       one row per fact
 
-The facts are collected by `api.explain`; this module holds them and puts them into words.
+The facts are collected by `api.explain_decision`; this module holds them and puts them into words.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

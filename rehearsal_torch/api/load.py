@@ -20,36 +20,36 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from rehearsal_torch.api.configured import configuration as method_configuration
-from rehearsal_torch.api.configured import in_words
 from rehearsal_torch.api.episode_model import CHANGES, LOOKING_BACK, EpisodeModel, EpisodeReading
-from rehearsal_torch.api.one_episode import GROUPS, TAKEN
+from rehearsal_torch.api.episode_query import GROUPS, TAKEN
+from rehearsal_torch.api.fit_and_decide import configuration as method_configuration
+from rehearsal_torch.api.fit_and_decide import in_words
 from rehearsal_torch.api.rehearsal_model import LIMITS, NODES, SHA, RehearsalModel, intended_use, left_behind
 from rehearsal_torch.checkpoint import METHOD, UNDER, CheckpointError, configuration
 from rehearsal_torch.checkpoint import card as card_of
 from rehearsal_torch.checkpoint import load as load_surrogate
-from rehearsal_torch.claims.member_graphs import Doubts
+from rehearsal_torch.claims.graph_robustness import Doubts
 from rehearsal_torch.data.graph_check import Refuted
-from rehearsal_torch.data.question import Columns, OtherQuestionError
+from rehearsal_torch.data.problem_file.task_file import TaskError
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.data.sizes import LARGEST_SEED, check_seed
-from rehearsal_torch.data.task_file import TaskError
-from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, read
-from rehearsal_torch.files.dotted import defined_in, mappings
-from rehearsal_torch.files.plain import PlainFileError, opened, yaml_of
+from rehearsal_torch.data.size_limits import LARGEST_SEED, check_seed
+from rehearsal_torch.data.task_compatibility import Columns, OtherQuestionError
+from rehearsal_torch.evaluation.run_record import Decided, Recorded, read
+from rehearsal_torch.files.bounded_yaml import PlainFileError, opened, yaml_of
+from rehearsal_torch.files.dotted_path import defined_in, mappings
 from rehearsal_torch.graphs.equivalence import signature
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.methods.build import made, pooled
-from rehearsal_torch.methods.conf import plain
+from rehearsal_torch.methods.hydra_config import plain
+from rehearsal_torch.methods.instantiate import made, pooled
 from rehearsal_torch.methods.presets import check_method
-from rehearsal_torch.methods.run import Method, method_of, suits
-from rehearsal_torch.problems.episodes.problem import SequenceProblem
-from rehearsal_torch.reporting.page.material import finite, mapping
+from rehearsal_torch.methods.run_parts import Method, method_of, suits
+from rehearsal_torch.problems.sequences.sequence_schema import SequenceProblem
+from rehearsal_torch.reporting.page.page_content import finite, mapping
 from rehearsal_torch.search.search import Search
-from rehearsal_torch.surrogates.imputed import ImputedSurrogate
-from rehearsal_torch.surrogates.overturning import RecordedStrengths
+from rehearsal_torch.surrogates.imputation_ensemble import ImputedSurrogate
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
+from rehearsal_torch.surrogates.tipping_strength import RecordedStrengths
 from rehearsal_torch.user_error import RequestWarning, UserError
 
 READING = "reading"

@@ -17,15 +17,15 @@ from typing import Any
 
 from narwhals.typing import IntoDataFrame
 
-from rehearsal_torch.api.configured import in_words
 from rehearsal_torch.api.episode_model import EpisodeModel
+from rehearsal_torch.api.episode_query import LookedBack, best_change, transitions_of
+from rehearsal_torch.api.fit_and_decide import in_words
 from rehearsal_torch.api.load import load
-from rehearsal_torch.api.one_episode import LookedBack, best_change, transitions_of
 from rehearsal_torch.checkpoint import card
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.objectives.reward import Reward
+from rehearsal_torch.objectives.step_reward import Reward
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.user_error import RequestWarning
 

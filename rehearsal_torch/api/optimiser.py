@@ -34,25 +34,25 @@ import pandas as pd
 from narwhals.typing import IntoDataFrame
 from torch import Tensor
 
-from rehearsal_torch.api.configured import configuration, in_words, undisturbed
+from rehearsal_torch.api.fit_and_decide import configuration, in_words, undisturbed
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.data.finite import in_numbers
+from rehearsal_torch.data.non_finite import in_numbers
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.in_memory import SET, in_library
-from rehearsal_torch.data.trials.log import Reference, TrialLog
-from rehearsal_torch.data.trials.store import TrialStore, read_campaign, write_campaign
 from rehearsal_torch.data.trials.trial import Recommended, Suggestion, Trial, TrialWarning, finite
+from rehearsal_torch.data.trials.trial_log import Reference, TrialLog
+from rehearsal_torch.data.trials.trial_store import TrialStore, read_campaign, write_campaign
+from rehearsal_torch.files.atomic_write import write_bytes
 from rehearsal_torch.files.schema import shown
-from rehearsal_torch.files.writing import write_bytes
-from rehearsal_torch.methods.build import made
-from rehearsal_torch.methods.conf import plain
+from rehearsal_torch.methods.hydra_config import plain
+from rehearsal_torch.methods.instantiate import made
 from rehearsal_torch.methods.presets import check_method
-from rehearsal_torch.methods.run import method_of
+from rehearsal_torch.methods.run_parts import method_of
 from rehearsal_torch.objectives.expected_reward import CausalObjective, PosteriorMean
-from rehearsal_torch.problems.causal.own_experiments import FRAME, STATE, causal_task, experiments_of
-from rehearsal_torch.problems.written.recognised import problem_content
-from rehearsal_torch.problems.written.trials_file import TrialsFile, trials_problem
+from rehearsal_torch.problems.drafts.draft_yaml import problem_content
+from rehearsal_torch.problems.trials.trials_file import TrialsFile, trials_problem
+from rehearsal_torch.problems.trials.user_experiments import FRAME, STATE, causal_task, experiments_of
 from rehearsal_torch.reporting.trial_view import TrialView
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.trials.acquisition import recommend, sureness
@@ -63,10 +63,10 @@ from rehearsal_torch.search.trials.proposal import (
     designed_action,
     searched_action,
 )
-from rehearsal_torch.surrogates.network.causal_model import CausalModel
-from rehearsal_torch.surrogates.network.network_model import NetworkModel
-from rehearsal_torch.training.descent import Descent
-from rehearsal_torch.training.fit import KeptFit
+from rehearsal_torch.surrogates.network.botorch_model import NetworkModel
+from rehearsal_torch.surrogates.network.causal_surrogate import CausalModel
+from rehearsal_torch.training.gradient_descent import Descent
+from rehearsal_torch.training.surrogate_fit import KeptFit
 
 METHOD = "excbo"
 # An unfitted model of a task; an objective of (model, case).
@@ -395,7 +395,7 @@ class CausalOptimiser(TrialView):
 
     def read(self, path: str | Path | IntoDataFrame) -> None:
         """Adds the experiments of a comma-separated file or a data frame, one per row; the columns are
-        actions, nodes, ``set:NODE`` indicators, and ``state`` (`problems.causal.own_experiments`).
+        actions, nodes, ``set:NODE`` indicators, and ``state`` (`problems.trials.user_experiments`).
 
         A row with the settings of a pending trial, up to `tolerance`, is this trial; the others become trials
         that were not suggested. Rows equal to completed trials, to the last bit, are left out with a warning:

@@ -7,7 +7,7 @@
     rt.load("model").decide(cases)         the same decisions, to the last bit
 
 No rows are needed to decide: what hidden causes would have to do is compared with covariates whose strengths
-were recorded with the fit (`surrogates.overturning`).
+were recorded with the fit (`surrogates.tipping_strength`).
 """
 
 import hashlib
@@ -23,11 +23,11 @@ import yaml
 from narwhals.typing import IntoDataFrame
 from omegaconf import open_dict
 
-from rehearsal_torch.api.configured import decided, in_words, provenance, undisturbed
 from rehearsal_torch.api.decisions import Decisions
-from rehearsal_torch.api.explain import FittedRows, check_explained, explain
+from rehearsal_torch.api.explain_decision import FittedRows, check_explained, explain
 from rehearsal_torch.api.explanation import Explanation
-from rehearsal_torch.api.request import (
+from rehearsal_torch.api.fit_and_decide import decided, in_words, provenance, undisturbed
+from rehearsal_torch.api.rehearsal_request import (
     NewCases,
     Request,
     check_workers,
@@ -39,25 +39,25 @@ from rehearsal_torch.api.request import (
 from rehearsal_torch.api.what_if import Comparison, FittedMethod, WhatIf, compare, what_if
 from rehearsal_torch.checkpoint import METHOD, UNDER, written
 from rehearsal_torch.checkpoint import save as save_surrogate
-from rehearsal_torch.claims.member_graphs import Doubts
-from rehearsal_torch.claims.rules import Claims
-from rehearsal_torch.data.codings.texts import in_numbers, wanted_in
+from rehearsal_torch.claims.abstention_rules import Claims
+from rehearsal_torch.claims.graph_robustness import Doubts
+from rehearsal_torch.data.codings.decision_texts import in_numbers, wanted_in
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.finding import Finding, findings_of
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.data.tables.cases import cases_in_codes, costs_in, present_in
+from rehearsal_torch.data.tables.decision_cases import cases_in_codes, costs_in, present_in
 from rehearsal_torch.data.tables.in_memory import library_of
-from rehearsal_torch.evaluation.average_effects import AverageEffect, effects_of
-from rehearsal_torch.files.writing import write_text
-from rehearsal_torch.methods.choice import Choice, sentences
-from rehearsal_torch.methods.run import Method, build, fitted_under
-from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable, cases_in, rows_in
+from rehearsal_torch.evaluation.effect_tables import AverageEffect, effects_of
+from rehearsal_torch.files.atomic_write import write_text
+from rehearsal_torch.methods.method_choice import Choice, sentences
+from rehearsal_torch.methods.run_parts import Method, build, fitted_under
+from rehearsal_torch.problems.cases.user_table import RehearsalTable, cases_in, rows_in
 from rehearsal_torch.reporting.decision_frame import table_html
-from rehearsal_torch.reporting.untouched_score import UntouchedScore
+from rehearsal_torch.reporting.no_action_score import UntouchedScore
 from rehearsal_torch.spaces.box import as_tensor
-from rehearsal_torch.surrogates.overturning import Overturning
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
+from rehearsal_torch.surrogates.tipping_strength import Overturning
 from rehearsal_torch.user_error import RequestError, RequestWarning
 
 # What a configuration holds of a method.
@@ -75,8 +75,8 @@ class RehearsalModel(FittedMethod):
         nodes: The configuration of surrogate, objective and search, as plain data.
         described: Returns the card.
         past: The rows of the fit; None for a saved model, which holds none.
-        choice: The choice of the method from the rows (`methods.choice`); None if it was asked for by name,
-            or the model was loaded, whose card then has the sentences.
+        choice: The choice of the method from the rows (`methods.method_choice`); None if it was asked for by
+            name, or the model was loaded, whose card then has the sentences.
         bounds_left: What becomes of bounds that a problem file has for each case; empty where it has none.
         doubts: What is doubted of the graph; its fits under other graphs are saved as well.
     """

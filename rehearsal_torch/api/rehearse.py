@@ -22,29 +22,35 @@ from typing import Any
 import pandas as pd
 from narwhals.typing import IntoDataFrame
 
-from rehearsal_torch.api.configured import decided, in_words, learnt, undisturbed
 from rehearsal_torch.api.decisions import Decisions
-from rehearsal_torch.api.explain import FittedRows
+from rehearsal_torch.api.explain_decision import FittedRows
+from rehearsal_torch.api.fit_and_decide import decided, in_words, learnt, undisturbed
 from rehearsal_torch.api.rehearsal_model import NODES, Case, RehearsalModel, left_behind, model_card
-from rehearsal_torch.api.request import Request, check_workers, labels_of, names_of
+from rehearsal_torch.api.rehearsal_request import Request, check_workers, labels_of, names_of
 from rehearsal_torch.claims.cross_fitting import CrossFittedClaims
-from rehearsal_torch.claims.member_graphs import Doubts
-from rehearsal_torch.claims.row_cases import Untouched, untouched_rows
-from rehearsal_torch.data.codings.texts import wanted_in
+from rehearsal_torch.claims.graph_robustness import Doubts
+from rehearsal_torch.claims.rows_as_cases import Untouched, untouched_rows
+from rehearsal_torch.data.codings.decision_texts import wanted_in
 from rehearsal_torch.data.decision import Decision, DecisionContext
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.in_memory import library_of
-from rehearsal_torch.graphs.written_graph import graph_class
-from rehearsal_torch.methods.choice import Choice, Noted, sentence, sentences
-from rehearsal_torch.methods.run import Run, cross_fitted_claims, doubts_of, fitted_under, judged_by_graphs
+from rehearsal_torch.graphs.graph_notation import graph_class
+from rehearsal_torch.methods.method_choice import Choice, Noted, sentence, sentences
+from rehearsal_torch.methods.run_parts import (
+    Run,
+    cross_fitted_claims,
+    doubts_of,
+    fitted_under,
+    judged_by_graphs,
+)
 from rehearsal_torch.objectives.objective import AlterationObjective, class_of
-from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
-from rehearsal_torch.reporting.untouched_score import UntouchedScore, score_of
-from rehearsal_torch.surrogates.overturning import Overturning
+from rehearsal_torch.problems.cases.user_table import RehearsalTable
+from rehearsal_torch.reporting.no_action_score import UntouchedScore, score_of
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.surrogate import Surrogate
+from rehearsal_torch.surrogates.tipping_strength import Overturning
 from rehearsal_torch.user_error import RequestError, RequestWarning, as_user_error
 
 NONE = (
@@ -133,7 +139,7 @@ def rehearse(
             of graphs, or the graphs.yaml of ``rehearsal learn-graph``. The method is fitted under each, and
             the trace says under which share of them the decision is better than no action, and under which
             it is worst. The decisions stay those under the task's graph. None for those that fit the rows as
-            well, if they are few (`claims.member_graphs`); the task's graph alone for none.
+            well, if they are few (`claims.graph_robustness`); the task's graph alone for none.
         settings: Overrides of the method's configuration, dotted key to plain value, such as
             ``**{"objective.caution": 0}``; ``rehearsal options +experiment=auf`` lists the keys.
             ``surrogate``, ``objective``, ``search`` and ``trainer`` name files of these folders of ``conf``.
@@ -252,7 +258,7 @@ def untouched_score(
     objective: Callable[..., Any],
     claims: CrossFittedClaims | None = None,
 ) -> UntouchedScore | None:
-    """The score of the rows that nobody altered (`reporting.untouched_score`): those held out by
+    """The score of the rows that nobody altered (`reporting.no_action_score`): those held out by
     ``dataset.validation``, or, with cross-fitted claims, all rows, each predicted by a model that has not
     seen it. None if there is none, or the method says nothing of them.
 

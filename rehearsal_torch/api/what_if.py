@@ -17,8 +17,8 @@ from typing import Any
 
 import torch
 
-from rehearsal_torch.claims.rules import Claimed, claimed
-from rehearsal_torch.data.codings.texts import wanted_in
+from rehearsal_torch.claims.abstention_rules import Claimed, claimed
+from rehearsal_torch.data.codings.decision_texts import wanted_in
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
 from rehearsal_torch.data.estimate import (
     Ends,
@@ -30,17 +30,17 @@ from rehearsal_torch.data.estimate import (
     is_chance,
 )
 from rehearsal_torch.data.finding import Finding, further, outside
-from rehearsal_torch.data.finite import in_numbers
-from rehearsal_torch.data.pooled import counted_beyond
+from rehearsal_torch.data.mean_gain import counted_beyond
+from rehearsal_torch.data.non_finite import in_numbers
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.methods.run import Method
+from rehearsal_torch.methods.run_parts import Method
 from rehearsal_torch.objectives.gaussian_success import between_sets
 from rehearsal_torch.objectives.objective import AlterationObjective, Candidates, objective_for
 from rehearsal_torch.reporting.page.sentences import settings
 from rehearsal_torch.seeding import paired_seed, seed_draws
 from rehearsal_torch.spaces.box import Alteration
-from rehearsal_torch.surrogates.overturning import Overturning
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
+from rehearsal_torch.surrogates.tipping_strength import Overturning
 from rehearsal_torch.user_error import RequestError
 
 # Findings that compare with no action.
@@ -98,7 +98,7 @@ class WhatIf(InSentences):
         net_gain: The net value above that of changing nothing; None where no worth is known.
         beyond: S, the share of such cases in which no row is near; None if the method does not tell it.
         hull: The interval of the estimate with anything from 0 to 1 there, which is the printed one where S
-            is large (`data.pooled`); None as above.
+            is large (`data.mean_gain`); None as above.
         texts: The alteration with texts in place of codes; empty where it is one of numbers alone.
     """
 

@@ -3,5 +3,5 @@
 A search chooses an action. Whether it is better than changing nothing, what it costs, whether observations
 are near, whether the graph and its rivals let it have an effect, what rows that did not choose it say, and
 what hidden cause would overturn it, is said by annotators `(context, decisions) -> decisions`
-(`claims.rules`).
+(`claims.abstention_rules`).
 """

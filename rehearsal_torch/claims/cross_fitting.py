@@ -49,8 +49,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rehearsal_torch.claims.improvement import untold
-from rehearsal_torch.claims.row_cases import (
+from rehearsal_torch.claims.improvement_test import untold
+from rehearsal_torch.claims.rows_as_cases import (
     Untouched,
     alterations_for,
     in_batches,
@@ -61,16 +61,16 @@ from rehearsal_torch.claims.row_cases import (
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.estimate import apart
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.data.finite import in_numbers
-from rehearsal_torch.data.pooled import TOLD_BEYOND
+from rehearsal_torch.data.mean_gain import TOLD_BEYOND
+from rehearsal_torch.data.non_finite import in_numbers
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.objectives.objective import AlterationObjective, Candidates, difference, normal_quantile
 from rehearsal_torch.search.search import BatchSearch, Search
 from rehearsal_torch.seeding import generator, seeded
-from rehearsal_torch.shared_tasks import results
 from rehearsal_torch.surrogates.surrogate import Surrogate
-from rehearsal_torch.training.fit import Fold, folds_of
+from rehearsal_torch.task_pool import results
+from rehearsal_torch.training.surrogate_fit import Fold, folds_of
 
 LEVEL = 0.95
 

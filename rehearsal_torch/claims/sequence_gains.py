@@ -10,7 +10,7 @@ where R2 is that of the noise of the states that the reward reads (`surrogates.t
 is the error of sampling and of where the bends are; the rest is that of the form: what refits of one form
 agree in may be wrong all the same, and more so where noise can be predicted. With these factors the
 intervals hold 95 % of the true gains in 40 worlds of other classes, with s alone 80 %
-(`problems.episodes.drawn_episodes`, seeds 0 to 59, without those in which nothing is recommended or
+(`problems.sequences.random_episodes`, seeds 0 to 59, without those in which nothing is recommended or
 behaviour is nearly deterministic; in these they hold 68 %).
 
 The estimate of the return is the observed return plus the gain. What is not told from zero is *may*; a gain
@@ -30,7 +30,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from rehearsal_torch.claims.context import Context
+from rehearsal_torch.claims.claim_context import Context
 from rehearsal_torch.data.decision import Decision, action_name
 from rehearsal_torch.data.estimate import Estimate
 from rehearsal_torch.data.finding import Finding

@@ -21,19 +21,19 @@ from typing import Any
 
 from omegaconf import DictConfig
 
+from rehearsal_torch.claims.abstention_rules import Claims
 from rehearsal_torch.claims.cross_fitting import CrossFittedClaims
-from rehearsal_torch.claims.row_cases import Untouched
-from rehearsal_torch.claims.rules import Claims
+from rehearsal_torch.claims.rows_as_cases import Untouched
+from rehearsal_torch.cli.configuration_keys import nothing_to_share
 from rehearsal_torch.cli.run_summary import asked
-from rehearsal_torch.cli.validation import nothing_to_share
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.loop import rounds
-from rehearsal_torch.methods.build import seed_and_use_one_thread
-from rehearsal_torch.methods.choice import Noted
-from rehearsal_torch.methods.run import Run, cross_fitted_claims, judged_by_graphs
+from rehearsal_torch.decision_loop import rounds
+from rehearsal_torch.methods.instantiate import seed_and_use_one_thread
+from rehearsal_torch.methods.method_choice import Noted
+from rehearsal_torch.methods.run_parts import Run, cross_fitted_claims, judged_by_graphs
 from rehearsal_torch.progress import Progress
-from rehearsal_torch.round_line import Round, answered, decision_of
+from rehearsal_torch.round_record import Round, answered, decision_of
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.search.search import BatchSearch, Search
 from rehearsal_torch.spaces.box import setting_text
@@ -216,7 +216,7 @@ def sharing(config: Mapping[str, Any] | DictConfig, learn: bool, sweep: bool, to
         return
     if learn:
         raise nothing_to_share()
-    from rehearsal_torch.cluster import ClusterError, connected, named_cluster
+    from rehearsal_torch.dask_cluster import ClusterError, connected, named_cluster
 
     address = config["dask"]["address"]
     # One worker of a cluster is not this process, which a loop with one worker would take: two tasks are

@@ -28,7 +28,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from rehearsal_torch.files.addresses import beginning
+from rehearsal_torch.files.redaction import beginning
 from rehearsal_torch.user_error import UserError, user_error_from
 
 # What to do where the folder of a run cannot be written to.

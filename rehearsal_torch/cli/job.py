@@ -22,6 +22,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf, open_dict
 
+from rehearsal_torch.cli.command_words import typed_as
 from rehearsal_torch.cli.errors import (
     ELSEWHERE,
     UNWRITABLE,
@@ -32,15 +33,14 @@ from rehearsal_torch.cli.errors import (
 )
 from rehearsal_torch.cli.main import raised, recordable
 from rehearsal_torch.cli.resume import HYDRA, agree, cleared
-from rehearsal_torch.cli.spelling import typed_as
-from rehearsal_torch.files.addresses import beginning
-from rehearsal_torch.files.installation import commit
-from rehearsal_torch.methods.build import screen
-from rehearsal_torch.methods.conf import plain
+from rehearsal_torch.files.package_paths import commit
+from rehearsal_torch.files.redaction import beginning
+from rehearsal_torch.methods.hydra_config import plain
+from rehearsal_torch.methods.instantiate import screen
 from rehearsal_torch.run_folder import RunFolder, State
-from rehearsal_torch.training.descent import turn
+from rehearsal_torch.training.gradient_descent import turn
 from rehearsal_torch.user_error import UserError, user_error_from
-from rehearsal_torch.workers import end_with
+from rehearsal_torch.worker_processes import end_with
 
 # The same of a folder that is resumed, where out= means nothing.
 COPIED = "Change its permissions, or copy it to a folder that can be written to, and resume the copy"

@@ -23,14 +23,14 @@ import hydra
 from hydra._internal.utils import get_args_parser
 from omegaconf import DictConfig, OmegaConf
 
+from rehearsal_torch.cli.command_words import quoted, spoken, typed_as, with_asked
+from rehearsal_torch.cli.configuration_keys import check
 from rehearsal_torch.cli.errors import ELSEWHERE, exit_code, writing_to
 from rehearsal_torch.cli.overrides import composed, deferred, read_override
 from rehearsal_torch.cli.resume import SWEEP, recorded
-from rehearsal_torch.cli.spelling import quoted, spoken, typed_as, with_asked
-from rehearsal_torch.cli.validation import check
+from rehearsal_torch.files.atomic_write import make_folder
 from rehearsal_torch.files.lock import LOCK
-from rehearsal_torch.files.writing import make_folder
-from rehearsal_torch.methods.conf import CONF, named_in, trusted_names
+from rehearsal_torch.methods.hydra_config import CONF, named_in, trusted_names
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError
 

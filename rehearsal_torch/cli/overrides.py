@@ -32,10 +32,10 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
-from rehearsal_torch.files.addresses import beginning
-from rehearsal_torch.files.dotted import defined_in, found_at, mappings
-from rehearsal_torch.methods.arguments import takes
-from rehearsal_torch.methods.conf import CONF, check_key, check_kind, entries, trusted_names
+from rehearsal_torch.files.dotted_path import defined_in, found_at, mappings
+from rehearsal_torch.files.redaction import beginning
+from rehearsal_torch.methods.argument_descriptions import takes
+from rehearsal_torch.methods.hydra_config import CONF, check_key, check_kind, entries, trusted_names
 from rehearsal_torch.user_error import UserError, did_you_mean
 
 PACKAGE = "rehearsal_torch"

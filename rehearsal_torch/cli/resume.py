@@ -23,10 +23,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rehearsal_torch.cli.command_words import spoken
 from rehearsal_torch.cli.overrides import read_override, single_overrides
-from rehearsal_torch.cli.spelling import spoken
-from rehearsal_torch.files.addresses import beginning
 from rehearsal_torch.files.lock import LOCK
+from rehearsal_torch.files.redaction import beginning
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.methods.choice import Noted
-from rehearsal_torch.methods.run import Run
+from rehearsal_torch.methods.method_choice import Noted
+from rehearsal_torch.methods.run_parts import Run
 from rehearsal_torch.problems.problem import Problem
-from rehearsal_torch.reporting.page.card import brief, whole
+from rehearsal_torch.reporting.page.data_card import brief, whole
 from rehearsal_torch.reporting.run_report import report
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError

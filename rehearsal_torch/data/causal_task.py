@@ -21,9 +21,14 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.known_reward import KnownReward
+from rehearsal_torch.data.problem_file.task_file import built, faces
+from rehearsal_torch.data.problem_file.trials_schema import (
+    TrialsProblem,
+    causal_faults,
+    check_limits,
+    problem_of_task,
+)
 from rehearsal_torch.data.table import Table, check_fit
-from rehearsal_torch.data.task_file import built, faces
-from rehearsal_torch.data.trials.problem import TrialsProblem, causal_faults, check_limits, problem_of_task
 from rehearsal_torch.data.trials.trial import named_numbers, unknown_names
 from rehearsal_torch.files.schema import Fault, FaultsError
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
@@ -253,8 +258,8 @@ class CausalTask:
     def of(
         cls, plain: "Mapping[str, Any] | TrialsProblem | CausalTask", source: str = "the task"
     ) -> "CausalTask":
-        """The task of a problem (`data.trials.problem`), or of plain data, as written by `to_plain` or by
-        hand.
+        """The task of a problem (`data.problem_file.trials_schema`), or of plain data, as written by
+        `to_plain` or by hand.
 
         Raises:
             TaskError: if a part is missing or wrong; all faults are listed.

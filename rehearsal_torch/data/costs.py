@@ -34,8 +34,8 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, WithJsonSchema
 
-from rehearsal_torch.data.codings.class_actions import offered
 from rehearsal_torch.data.codings.coding import Coding, hinted, listed, spelled, text_of
+from rehearsal_torch.data.codings.one_hot_actions import offered
 from rehearsal_torch.files.schema import Fault, Name, Number, Schema, fault, is_number, mapping, meant
 
 # A value this close to a level, as a share of both, is at it; a change by less than that is rounding.

@@ -25,9 +25,9 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.codings.class_actions import no_class, offered_words
 from rehearsal_torch.data.codings.coding import Coding
-from rehearsal_torch.data.codings.texts import worded
+from rehearsal_torch.data.codings.decision_texts import worded
+from rehearsal_torch.data.codings.one_hot_actions import no_class, offered_words
 from rehearsal_torch.data.costs import CaseCosts
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.estimate import (
@@ -41,7 +41,7 @@ from rehearsal_torch.data.estimate import (
     net,
 )
 from rehearsal_torch.data.finding import NOTHING_BETTER, Finding, doubted, joined
-from rehearsal_torch.data.pooled import GainDraws, Status
+from rehearsal_torch.data.mean_gain import GainDraws, Status
 from rehearsal_torch.data.sensitivity import HiddenCause, Sensitivity
 from rehearsal_torch.spaces.box import Alteration, levels_text, margin, nearest, setting_text
 

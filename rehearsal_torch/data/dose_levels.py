@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.dose_cuts import DoseCuts, between, padded
-from rehearsal_torch.data.part import Sizes, Solved
-from rehearsal_torch.data.sizes import bounded
+from rehearsal_torch.data.size_limits import bounded
+from rehearsal_torch.data.trainable_part import Sizes, Solved
 
 MAX_LEVELS, MAX_ACTIONS = 1000, 2**20
 

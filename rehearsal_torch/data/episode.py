@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rehearsal_torch.data.records import positions
-from rehearsal_torch.files.plain import is_tensor
+from rehearsal_torch.files.bounded_yaml import is_tensor
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -207,7 +207,7 @@ def is_chance(of: str) -> bool:
 
 def in_words(of: str, wanted: str = "") -> str:
     """What an estimate is of, as sentences have it: ``chance that progression is at most 140``, by the words
-    of the desired region (`data.codings.texts`), which are empty where they are too long.
+    of the desired region (`data.codings.decision_texts`), which are empty where they are too long.
     """
     if wanted:
         of = of.replace(CHANCE, f"chance that {wanted}")

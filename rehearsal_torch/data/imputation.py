@@ -17,7 +17,7 @@ mean* by the parameters of the chain, the donor's mean by the most likely ones. 
 that grows with the mean stay what they are. With fewer than twenty complete rows the noise is normal. m
 chains with seeds of their own give m complete tables. What is estimated is estimated in each of them; the
 variance between the m estimates is what is unknown because of the missing cells
-(`objectives.imputed_success`). It includes the parameters, since each chain draws its own.
+(`objectives.imputation_success`). It includes the parameters, since each chain draws its own.
 
 All is computed in units of the columns' standard deviations, so that neither unit nor offset changes a draw.
 In a column with at most twenty different values, such as yes/no or whole numbers, the nearest observed value
@@ -48,7 +48,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.records import Records
-from rehearsal_torch.data.sizes import IMPUTATIONS
+from rehearsal_torch.data.size_limits import IMPUTATIONS
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.seeding import generator, numpy_generator
 

@@ -34,7 +34,7 @@ class KnownReward(ABC):
 
     @abstractmethod
     def to_plain(self) -> dict[str, Any]:
-        """Plain data for a configuration, as a task holds it (`data.trials.problem`)."""
+        """Plain data for a configuration, as a task holds it (`data.problem_file.trials_schema`)."""
 
 
 @dataclass(frozen=True)

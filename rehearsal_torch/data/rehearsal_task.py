@@ -18,13 +18,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rehearsal_torch.data.codings.class_actions import count as combined
-from rehearsal_torch.data.codings.class_actions import parts
 from rehearsal_torch.data.codings.coding import Coding
-from rehearsal_torch.data.codings.texts import worded
-from rehearsal_torch.data.codings.written import box_in_texts, outcome_faults
+from rehearsal_torch.data.codings.decision_texts import worded
+from rehearsal_torch.data.codings.one_hot_actions import count as combined
+from rehearsal_torch.data.codings.one_hot_actions import parts
+from rehearsal_torch.data.codings.task_codings import box_in_texts, outcome_faults
 from rehearsal_torch.data.costs import ActionCost
-from rehearsal_torch.data.task_file import built, faces, name_faults, rehearsal_parts, unit_faults
+from rehearsal_torch.data.problem_file.task_file import (
+    built,
+    faces,
+    name_faults,
+    rehearsal_parts,
+    unit_faults,
+)
 from rehearsal_torch.files.schema import Fault, FaultsError, path_of
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.spaces.box import Box, as_tensor
@@ -174,7 +180,7 @@ class RehearsalTask:
         return {each.name: each for each in self.codings}
 
     def worded(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Names and values with texts in place of codes, for readers (`data.codings.texts`)."""
+        """Names and values with texts in place of codes, for readers (`data.codings.decision_texts`)."""
         return worded(values, self.coded)
 
     def variables(self, names: Sequence[str]) -> tuple[str, ...]:
@@ -235,7 +241,7 @@ class RehearsalTask:
         source: str = "the task",
         columns: Sequence[str] | None = None,
     ) -> RehearsalTask:
-        """A task from plain data (`data.task_file`), as written by `to_plain` or by hand.
+        """A task from plain data (`data.problem_file.task_file`), as written by `to_plain` or by hand.
 
         Args:
             columns: The columns of the table; every variable must be one of them. None skips this check.

@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.part import Sizes, Solved
 from rehearsal_torch.data.records import positions
+from rehearsal_torch.data.trainable_part import Sizes, Solved
 
 CELLS = 2**24
 """The most numbers of which torch gives quantiles."""

@@ -53,8 +53,8 @@ from itertools import accumulate
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.part import Solved
-from rehearsal_torch.estimators.kernel import inverse_root
+from rehearsal_torch.data.trainable_part import Solved
+from rehearsal_torch.estimators.gp_kernel import inverse_root
 
 
 class BayesianRegression(Solved, ABC):

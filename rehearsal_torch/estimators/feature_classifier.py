@@ -38,7 +38,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.part import Examples
+from rehearsal_torch.data.trainable_part import Examples
 from rehearsal_torch.estimators.feature_regression import MAX_RESIDUALS, FeatureRegression, between_units
 from rehearsal_torch.seeding import generator
 

@@ -58,8 +58,8 @@ import torch
 from scipy.optimize import minimize
 from torch import Tensor
 
-from rehearsal_torch.data.part import Solved
-from rehearsal_torch.data.sizes import bounded
+from rehearsal_torch.data.size_limits import bounded
+from rehearsal_torch.data.trainable_part import Solved
 from rehearsal_torch.seeding import sobol
 
 LOWEST, HIGHEST = -8.0, 4.0

@@ -32,9 +32,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from rehearsal_torch.estimators.gp_kernel import KINDS, MANY, correlation, lower_root
 from rehearsal_torch.estimators.gp_posterior import Posterior
 from rehearsal_torch.estimators.inducing_points import Induced, inducing
-from rehearsal_torch.estimators.kernel import KINDS, MANY, correlation, lower_root
 from rehearsal_torch.seeding import generator
 
 # F, number of features; even.

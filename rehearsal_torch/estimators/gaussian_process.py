@@ -29,7 +29,20 @@ from gpytorch.priors import LogNormalPrior
 from gpytorch.settings import fast_computations
 from torch import Tensor, nn
 
-from rehearsal_torch.data.part import Part, Solved, Trained
+from rehearsal_torch.data.trainable_part import Part, Solved, Trained
+from rehearsal_torch.estimators.gp_kernel import (
+    AHEAD,
+    LENGTH_FLOOR,
+    LENGTH_SPREAD,
+    NOISE_FLOOR,
+    NOISE_MEAN,
+    NOISE_SPREAD,
+    Kernel,
+    Learnt,
+    Rows,
+    factors,
+    places,
+)
 from rehearsal_torch.estimators.gp_posterior import (
     LONGEST,
     NOISIEST,
@@ -43,19 +56,6 @@ from rehearsal_torch.estimators.gp_posterior import (
     starts,
 )
 from rehearsal_torch.estimators.inducing_points import learnt
-from rehearsal_torch.estimators.kernel import (
-    AHEAD,
-    LENGTH_FLOOR,
-    LENGTH_SPREAD,
-    NOISE_FLOOR,
-    NOISE_MEAN,
-    NOISE_SPREAD,
-    Kernel,
-    Learnt,
-    Rows,
-    factors,
-    places,
-)
 from rehearsal_torch.seeding import seeded
 
 # nu of the Matern kernels, and the variance of a row that a regression leaves out.

@@ -41,7 +41,7 @@ from botorch.optim.batched_lbfgs_b import fmin_l_bfgs_b_batched
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rehearsal_torch.estimators.kernel import (
+from rehearsal_torch.estimators.gp_kernel import (
     LENGTH_FLOOR,
     LENGTH_SPREAD,
     NOISE_FLOOR,

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from rehearsal_torch.estimators.kernel import MANY
+from rehearsal_torch.estimators.gp_kernel import MANY
 from rehearsal_torch.seeding import generator
 
 

@@ -6,7 +6,7 @@ far too sure of what it says between and beyond them. Here
     y ~ N(m 1, s^2 K),    K = k(W, W) + v diag(r),    s^2 ~ InverseGamma(A, A),    m flat,
 
 with independent normal densities of t = (log l, log v). Beside those under which the optimum is found
-(`estimators.kernel`) length-scales are shorter by a factor of exp(`SHORTER`), and the noise is less known:
+(`estimators.gp_kernel`) length-scales are shorter by a factor of exp(`SHORTER`), and the noise is less known:
 
     log l     long length-scales make a regression find little between few rows. Under the longer prior,
               intervals of the recommendation after the start design held the truth in .87 of 60 networks by
@@ -39,8 +39,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from rehearsal_torch.estimators.gp_posterior import LONGEST, NOISIEST, HyperParameters
-from rehearsal_torch.estimators.kernel import (
+from rehearsal_torch.estimators.gp_kernel import (
     LENGTH_FLOOR,
     LENGTH_SPREAD,
     NOISE_FLOOR,
@@ -49,6 +48,7 @@ from rehearsal_torch.estimators.kernel import (
     factors,
     length_mean,
 )
+from rehearsal_torch.estimators.gp_posterior import LONGEST, NOISIEST, HyperParameters
 from rehearsal_torch.seeding import generator, numpy_generator
 
 # Points proposed, at least and at most, and floating-point operations to spend on a regression's.

@@ -32,7 +32,7 @@ import torch
 from scipy.linalg.lapack import dpstrf
 from torch import Tensor
 
-from rehearsal_torch.estimators.kernel import (
+from rehearsal_torch.estimators.gp_kernel import (
     MANY,
     Learnt,
     Rows,

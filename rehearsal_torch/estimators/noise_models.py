@@ -62,13 +62,13 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.part import Solved
-from rehearsal_torch.data.sizes import bounded
+from rehearsal_torch.data.size_limits import bounded
+from rehearsal_torch.data.trainable_part import Solved
 from rehearsal_torch.estimators.gaussian_process import GaussianProcesses, SolvedProcesses
+from rehearsal_torch.estimators.gp_kernel import Learnt, Rows
 from rehearsal_torch.estimators.gp_posterior import HyperParameters, maximise
 from rehearsal_torch.estimators.hsic import independent_probability
 from rehearsal_torch.estimators.inducing_points import learnt
-from rehearsal_torch.estimators.kernel import Learnt, Rows
 
 LOG_CHI_SQUARE = 1.2704
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)

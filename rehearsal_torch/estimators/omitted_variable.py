@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.finite import alike
+from rehearsal_torch.data.non_finite import alike
 
 # Relative to the variance: what is left of a column below this counts as nothing.
 SMALLEST = 1e-8

@@ -30,7 +30,7 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.finite import alike
+from rehearsal_torch.data.non_finite import alike
 
 KAPPAS = (0.0, 0.025, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 # The penalty of the constant: enough for the factorisation of features that repeat it.

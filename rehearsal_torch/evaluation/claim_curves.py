@@ -15,14 +15,14 @@ from typing import Any
 
 import torch
 
-from rehearsal_torch.claims.rules import Claimed, claimed
-from rehearsal_torch.data.codings.class_actions import in_indicators, in_places, offered
+from rehearsal_torch.claims.abstention_rules import Claimed, claimed
 from rehearsal_torch.data.codings.coding import Coding
+from rehearsal_torch.data.codings.one_hot_actions import in_indicators, in_places, offered
 from rehearsal_torch.data.decision import CHANCE, Estimate, RehearsalCase
 from rehearsal_torch.data.finding import outside
-from rehearsal_torch.data.finite import in_numbers
-from rehearsal_torch.evaluation.recorded_run import Decided, before, claim
-from rehearsal_torch.evaluation.rows import number
+from rehearsal_torch.data.non_finite import in_numbers
+from rehearsal_torch.evaluation.claim_rows import number
+from rehearsal_torch.evaluation.run_record import Decided, before, claim
 from rehearsal_torch.objectives.objective import Candidates, objective_for
 from rehearsal_torch.problems.problem import Problem
 from rehearsal_torch.seeding import paired_seed, seeded

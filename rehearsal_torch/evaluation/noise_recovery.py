@@ -18,10 +18,10 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.estimators.hsic import dependence
-from rehearsal_torch.problems.causal.world import CausalWorld
+from rehearsal_torch.problems.trials.causal_world import CausalWorld
 from rehearsal_torch.seeding import numpy_generator
-from rehearsal_torch.surrogates.counterfactual import recover
-from rehearsal_torch.surrogates.network.causal_model import CausalModel
+from rehearsal_torch.surrogates.network.causal_surrogate import CausalModel
+from rehearsal_torch.surrogates.structural_counterfactuals import recover
 
 FITTED, HELD_OUT, POINT = "fitted", "held out", "noise"
 NOISE_DRAWS = 100_000

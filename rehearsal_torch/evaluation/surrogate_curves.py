@@ -30,13 +30,13 @@ from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.mechanism import NodeMechanism
 from rehearsal_torch.objectives.expected_reward import PosteriorMean
-from rehearsal_torch.problems.causal.world import CausalWorld
 from rehearsal_torch.problems.problem import CausalProblem, Problem
-from rehearsal_torch.round_line import answered
+from rehearsal_torch.problems.trials.causal_world import CausalWorld
+from rehearsal_torch.round_record import answered
 from rehearsal_torch.seeding import numpy_generator
-from rehearsal_torch.surrogates.counterfactual import recover
-from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork
+from rehearsal_torch.surrogates.network.causal_surrogate import CausalModel, CausalNetwork
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
+from rehearsal_torch.surrogates.structural_counterfactuals import recover
 from rehearsal_torch.surrogates.surrogate import Surrogate
 
 REWARD, NODE, NOISE = "reward", "node", "noise"

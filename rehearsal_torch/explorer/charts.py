@@ -14,11 +14,11 @@ from torch import Tensor
 
 from rehearsal_torch.api.rehearsal_model import RehearsalModel
 from rehearsal_torch.api.what_if import WhatIf, what_ifs
-from rehearsal_torch.data.codings.class_actions import in_indicators
+from rehearsal_torch.data.codings.one_hot_actions import in_indicators
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.evaluation.claim_curves import EACH, MOST, POINTS, bins
 from rehearsal_torch.evaluation.claim_curves import places as places_of
-from rehearsal_torch.reporting.page.card import weighted_sum
+from rehearsal_torch.reporting.page.data_card import weighted_sum
 from rehearsal_torch.surrogates.outcome_draws import OutcomeDraws
 
 

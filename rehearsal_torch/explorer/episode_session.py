@@ -45,23 +45,23 @@ import torch
 from pydantic import Field, FiniteFloat
 from torch import Tensor
 
-from rehearsal_torch.api.configured import decided, in_words, undisturbed
-from rehearsal_torch.api.one_episode import OneEpisode
-from rehearsal_torch.claims.rules import ruled
+from rehearsal_torch.api.episode_query import OneEpisode
+from rehearsal_torch.api.fit_and_decide import decided, in_words, undisturbed
+from rehearsal_torch.claims.abstention_rules import ruled
 from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.explorer.opening import OpenedEpisodes
+from rehearsal_torch.explorer.open_run import OpenedEpisodes
 from rehearsal_torch.explorer.server import PATIENCE, Asked, Questions, Turns
-from rehearsal_torch.methods.run import Method
+from rehearsal_torch.methods.run_parts import Method
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, given_doses, return_record
 from rehearsal_torch.objectives.objective import objective_for
-from rehearsal_torch.reporting.page.card import question
-from rehearsal_torch.reporting.page.grounds import SEQUENCES, warnings_of_run
-from rehearsal_torch.reporting.page.material import counted, finite, mapping, shown
+from rehearsal_torch.reporting.labels import Wording, telling_gap
+from rehearsal_torch.reporting.page.data_card import question
+from rehearsal_torch.reporting.page.page_content import counted, finite, mapping, shown
+from rehearsal_torch.reporting.page.reasons import SEQUENCES, warnings_of_run
 from rehearsal_torch.reporting.page.sentences import said_of_episode
-from rehearsal_torch.reporting.wording import Wording, telling_gap
-from rehearsal_torch.round_line import Round
+from rehearsal_torch.round_record import Round
 from rehearsal_torch.search.search import Budget, Search
 from rehearsal_torch.search.sequences.decision_process import Effort, sequence_decision
 from rehearsal_torch.user_error import RequestError, UserError

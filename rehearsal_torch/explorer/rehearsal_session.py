@@ -24,26 +24,26 @@ import torch
 from pydantic import Field, FiniteFloat
 from torch import Tensor
 
-from rehearsal_torch.api.configured import decided, in_words, undisturbed
+from rehearsal_torch.api.fit_and_decide import decided, in_words, undisturbed
 from rehearsal_torch.api.rehearsal_model import LIMITS, intended_use
-from rehearsal_torch.api.request import NewCases
+from rehearsal_torch.api.rehearsal_request import NewCases
 from rehearsal_torch.api.what_if import WhatIf, what_if
-from rehearsal_torch.data.codings.class_actions import in_indicators, in_places
-from rehearsal_torch.data.codings.class_actions import offered as offered_places
 from rehearsal_torch.data.codings.coding import Coding
-from rehearsal_torch.data.codings.texts import in_line, said, wanted_in
+from rehearsal_torch.data.codings.decision_texts import in_line, said, wanted_in
+from rehearsal_torch.data.codings.one_hot_actions import in_indicators, in_places
+from rehearsal_torch.data.codings.one_hot_actions import offered as offered_places
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.estimate import ends_of, percents
 from rehearsal_torch.data.finding import OUTSIDE, Finding, outside
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.explorer.charts import curves, densities
-from rehearsal_torch.explorer.opening import Opened
+from rehearsal_torch.explorer.open_run import Opened
 from rehearsal_torch.explorer.server import Asked, Questions, Turns
 from rehearsal_torch.files.schema import LARGEST
-from rehearsal_torch.reporting.page.card import of_alterations
-from rehearsal_torch.reporting.page.grounds import ALTERATIONS, warnings_of_run
-from rehearsal_torch.reporting.page.markup import name_of
-from rehearsal_torch.reporting.page.material import counted, finite, listed, mapping, shown
+from rehearsal_torch.reporting.page.data_card import of_alterations
+from rehearsal_torch.reporting.page.html import name_of
+from rehearsal_torch.reporting.page.page_content import counted, finite, listed, mapping, shown
+from rehearsal_torch.reporting.page.reasons import ALTERATIONS, warnings_of_run
 from rehearsal_torch.reporting.page.sentences import chances, headline
 from rehearsal_torch.surrogates.rehearsal_surrogate import ROUNDING
 from rehearsal_torch.user_error import RequestError

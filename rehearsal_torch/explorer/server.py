@@ -40,8 +40,8 @@ from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from rehearsal_torch.explorer.loopback import App, Guard
-from rehearsal_torch.reporting.page.markup import CSS
-from rehearsal_torch.round_line import nulls_for_nan
+from rehearsal_torch.reporting.page.html import CSS
+from rehearsal_torch.round_record import nulls_for_nan
 from rehearsal_torch.user_error import user_error_from
 
 # What all pages share, and what stands in it for what is a page's own.

@@ -29,17 +29,17 @@ from typing import Annotated, Any
 
 from pydantic import Field, FiniteFloat
 
-from rehearsal_torch.api.configured import in_words, undisturbed
+from rehearsal_torch.api.fit_and_decide import in_words, undisturbed
 from rehearsal_torch.api.optimiser import CausalOptimiser
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.finding import undecided
-from rehearsal_torch.data.trials.log import TrialLog
 from rehearsal_torch.data.trials.trial import Suggestion, Trial
+from rehearsal_torch.data.trials.trial_log import TrialLog
 from rehearsal_torch.explorer.server import PATIENCE, Asked, Questions, Turns
-from rehearsal_torch.problems.written.recognised import YAML
-from rehearsal_torch.reporting.page.card import of_trials
-from rehearsal_torch.reporting.page.grounds import TRIALS, warnings_of_run
-from rehearsal_torch.reporting.page.material import Material, finite, mapping
+from rehearsal_torch.problems.drafts.draft_yaml import YAML
+from rehearsal_torch.reporting.page.data_card import of_trials
+from rehearsal_torch.reporting.page.page_content import Material, finite, mapping
+from rehearsal_torch.reporting.page.reasons import TRIALS, warnings_of_run
 from rehearsal_torch.reporting.page.sentences import said_of_trials
 from rehearsal_torch.user_error import RequestError, UserError
 

@@ -14,8 +14,8 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
-from rehearsal_torch.files.plain import PlainFileError, read_json
-from rehearsal_torch.files.writing import make_folder, remove_unfinished, write_text
+from rehearsal_torch.files.atomic_write import make_folder, remove_unfinished, write_text
+from rehearsal_torch.files.bounded_yaml import PlainFileError, read_json
 
 LOCK = ".rehearsal-lock"
 

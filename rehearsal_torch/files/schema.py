@@ -25,8 +25,8 @@ import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic_core import PydanticCustomError
 
-from rehearsal_torch.files.addresses import InputError, beginning
-from rehearsal_torch.files.plain import DEPTH, VALUES, is_tensor, repeated
+from rehearsal_torch.files.bounded_yaml import DEPTH, VALUES, is_tensor, repeated
+from rehearsal_torch.files.redaction import InputError, beginning
 
 LARGEST = 1e150
 LONGEST = 200

@@ -21,7 +21,7 @@ is written as adjusted, actionable variables as exposure, outcomes as outcome. H
 hidden common cause, and joins the members of a clique where the graph satisfies Def. 3.
 
 An undirected edge says that one of two variables influences the other, and not which. It is refused but in
-`pdag { ... }`: such edges make a list a class of graphs, {parents, undirected} (`graphs.written_graph`).
+`pdag { ... }`: such edges make a list a class of graphs, {parents, undirected} (`graphs.graph_notation`).
 
 Variables that are marked as latent are projected out. For measured variables a and b, the projection has
 

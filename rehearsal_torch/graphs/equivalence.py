@@ -33,7 +33,7 @@ from itertools import combinations, product
 from math import prod
 from typing import Any
 
-from rehearsal_torch.files.plain import repeated
+from rehearsal_torch.files.bounded_yaml import repeated
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph, neighbours
 
 Edge = tuple[str, str]

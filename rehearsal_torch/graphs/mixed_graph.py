@@ -25,7 +25,7 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import combinations
 from typing import TypeVar
 
-from rehearsal_torch.files.plain import repeated
+from rehearsal_torch.files.bounded_yaml import repeated
 
 VARIABLES = 1000
 EDGES = 20_000

@@ -36,8 +36,8 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.dose_levels import DoseLevels
-from rehearsal_torch.data.part import Part
 from rehearsal_torch.data.scaling import quantiles
+from rehearsal_torch.data.trainable_part import Part
 from rehearsal_torch.estimators.panel_ridge import Panel, fit_panel, levels, moved, within_step
 from rehearsal_torch.mechanisms.mechanism import Trajectory, replay
 from rehearsal_torch.seeding import generator

@@ -26,8 +26,8 @@ import torch
 from torch import Tensor, nn
 from zuko.transforms import MonotonicAffineTransform, MonotonicRQSTransform
 
-from rehearsal_torch.data.part import Trained
-from rehearsal_torch.data.sizes import bounded, reserve
+from rehearsal_torch.data.size_limits import bounded, reserve
+from rehearsal_torch.data.trainable_part import Trained
 from rehearsal_torch.mechanisms.mechanism import Mechanism
 
 

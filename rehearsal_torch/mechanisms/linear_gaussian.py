@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.part import Solved
+from rehearsal_torch.data.trainable_part import Solved
 from rehearsal_torch.estimators.bayesian_regression import inverse_wishart_root
 from rehearsal_torch.mechanisms.mechanism import Mechanism
 

@@ -74,8 +74,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from rehearsal_torch.data.part import Solved, Trained
-from rehearsal_torch.data.sizes import WIDEST, bounded, reserve
+from rehearsal_torch.data.size_limits import WIDEST, bounded, reserve
+from rehearsal_torch.data.trainable_part import Solved, Trained
 from rehearsal_torch.mechanisms.mechanism import (
     Curvature,
     CurvedTrajectory,

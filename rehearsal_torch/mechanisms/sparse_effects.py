@@ -35,7 +35,7 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
-from rehearsal_torch.data.part import Examples, Solved, Trained
+from rehearsal_torch.data.trainable_part import Examples, Solved, Trained
 from rehearsal_torch.estimators.omitted_variable import quadratic
 from rehearsal_torch.mechanisms.location_scale import LipschitzNetwork, LocationScale, LocationScaleTrajectory
 from rehearsal_torch.mechanisms.mechanism import (

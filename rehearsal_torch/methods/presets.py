@@ -11,9 +11,9 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from rehearsal_torch.data.question import Kind
-from rehearsal_torch.files.dotted import found_at
-from rehearsal_torch.methods.conf import composed, options
+from rehearsal_torch.data.task_compatibility import Kind
+from rehearsal_torch.files.dotted_path import found_at
+from rehearsal_torch.methods.hydra_config import composed, options
 from rehearsal_torch.objectives.objective import AlterationObjective, Objective
 from rehearsal_torch.search.search import NoAction, Search
 from rehearsal_torch.surrogates.surrogate import Surrogate

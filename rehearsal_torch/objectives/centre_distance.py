@@ -49,7 +49,7 @@ from scipy.optimize import linprog
 from torch import Tensor
 
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.data.sizes import require
+from rehearsal_torch.data.size_limits import require
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, appraised, normal_quantile
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.flow_scm import FlowStructural, Pushforward

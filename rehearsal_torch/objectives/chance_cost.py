@@ -31,7 +31,7 @@ import torch
 from scipy.special import gammaincinv
 from torch import Tensor
 
-from rehearsal_torch.data.codings.class_actions import whole
+from rehearsal_torch.data.codings.one_hot_actions import whole
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess, SuccessModel, success_models

@@ -5,15 +5,16 @@ single step. What is excluded here, no search considers, and a proof holds among
 excluded if
 
     support       fewer units than this had the dose, with each other one, in a comparable step
-                  (`surrogates.comparable_steps`); 5 unless another number is given
+                  (`surrogates.dose_support`); 5 unless another number is given
     most_levels   a dose changes by more levels than this
     boluses       the dose is the highest of several in a step between two without it, unless it is named
                   here, or its levels have names
     forbidden     the dose may not be raised, lowered, or changed
 
 all of it judged at the observed steps; before the first and after the last one is none. Where changes of
-other steps make a single highest dose, the sequence is withdrawn (`claims.sequences`). What is found must
-gain `least_gain` by the model that claims, in the unit of the return, or everything stays as it was observed.
+other steps make a single highest dose, the sequence is withdrawn (`claims.sequence_rules`). What is found
+must gain `least_gain` by the model that claims, in the unit of the return, or everything stays as it was
+observed.
 
 Source: ours; Fujimoto, Meger and Precup (2019) (actions limited to those of the records).
 """
@@ -25,7 +26,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.sizes import require
+from rehearsal_torch.data.size_limits import require
 
 Forbidden = Literal["raise", "lower", "change"]
 SUPPORT = 5

@@ -16,7 +16,7 @@ their mean (the default), or by the smallest, which is the largest return that e
 
 The worst member's return is no sum over steps: searches carry one sum for each member and join them at the
 end (`sums`, `joined`). A change is recommended only if every member predicts a gain, unless `agreement` is
-"none" (`claims.sequences`); under the worst member's return, they all do.
+"none" (`claims.sequence_rules`); under the worst member's return, they all do.
 
 The record of a decision holds its effect step by step. The rewards of the steps add up to the return; where
 the worst member counts, they are those of the member with the smallest return.
@@ -36,12 +36,12 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.data.estimate import Estimate
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.data.finite import NoFiniteValueError
-from rehearsal_torch.data.question import Kind
+from rehearsal_torch.data.non_finite import NoFiniteValueError
+from rehearsal_torch.data.task_compatibility import Kind
 from rehearsal_torch.mechanisms.mechanism import replay
 from rehearsal_torch.objectives.change_rules import ChangeRules
 from rehearsal_torch.objectives.objective import Objective
-from rehearsal_torch.objectives.reward import BoundedReward, Doses, LinearReward, Reward
+from rehearsal_torch.objectives.step_reward import BoundedReward, Doses, LinearReward, Reward
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
 
 MEMBERS = ("mean", "worst")

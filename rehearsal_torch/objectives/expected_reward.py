@@ -29,16 +29,16 @@ from botorch.acquisition.objective import GenericMCObjective
 from torch import Tensor
 
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.data.finite import UNDEFINED, NoFiniteValueError, ranked
-from rehearsal_torch.data.question import Kind
-from rehearsal_torch.data.sizes import require
+from rehearsal_torch.data.non_finite import UNDEFINED, NoFiniteValueError, ranked
+from rehearsal_torch.data.size_limits import require
+from rehearsal_torch.data.task_compatibility import Kind
 from rehearsal_torch.objectives.objective import Objective
 from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.spaces.box import Box, nearest
 from rehearsal_torch.spaces.candidate_region import CandidateRegion, with_levels
-from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork
-from rehearsal_torch.surrogates.network.network_model import NetworkModel
-from rehearsal_torch.surrogates.network.network_posterior import MemberSampler
+from rehearsal_torch.surrogates.network.botorch_model import NetworkModel
+from rehearsal_torch.surrogates.network.botorch_posterior import MemberSampler
+from rehearsal_torch.surrogates.network.causal_surrogate import CausalModel, CausalNetwork
 
 # Members and noise draws by which claims are made.
 CLAIMED_MEMBERS, CLAIMED_DRAWS = 64, 32

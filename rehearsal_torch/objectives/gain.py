@@ -34,12 +34,12 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.codings.texts import sentence_in_words
+from rehearsal_torch.data.codings.decision_texts import sentence_in_words
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
 from rehearsal_torch.data.estimate import percents
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.data.pooled import TOLD_BEYOND, GainDraws, central
-from rehearsal_torch.data.sizes import require
+from rehearsal_torch.data.mean_gain import TOLD_BEYOND, GainDraws, central
+from rehearsal_torch.data.size_limits import require
 from rehearsal_torch.objectives.objective import (
     AT_ONCE,
     AlterationObjective,

@@ -8,8 +8,8 @@ because the largest of many uncertain values is likely to be large by chance, an
 are no observations. What is reported is the estimate of P(Y in S | x, a) itself, from a regression of the
 indicator with the same kernel, with an interval from its posterior, and the support: the number of
 observations near the decision. A decision without nearby observations is refused; one whose whole interval
-lies below the estimate for no action is declined (`claims.improvement` declines every one whose estimate is
-not above it); one with few nearby observations, or whose adjustment is not valid, carries a warning.
+lies below the estimate for no action is declined (`claims.improvement_test` declines every one whose estimate
+is not above it); one with few nearby observations, or whose adjustment is not valid, carries a warning.
 
 Source: Du et al. (2026), Eq. (9); caution, interval and refusals are ours.
 """
@@ -21,10 +21,10 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.codings.texts import sentence_in_words
+from rehearsal_torch.data.codings.decision_texts import sentence_in_words
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.data.sizes import require
+from rehearsal_torch.data.size_limits import require
 from rehearsal_torch.objectives.objective import (
     AlterationObjective,
     Appraisal,

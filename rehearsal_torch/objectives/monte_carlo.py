@@ -40,11 +40,11 @@ from botorch.acquisition.objective import GenericMCObjective
 from torch import Tensor
 
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.data.finite import ranked
-from rehearsal_torch.data.sizes import require
+from rehearsal_torch.data.non_finite import ranked
+from rehearsal_torch.data.size_limits import require
 from rehearsal_torch.objectives.expected_reward import CausalObjective
-from rehearsal_torch.surrogates.network.causal_model import CausalModel
-from rehearsal_torch.surrogates.network.network_posterior import MemberSampler
+from rehearsal_torch.surrogates.network.botorch_posterior import MemberSampler
+from rehearsal_torch.surrogates.network.causal_surrogate import CausalModel
 
 FUNCTIONS = ("qucb", "qlognei", "qlogei")
 

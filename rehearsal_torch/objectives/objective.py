@@ -7,7 +7,7 @@ batch: it maps actions (..., B, k) to values (..., B). A task that leaves open w
 several sets with one objective each (`Candidates`).
 
 Variables may have levels, the only values that they may be set to; of the indicators of a variable of classes
-at most one is 1 (`codings.class_actions`). Where all variables of a set have levels, every combination is
+at most one is 1 (`codings.one_hot_actions`). Where all variables of a set have levels, every combination is
 evaluated in one batch, and each case keeps the one with the largest `level_value` that the objective accepts
 (or the largest, if it accepts none): a box that is this point. Else, and where a search does not look for the
 largest value (`enumerable` is false), there is one box for every combination, and searches take the best box,
@@ -31,15 +31,15 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.codings.class_actions import combinations, parts
-from rehearsal_torch.data.codings.texts import worded
+from rehearsal_torch.data.codings.decision_texts import worded
+from rehearsal_torch.data.codings.one_hot_actions import combinations, parts
 from rehearsal_torch.data.decision import CHANCE, DIFFERENCE, Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.estimate import beside, copied
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.data.finite import ranked
-from rehearsal_torch.data.pooled import GainDraws
-from rehearsal_torch.data.question import Kind
+from rehearsal_torch.data.mean_gain import GainDraws
+from rehearsal_torch.data.non_finite import ranked
 from rehearsal_torch.data.rehearsal_task import SEARCHES
+from rehearsal_torch.data.task_compatibility import Kind
 from rehearsal_torch.graphs.separation import reaches
 from rehearsal_torch.objectives.net_value import Charge
 from rehearsal_torch.seeding import sobol
@@ -198,7 +198,7 @@ class AlterationObjective(Objective, ABC):
             have levels is decided by evaluating every combination.
         of_success: Whether its values are probabilities of a desired outcome, or follow from them, so that
             they can be weighed against costs (`probability`).
-        pools: Whether its estimates can be pooled over imputed tables (`objectives.imputed_success`).
+        pools: Whether its estimates can be pooled over imputed tables (`objectives.imputation_success`).
         ranks_acceptable: Whether what is acceptable comes first in what is sought.
         level: Coverage probability of its intervals, in (0, 1); None if it has none.
 

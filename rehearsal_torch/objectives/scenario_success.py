@@ -32,7 +32,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
-from rehearsal_torch.data.sizes import require
+from rehearsal_torch.data.size_limits import require
 from rehearsal_torch.objectives.gaussian_success import chances, inside
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, appraised, difference
 from rehearsal_torch.seeding import spaced_generator

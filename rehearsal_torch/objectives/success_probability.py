@@ -58,14 +58,14 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.data.sizes import require
+from rehearsal_torch.data.size_limits import require
 from rehearsal_torch.estimators.bayesian_regression import BayesianRegression
 from rehearsal_torch.objectives.objective import Appraisal, chance
 from rehearsal_torch.objectives.scenario_success import CountObjective, Scenarios, rowwise
 from rehearsal_torch.seeding import generator
 from rehearsal_torch.surrogates.structural.graph_posterior import GraphBelief, StructuralPosterior
 from rehearsal_torch.surrogates.structural.linear_scm import Equation
-from rehearsal_torch.surrogates.structural.sampled_models import SampledModels, ScenarioModel
+from rehearsal_torch.surrogates.structural.model_samples import SampledModels, ScenarioModel
 
 
 def nearest_neighbour_entropy(draws: Tensor, neighbours: int = 3) -> Tensor:

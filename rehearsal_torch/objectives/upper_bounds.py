@@ -41,9 +41,9 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.known_reward import KnownReward, WeightedSum
-from rehearsal_torch.data.sizes import require
+from rehearsal_torch.data.size_limits import require
 from rehearsal_torch.objectives.expected_reward import CausalObjective
-from rehearsal_torch.surrogates.network.causal_model import (
+from rehearsal_torch.surrogates.network.causal_surrogate import (
     CausalModel,
     CausalNetwork,
     Perturbation,

@@ -21,18 +21,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rehearsal_torch.data.problem_file.findings import Findings
+from rehearsal_torch.data.problem_file.diagnostics import Findings
 
 if TYPE_CHECKING:
     from rehearsal_torch.data.causal_task import CausalTask
     from rehearsal_torch.data.decision import Decision, DecisionContext
     from rehearsal_torch.data.episode import Episode
     from rehearsal_torch.data.finding import Finding
-    from rehearsal_torch.data.question import Kind, Question
     from rehearsal_torch.data.records import Records
     from rehearsal_torch.data.rehearsal_task import RehearsalTask
     from rehearsal_torch.data.table import Table
-    from rehearsal_torch.data.trials.log import TrialLog
+    from rehearsal_torch.data.task_compatibility import Kind, Question
+    from rehearsal_torch.data.trials.trial_log import TrialLog
     from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 # For the cards of simulated worlds.
@@ -58,7 +58,7 @@ class Facts:
         imputations: m, how often missing cells of the observations are imputed, each time into a table of its
             own; 0 where none is missing.
         method: The method that the problem itself asks for, such as "auto".
-        graphs: The graphs that may be true, as `graphs.written_graph` reads them; None if there is one.
+        graphs: The graphs that may be true, as `graphs.graph_notation` reads them; None if there is one.
         costs: Action to the weight of its squared change, for `micns`.
         unweighed: Actions whose costs are stated and do not count, as no worth is.
         surrogate: Surrogate settings that its configuration leaves open, name to plain data.
@@ -131,7 +131,7 @@ class Problem(ABC):
 
     def question(self) -> Question:
         """What a surrogate must have been fitted for; by default the columns of the observations."""
-        from rehearsal_torch.data.question import Columns
+        from rehearsal_torch.data.task_compatibility import Columns
 
         return Columns(self.observations().names)
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from rehearsal_torch.data import causal_task, rehearsal_task
-from rehearsal_torch.data.sizes import NUMBERS, bounded
+from rehearsal_torch.data.size_limits import NUMBERS, bounded
 
 Setting = TypeVar("Setting")
 

@@ -18,17 +18,7 @@ from typing import Any
 from rehearsal_torch.data.estimate import percents
 from rehearsal_torch.data.finding import reason_of, texts_of, undecided
 from rehearsal_torch.data.sensitivity import factor
-from rehearsal_torch.evaluation.overturning import graphs_overall, overall, sensitivity_of
-from rehearsal_torch.evaluation.recorded_run import (
-    Decided,
-    Recorded,
-    before,
-    claim,
-    effort,
-    group_of,
-    search_of,
-)
-from rehearsal_torch.evaluation.rows import (
+from rehearsal_torch.evaluation.claim_rows import (
     ONLINE_COLUMNS,
     Row,
     interval_of,
@@ -40,11 +30,27 @@ from rehearsal_torch.evaluation.rows import (
     truth_bounds,
     with_truth,
 )
-from rehearsal_torch.evaluation.rows import written as rows_as_csv
-from rehearsal_torch.evaluation.summaries import LAST, MethodSummary, TruthSummary, online_summary, summed
-from rehearsal_torch.files.plain import TEXTS, checked, read_json
-from rehearsal_torch.files.rows import as_csv, read_rows
-from rehearsal_torch.reporting import untouched_score
+from rehearsal_torch.evaluation.claim_rows import written as rows_as_csv
+from rehearsal_torch.evaluation.method_summaries import (
+    LAST,
+    MethodSummary,
+    TruthSummary,
+    online_summary,
+    summed,
+)
+from rehearsal_torch.evaluation.overturning_sentences import graphs_overall, overall, sensitivity_of
+from rehearsal_torch.evaluation.run_record import (
+    Decided,
+    Recorded,
+    before,
+    claim,
+    effort,
+    group_of,
+    search_of,
+)
+from rehearsal_torch.files.bounded_yaml import TEXTS, checked, read_json
+from rehearsal_torch.files.csv_rows import as_csv, read_rows
+from rehearsal_torch.reporting import no_action_score
 from rehearsal_torch.reporting.decision_frame import (
     cost_cell,
     cost_cells,
@@ -53,8 +59,8 @@ from rehearsal_torch.reporting.decision_frame import (
     priced,
     weighed,
 )
-from rehearsal_torch.reporting.page.markup import Markup, joined, paragraphs
-from rehearsal_torch.reporting.page.markup import table as table_of
+from rehearsal_torch.reporting.page.html import Markup, joined, paragraphs
+from rehearsal_torch.reporting.page.html import table as table_of
 from rehearsal_torch.reporting.text_table import text_table
 from rehearsal_torch.spaces.box import setting_text
 
@@ -92,7 +98,7 @@ def tables(run: Recorded) -> str:
         text_table(["", *methods], method_rows(methods), "Summary"),
     ]
     lines += online_sentences(run)
-    if score := untouched_score.line(run):
+    if score := no_action_score.line(run):
         lines.append(score)
     if rows := _compared(run):
         lines += [text_table(CHOICE_HEADS, rows, CHOICE_CAPTION, texts=CHOICE_WORDS), *choice_reasons(run)]

@@ -46,9 +46,9 @@ from rehearsal_torch.data.finding import (
     reason_of,
     texts_of,
 )
-from rehearsal_torch.data.pooled import Answer, GainDraws, Overall, overall
-from rehearsal_torch.evaluation.recorded_run import ACTS, NOTHING, REFUSED, Decided, before, claim
-from rehearsal_torch.evaluation.rows import number
+from rehearsal_torch.data.mean_gain import Answer, GainDraws, Overall, overall
+from rehearsal_torch.evaluation.claim_rows import number
+from rehearsal_torch.evaluation.run_record import ACTS, NOTHING, REFUSED, Decided, before, claim
 
 GIVEN, SET, PRESENT = "given/", "set/", "present/"
 # Decisions, and characters of their notes, that HTML shows.

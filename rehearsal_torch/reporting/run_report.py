@@ -14,24 +14,29 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from rehearsal_torch.data.finding import findings_of, in_place
-from rehearsal_torch.evaluation.average_effects import averages
-from rehearsal_torch.evaluation.overturning import graphs_overall, overall, sensitivity_of, sequences_overall
-from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, claim, counterpart, effort, is_sequence
-from rehearsal_torch.evaluation.rows import scored_by_world
-from rehearsal_torch.files.rows import as_csv
-from rehearsal_torch.files.writing import write_text
-from rehearsal_torch.reporting import alteration_report, sequence_report, trial_report, untouched_score
+from rehearsal_torch.evaluation.claim_rows import scored_by_world
+from rehearsal_torch.evaluation.effect_tables import averages
+from rehearsal_torch.evaluation.overturning_sentences import (
+    graphs_overall,
+    overall,
+    sensitivity_of,
+    sequences_overall,
+)
+from rehearsal_torch.evaluation.run_record import Decided, Recorded, claim, counterpart, effort, is_sequence
+from rehearsal_torch.files.atomic_write import write_text
+from rehearsal_torch.files.csv_rows import as_csv
+from rehearsal_torch.reporting import alteration_report, no_action_score, sequence_report, trial_report
 from rehearsal_torch.reporting.alteration_report import by_method, decisions_that, learnt, row_of
 from rehearsal_torch.reporting.decision_frame import decision_frame, quantity
-from rehearsal_torch.reporting.figures import cases, episodes, models, rounds
+from rehearsal_torch.reporting.figure_style import drawing, save
+from rehearsal_torch.reporting.figures import case_figures, model_figures, round_figures, sequence_figures
+from rehearsal_torch.reporting.labels import Wording, worded
 from rehearsal_torch.reporting.page import sentences
-from rehearsal_torch.reporting.page.grounds import warnings_of_decisions, warnings_of_run
-from rehearsal_torch.reporting.page.markup import name_of, whom
-from rehearsal_torch.reporting.page.material import Material, material
+from rehearsal_torch.reporting.page.html import name_of, whom
+from rehearsal_torch.reporting.page.page_content import Material, material
+from rehearsal_torch.reporting.page.reasons import warnings_of_decisions, warnings_of_run
 from rehearsal_torch.reporting.page.run_page import FILE, page
 from rehearsal_torch.reporting.sequence_report import finite
-from rehearsal_torch.reporting.style import drawing, save
-from rehearsal_torch.reporting.wording import Wording, worded
 
 # Cases whose claims are drawn side by side, at most; cases that have sentences in a terminal, and its width.
 MOST, SHOWN, WIDTH = 100, 10, 110
@@ -98,14 +103,14 @@ def draw(run: Recorded) -> list[Path]:
 def figures(run: Recorded, words: Wording) -> dict[str, Figure]:
     """File name to figure, for everything that the run recorded; to be called within `drawing`."""
     drawn: dict[str, Figure] = {}
-    if parts := models.trained_parts(run.metrics):
+    if parts := model_figures.trained_parts(run.metrics):
         subjects = words.subjects if words.doses else "rows"
-        drawn["training"] = models.draw_training(run.metrics, parts, subjects)
+        drawn["training"] = model_figures.draw_training(run.metrics, parts, subjects)
     if trial_report.concerns(run):
-        drawn |= models.draw_recovered(run.truth) | models.draw_surrogate(run.curves)
+        drawn |= model_figures.draw_recovered(run.truth) | model_figures.draw_surrogate(run.curves)
         if scored := trial_report.rounds(run):
             methods = {trial_report.named(run, "decision"): scored}
-            drawn["rounds"] = rounds.draw_trials({trial_report.named(run, "dataset"): methods})
+            drawn["rounds"] = round_figures.draw_trials({trial_report.named(run, "dataset"): methods})
         return drawn
     return drawn | (_of_alterations(run) if alteration_report.concerns(run) else _of_sequences(run, words))
 
@@ -125,18 +130,18 @@ def _of_sequences(run: Recorded, words: Wording) -> dict[str, Figure]:
     }
     every = [decision for decided in groups.values() for decision in decided]
     drawn = {
-        "improvement": episodes.draw_improvements(improvements, words.subjects),
-        "outcomes": episodes.draw_outcomes(groups, words),
+        "improvement": sequence_figures.draw_improvements(improvements, words.subjects),
+        "outcomes": sequence_figures.draw_outcomes(groups, words),
     }
     if any(effort(decision, "proven") and decision.get("seconds") is not None for decision in every):
-        drawn["effort"] = episodes.draw_effort(groups, words.subjects)
+        drawn["effort"] = sequence_figures.draw_effort(groups, words.subjects)
     last = list(groups.values())[-1]
-    drawn[words.file] = episodes.draw_courses(episodes.chosen(last), len(last), words)
+    drawn[words.file] = sequence_figures.draw_courses(sequence_figures.chosen(last), len(last), words)
     pairs = {label: _claims(decided) for label, decided in groups.items()}
     if known := {label: pair for label, pair in pairs.items() if pair[0]}:
-        drawn["truth"] = episodes.draw_true_improvements(known)
+        drawn["truth"] = sequence_figures.draw_true_improvements(known)
     if any(row["quantity"] == "rmse" for row in run.truth):
-        drawn["truth_errors"] = episodes.draw_errors(run.truth)
+        drawn["truth_errors"] = sequence_figures.draw_errors(run.truth)
     return drawn
 
 
@@ -162,19 +167,21 @@ def _of_alterations(run: Recorded) -> dict[str, Figure]:
     groups, online = by_method(run), learnt(run)
     lines = next(iter(groups.values()), [])
     if len(groups) == 1 and len(lines) <= MOST and not online and any(map(claim, lines)):
-        drawn["decisions"] = cases.draw_decisions(decision_frame(lines), quantity(lines))
+        drawn["decisions"] = case_figures.draw_decisions(decision_frame(lines), quantity(lines))
     units = run.words.get("units_of")
     beyond = {str(line.get("identity", "")) for line in lines if in_place(findings_of(line))}
-    curves = cases.draw_claims(run.claims, units if isinstance(units, dict) else {}, run.codings, beyond)
+    curves = case_figures.draw_claims(
+        run.claims, units if isinstance(units, dict) else {}, run.codings, beyond
+    )
     drawn |= {} if curves is None else {"claims": curves}
     if weighed := decisions_that(run, lambda decision: sensitivity_of(decision) is not None):
-        drawn["overturning"] = cases.draw_overturning(weighed)
+        drawn["overturning"] = case_figures.draw_overturning(weighed)
     scored = decisions_that(run, scored_by_world)
     if not scored:
         return drawn
-    drawn["probability"] = cases.draw_probabilities(scored)
+    drawn["probability"] = case_figures.draw_probabilities(scored)
     if online:
-        drawn["rounds"] = rounds.draw_online({alteration_report.dataset_of(run): online})
+        drawn["rounds"] = round_figures.draw_online({alteration_report.dataset_of(run): online})
     acted = {
         name: [
             row_of(run, name, decision) for decision in decisions if decision.get("alteration") is not None
@@ -184,7 +191,7 @@ def _of_alterations(run: Recorded) -> dict[str, Figure]:
     claims = {
         name: rows for name, rows in acted.items() if not all(math.isnan(row["estimate"]) for row in rows)
     }
-    return drawn | ({"calibration": cases.draw_calibration(claims)} if claims else {})
+    return drawn | ({"calibration": case_figures.draw_calibration(claims)} if claims else {})
 
 
 def answers(of: Material) -> list[str]:
@@ -248,7 +255,7 @@ def numbers(of: Material) -> list[str]:
             for head, *cells in alteration_report.method_rows(of.methods)
         ]
         lines += alteration_report.online_sentences(run)
-        doubts = (overall(run.decisions), graphs_overall(run.decisions), untouched_score.line(run))
+        doubts = (overall(run.decisions), graphs_overall(run.decisions), no_action_score.line(run))
         lines += [f"{text.rstrip('.')}." for text in doubts if text]
     else:
         weighed = sequences_overall(list(filter(is_sequence, run.decisions)), of.words.actions)

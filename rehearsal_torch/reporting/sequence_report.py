@@ -22,10 +22,10 @@ from collections.abc import Mapping, Sequence
 from rehearsal_torch.data.decision import action_name, action_step
 from rehearsal_torch.data.finding import undecided
 from rehearsal_torch.evaluation.bootstrap import Interval, mean_interval
-from rehearsal_torch.evaluation.recorded_run import NOTHING, Decided, Recorded, effort, group_of, is_sequence
-from rehearsal_torch.evaluation.rows import number
+from rehearsal_torch.evaluation.claim_rows import number
+from rehearsal_torch.evaluation.run_record import NOTHING, Decided, Recorded, effort, group_of, is_sequence
+from rehearsal_torch.reporting.labels import Wording
 from rehearsal_torch.reporting.text_table import text_table
-from rehearsal_torch.reporting.wording import Wording
 
 Row = dict[str, float | int | str]
 # Sequence, quantity, feature, estimator of a row of ``truth.csv``.
@@ -132,7 +132,7 @@ def headline(rows: Sequence[Row], words: Wording) -> list[str]:
 
 def _pair(row: Row, of: str) -> tuple[str, str] | None:
     """The improvements by a reward without and with its "doses" (`objectives.step_score`) or "costs"
-    (`objectives.episode_reward`), in percent; None for other rewards.
+    (`objectives.task_reward`), in percent; None for other rewards.
     """
     without, whole = (row.get(f"improvement {which} {of}") for which in ("without", "with"))
     return None if without is None or whole is None else (_number(without, 100), _number(whole, 100))

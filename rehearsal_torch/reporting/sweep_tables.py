@@ -19,8 +19,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from rehearsal_torch.evaluation.bootstrap import Interval, mean_interval
-from rehearsal_torch.evaluation.rows import Row
-from rehearsal_torch.evaluation.summaries import (
+from rehearsal_torch.evaluation.claim_rows import Row
+from rehearsal_torch.evaluation.method_summaries import (
     MethodSummary,
     TrialSummary,
     grouped,
@@ -29,7 +29,7 @@ from rehearsal_torch.evaluation.summaries import (
     trial_summary,
 )
 from rehearsal_torch.reporting.alteration_report import figure
-from rehearsal_torch.reporting.style import legend_below, panels, point_style
+from rehearsal_torch.reporting.figure_style import legend_below, panels, point_style
 from rehearsal_torch.reporting.text_table import markdown_table, text_table
 
 WorldCells = dict[str, dict[str, MethodSummary]]

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rehearsal_torch.evaluation.recorded_run import Decided, Recorded, claim, effort
-from rehearsal_torch.evaluation.rows import Row, number, scored_trial, trial_rows
-from rehearsal_torch.evaluation.summaries import trial_summary
-from rehearsal_torch.files.rows import as_csv
+from rehearsal_torch.evaluation.claim_rows import Row, number, scored_trial, trial_rows
+from rehearsal_torch.evaluation.method_summaries import trial_summary
+from rehearsal_torch.evaluation.run_record import Decided, Recorded, claim, effort
+from rehearsal_torch.files.csv_rows import as_csv
 from rehearsal_torch.reporting.alteration_report import figure
 from rehearsal_torch.reporting.text_table import text_table
 from rehearsal_torch.spaces.box import setting_text

@@ -53,7 +53,7 @@ class TrialView(ABC):
             recommended: Whether to fit a model for the recommendation; where none can be fitted, the legend
                 says so.
         """
-        from rehearsal_torch.reporting.style import drawing
+        from rehearsal_torch.reporting.figure_style import drawing
 
         recommended_action = None
         if recommended:
@@ -108,7 +108,7 @@ class TrialView(ABC):
 
 def _draw(axes: "Axes", rewards: Mapping[int, float], recommended: Recommended | None) -> None:
     """Draws into given axes; to be called within `drawing`."""
-    from rehearsal_torch.reporting.style import BLACK, BLUE, GREEN
+    from rehearsal_torch.reporting.figure_style import BLACK, BLUE, GREEN
 
     numbers, values = np.array(list(rewards), dtype=float), np.array(list(rewards.values()), dtype=float)
     axes.plot(numbers, values, "o", color=BLACK, markersize=4, label="trial")

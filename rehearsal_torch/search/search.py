@@ -26,9 +26,9 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.estimate import Estimate, copied
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.data.finite import ranked
-from rehearsal_torch.data.question import Kind
-from rehearsal_torch.data.sizes import require
+from rehearsal_torch.data.non_finite import ranked
+from rehearsal_torch.data.size_limits import require
+from rehearsal_torch.data.task_compatibility import Kind
 from rehearsal_torch.objectives.objective import (
     AlterationObjective,
     Candidates,
@@ -36,7 +36,7 @@ from rehearsal_torch.objectives.objective import (
     class_of,
     settings_of,
 )
-from rehearsal_torch.search.settling import settled
+from rehearsal_torch.search.cost_kinks import settled
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.surrogate import Surrogate
 
@@ -117,8 +117,8 @@ class Search(ABC, Generic[Sought]):
         kind: The kind of problem whose objectives it maximises (`Problem.kind`), that of `maximises` unless a
             class says otherwise; None for any.
         declines: Whether the search may decline to act where its own estimate is against acting
-            (`claims.rules`); if False, the decision carries a finding instead. Random baselines, presets
-            that reproduce a publication and methods that learn online set it to False.
+            (`claims.abstention_rules`); if False, the decision carries a finding instead. Random baselines,
+            presets that reproduce a publication and methods that learn online set it to False.
         weighs: Whether it looks for the largest probability of a desired outcome, so that it can be weighed
             against costs (`objectives.net_value`).
         pools: Whether it can decide by estimates that are pooled over imputed tables.
@@ -203,7 +203,7 @@ def chosen(
     accepted: Tensor | None = None,
 ) -> list[Decision]:
     """Selects the best candidate set for each case; where costs count, of the actions that are settled on
-    what may be kept (`search.settling`), by their net values.
+    what may be kept (`search.cost_kinks`), by their net values.
 
     Args:
         actions: The best actions of each set, (B, k) each; only of the first sets if the time ran out before

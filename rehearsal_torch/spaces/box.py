@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rehearsal_torch.files.plain import is_tensor
+from rehearsal_torch.files.bounded_yaml import is_tensor
 from rehearsal_torch.seeding import sobol
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from rehearsal_torch.files.addresses import beginning
+from rehearsal_torch.files.redaction import beginning
 from rehearsal_torch.files.schema import LARGEST
 
 LONGEST, DEEPEST, FACES = 10_000, 20, 1000

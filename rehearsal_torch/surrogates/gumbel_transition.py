@@ -20,10 +20,10 @@ from torch import Tensor
 
 from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import Episode, next_name
-from rehearsal_torch.data.part import Solved
-from rehearsal_torch.data.question import Columns, Question
-from rehearsal_torch.data.sizes import bounded
+from rehearsal_torch.data.size_limits import bounded
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.task_compatibility import Columns, Question
+from rehearsal_torch.data.trainable_part import Solved
 from rehearsal_torch.mechanisms.mechanism import EquationTrajectory
 from rehearsal_torch.seeding import stream
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Fits

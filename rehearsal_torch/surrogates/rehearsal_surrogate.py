@@ -36,12 +36,12 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.graph_check import contradictions, dependence_given
-from rehearsal_torch.data.part import Sizes, Solved
-from rehearsal_torch.data.question import Kind, Question
 from rehearsal_torch.data.records import positions
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.scaling import Standardise
 from rehearsal_torch.data.table import Table, evenly
+from rehearsal_torch.data.task_compatibility import Kind, Question
+from rehearsal_torch.data.trainable_part import Sizes, Solved
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.separation import MAX_POINTS, Adjustment, adjustment, reaches
 from rehearsal_torch.spaces.box import setting_text

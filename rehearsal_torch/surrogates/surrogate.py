@@ -17,9 +17,23 @@ from torch import Tensor, nn
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.data.part import Examples, NotFittedError, Solved, Trained, state_faults, unfitted_parts
-from rehearsal_torch.data.question import Kind, OtherQuestionError, Question, differences, like, taken
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.task_compatibility import (
+    Kind,
+    OtherQuestionError,
+    Question,
+    differences,
+    like,
+    taken,
+)
+from rehearsal_torch.data.trainable_part import (
+    Examples,
+    NotFittedError,
+    Solved,
+    Trained,
+    state_faults,
+    unfitted_parts,
+)
 from rehearsal_torch.mechanisms.mechanism import Trajectory
 
 Module = TypeVar("Module", bound=nn.Module)
@@ -75,7 +89,7 @@ class Surrogate(nn.Module, ABC):
         return None
 
     def used(self) -> tuple[str, ...]:
-        """The fields of the question (`data.question.fields`) on which the fit depends."""
+        """The fields of the question (`data.task_compatibility.fields`) on which the fit depends."""
         return ()
 
     def adopt(self, question: object) -> None:

@@ -21,8 +21,8 @@ training rows, and compared on the rows of units that were held out:
 
 0 or below for noise, above 0 for error. Where a model knows what acts within a step, next to nothing may be
 left of a state, of which some can always be predicted: the denominator is then that without such knowledge.
-`claims.sequences` refuses to recommend from it, and names the cause where one is seen: noise of another state
-of the same step, if the other next states explain it, or a level of each unit.
+`claims.sequence_rules` refuses to recommend from it, and names the cause where one is seen: noise of another
+state of the same step, if the other next states explain it, or a level of each unit.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Def. 1, Sec. 5 and App. G.1; Cox and Snell (1968) (residuals that
 covariates predict); Hastie, Tibshirani and Friedman (2009), Ch. 10 (boosted trees).
@@ -39,15 +39,15 @@ from torch import Tensor
 from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import Episode, following, next_name
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.data.part import Examples, Part
-from rehearsal_torch.data.question import Columns, Question
 from rehearsal_torch.data.scaling import Rescale
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.task_compatibility import Columns, Question
+from rehearsal_torch.data.trainable_part import Examples, Part
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.mechanisms.mechanism import Trajectory
 from rehearsal_torch.mechanisms.sparse_effects import SparseEffects
 from rehearsal_torch.spaces.box import setting_text
-from rehearsal_torch.surrogates.comparable_steps import KEPT, ComparableSteps
+from rehearsal_torch.surrogates.dose_support import KEPT, ComparableSteps
 from rehearsal_torch.surrogates.surrogate import FEWEST, EpisodeSurrogate, Fits, sample
 
 

@@ -2,9 +2,9 @@
 
 Two trainings of one class recommend differently. Half of the members are fitted to every second unit, the
 others to the rest; for an episode, the members of one half are searched, whose mean decides, and a
-recommendation is made only where all of them predict a gain (`claims.sequences`). What it gains is claimed by
-the closed form of the other half (`surrogates.transition_ridge`). Where what the members take for noise can
-be predicted, while for the closed form it cannot, the closed form is searched in their place.
+recommendation is made only where all of them predict a gain (`claims.sequence_rules`). What it gains is
+claimed by the closed form of the other half (`surrogates.transition_ridge`). Where what the members take for
+noise can be predicted, while for the closed form it cannot, the closed form is searched in their place.
 
 Each member draws as many units as its half has, with replacement, by a seed of its own: of the units to learn
 from, and of those held out for early stopping. Ranges and dose levels are those of the whole table: all
@@ -21,11 +21,11 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.episode import Episode
-from rehearsal_torch.data.sizes import bounded, require
+from rehearsal_torch.data.size_limits import bounded, require
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.mechanism import Trajectory, stacked
 from rehearsal_torch.seeding import paired_generator
-from rehearsal_torch.surrogates.comparable_steps import ComparableSteps
+from rehearsal_torch.surrogates.dose_support import ComparableSteps
 from rehearsal_torch.surrogates.surrogate import Fits, Modules, SeparateMembers
 from rehearsal_torch.surrogates.transition import CheckedTransition, NoiseCheck, TransitionModel, begins_of
 from rehearsal_torch.surrogates.transition_ridge import HALVES, TransitionRidge

@@ -15,12 +15,12 @@ from torch import Tensor
 
 from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import Episode, following
-from rehearsal_torch.data.part import Solved
-from rehearsal_torch.data.sizes import require
+from rehearsal_torch.data.size_limits import require
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.trainable_part import Solved
 from rehearsal_torch.mechanisms.bent_transition import BentTrajectory, BentTransition, Steps
 from rehearsal_torch.seeding import split_position
-from rehearsal_torch.surrogates.comparable_steps import ComparableSteps
+from rehearsal_torch.surrogates.dose_support import ComparableSteps
 from rehearsal_torch.surrogates.surrogate import Fits, Modules
 from rehearsal_torch.surrogates.transition import SingleTransition, begins_of
 

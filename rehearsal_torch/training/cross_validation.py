@@ -10,7 +10,7 @@ and a further term, -log(v_i + 1), for each log-transformed variable. A constant
 remains (the choice of units), on which percentages of a log-likelihood depend; `scaled`, the density under
 one fixed scaling, is therefore reported as well, for the percentages of the paper's Fig. 6.
 
-Folds by patient (`training.fit`) hold out whole patients.
+Folds by patient (`training.surrogate_fit`) hold out whole patients.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), App. G.2 (five folds; their code draws them by transition) and
 Fig. 6.
@@ -26,16 +26,16 @@ from torch import Tensor
 
 from rehearsal_torch.data.episode import Episode, following, next_name, transitions
 from rehearsal_torch.data.scaling import Rescale
-from rehearsal_torch.data.sizes import require
+from rehearsal_torch.data.size_limits import require
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.progress import Progress
 from rehearsal_torch.seeding import seeded
-from rehearsal_torch.shared_tasks import results
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.surrogates.transition import CheckedTransition, TransitionModel
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
-from rehearsal_torch.training.descent import Descent, settled
-from rehearsal_torch.training.fit import Fold, fit, folds_of, trained_elsewhere
+from rehearsal_torch.task_pool import results
+from rehearsal_torch.training.gradient_descent import Descent, settled
+from rehearsal_torch.training.surrogate_fit import Fold, fit, folds_of, trained_elsewhere
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def cross_validate(
         trainer: Returns a trainer, once per fold; without a folder, or with a different one for each fold.
         by: "patient", or "transition" for folds that split patients, as the paper's authors drew them.
         workers: The number of processes that share the folds, each with one thread, where their trainings are
-            long enough (`training.fit`).
+            long enough (`training.surrogate_fit`).
 
     Raises:
         ValueError: if `by` is neither, there are too few patients, or the surrogate is no transition model.

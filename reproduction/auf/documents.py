@@ -7,11 +7,11 @@ import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
-from rehearsal_torch.evaluation.rows import Row
-from rehearsal_torch.evaluation.summaries import MethodSummary, grouped, mean, summed
+from rehearsal_torch.evaluation.claim_rows import Row
+from rehearsal_torch.evaluation.method_summaries import MethodSummary, grouped, mean, summed
 from rehearsal_torch.reporting import sweep_tables
 from rehearsal_torch.reporting.alteration_report import figure, percent
-from rehearsal_torch.reporting.figures import cases
+from rehearsal_torch.reporting.figures import case_figures
 from rehearsal_torch.reporting.sweep_tables import WorldCells, plus_minus, world_cells
 from rehearsal_torch.reporting.text_table import markdown_table
 from rehearsal_torch.run_folder import RunFolder
@@ -83,7 +83,7 @@ def table1(record: Record) -> Section:
         if method == shown
     }
     if claims:
-        figures["calibration"] = cases.draw_calibration(claims)
+        figures["calibration"] = case_figures.draw_calibration(claims)
     return Section(blocks, figures)
 
 

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.scaling import Standardise
-from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan
+from rehearsal_torch.problems.cases.nonlinear_examples import Loan
 from rehearsal_torch.surrogates.kernel.nested_ridge import Desirability
-from rehearsal_torch.surrogates.kernel.product_ridge import ProductRidge
+from rehearsal_torch.surrogates.kernel.product_kernel_ridge import ProductRidge
 from rehearsal_torch.user_error import UserError
 from reproduction.auf import loan_panels, triangle_panel
 from reproduction.page import FIGURES, Section, image, table
@@ -118,7 +118,7 @@ def generator(out: Path, nhanes: str) -> Section:
     Raises:
         UserError: if that folder lacks a figure.
     """
-    from rehearsal_torch.problems.nhanes.dataset import Nhanes
+    from rehearsal_torch.problems.nhanes.nhanes_data import Nhanes
 
     card = dict(Nhanes().card())["generator"]
     validation = card["validation"]

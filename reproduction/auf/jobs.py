@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from rehearsal_torch.evaluation.rows import COLUMNS, Row, number, row, typed
+from rehearsal_torch.evaluation.claim_rows import COLUMNS, Row, number, row, typed
 from reproduction.job import configured, decided_cases
 from reproduction.plan import Job, study
 from reproduction.record import Layout, Record

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.figure import Figure
 
-from rehearsal_torch.evaluation.summaries import MethodSummary
-from rehearsal_torch.reporting.style import COLOURS, DASHES, MARKERS, panels
+from rehearsal_torch.evaluation.method_summaries import MethodSummary
+from rehearsal_torch.reporting.figure_style import COLOURS, DASHES, MARKERS, panels
 
 COLUMNS = 3
 

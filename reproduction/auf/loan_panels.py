@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from rehearsal_torch.reporting.style import BLACK, BLUE, GREEN, VERMILION, panels
+from rehearsal_torch.reporting.figure_style import BLACK, BLUE, GREEN, VERMILION, panels
 
 Array = NDArray[np.float64]
 

@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse, Polygon
 from scipy.special import ndtr
 
-from rehearsal_torch.reporting.style import BLUE, GREEN, VERMILION, panels
+from rehearsal_torch.reporting.figure_style import BLUE, GREEN, VERMILION, panels
 
 # Standard deviations along the base and across it, in sides.
 STD_X, STD_Y = 0.4153874, 0.0399829

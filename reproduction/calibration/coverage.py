@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from matplotlib.figure import Figure
 
-from rehearsal_torch.reporting.style import COLOURS, MARKERS, diagonal, panels
+from rehearsal_torch.reporting.figure_style import COLOURS, MARKERS, diagonal, panels
 
 
 def draw(groups: Mapping[str, Mapping[int, float]]) -> Figure:

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from rehearsal_torch.estimators.marginal_sensitivity import interval_bounds
 from rehearsal_torch.evaluation.bootstrap import t_interval
-from rehearsal_torch.evaluation.rows import Row, written
-from rehearsal_torch.evaluation.summaries import grouped, mean
-from rehearsal_torch.reporting.figures.cases import draw_calibration
-from rehearsal_torch.reporting.figures.episodes import draw_true_improvements
+from rehearsal_torch.evaluation.claim_rows import Row, written
+from rehearsal_torch.evaluation.method_summaries import grouped, mean
+from rehearsal_torch.reporting.figures.case_figures import draw_calibration
+from rehearsal_torch.reporting.figures.sequence_figures import draw_true_improvements
 from rehearsal_torch.run_folder import RunFolder
 from reproduction.calibration import coverage, drawn_tables, network_tables, sequence_claims
 from reproduction.calibration.drawn_claims import DRAWN

@@ -25,10 +25,10 @@ from typing import Any
 
 from rehearsal_torch.cli.batch_decisions import played
 from rehearsal_torch.cli.errors import exit_code
-from rehearsal_torch.evaluation.rows import Row, number
-from rehearsal_torch.methods.build import problem_of
-from rehearsal_torch.methods.run import build, fitted
-from rehearsal_torch.problems.rehearsal.drawn_world import DrawnWorld
+from rehearsal_torch.evaluation.claim_rows import Row, number
+from rehearsal_torch.methods.instantiate import problem_of
+from rehearsal_torch.methods.run_parts import build, fitted
+from rehearsal_torch.problems.cases.random_world import DrawnWorld
 from rehearsal_torch.user_error import UserError
 from reproduction.calibration import drawn_tables
 from reproduction.job import configured

@@ -16,9 +16,9 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 
 from rehearsal_torch.evaluation.bootstrap import mean_interval
-from rehearsal_torch.evaluation.rows import Row
-from rehearsal_torch.evaluation.summaries import grouped, mean
-from rehearsal_torch.problems.rehearsal.drawn_world import TRAITS
+from rehearsal_torch.evaluation.claim_rows import Row
+from rehearsal_torch.evaluation.method_summaries import grouped, mean
+from rehearsal_torch.problems.cases.random_world import TRAITS
 from reproduction.page import Section, table
 from reproduction.plan import texts
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from rehearsal_torch.claims.cross_fitting import CrossFittedClaims
 from rehearsal_torch.data.decision import Decision, RehearsalCase
-from rehearsal_torch.evaluation.rows import number
+from rehearsal_torch.evaluation.claim_rows import number
 from rehearsal_torch.objectives.objective import Candidates, objective_for
 from rehearsal_torch.surrogates.surrogate import Surrogate
 

@@ -15,11 +15,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from rehearsal_torch.data.decision import EpisodeCase
-from rehearsal_torch.evaluation.recorded_run import counterpart
-from rehearsal_torch.evaluation.rows import COLUMNS, Row, number, row, typed
-from rehearsal_torch.evaluation.truth_panel import true_return
-from rehearsal_torch.methods.build import problem_of
-from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
+from rehearsal_torch.evaluation.claim_rows import COLUMNS, Row, number, row, typed
+from rehearsal_torch.evaluation.counterfactual_errors import true_return
+from rehearsal_torch.evaluation.run_record import counterpart
+from rehearsal_torch.methods.instantiate import problem_of
+from rehearsal_torch.problems.sequences.sepsis_cohort import SepsisSimulated
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
 from reproduction.calibration import drawn_claims, network_claims, sequence_claims
 from reproduction.calibration.drawn_claims import DRAWN

@@ -42,8 +42,8 @@ from torch import Tensor
 from rehearsal_torch.api.optimiser import CausalOptimiser
 from rehearsal_torch.cli.errors import exit_code
 from rehearsal_torch.data.trials.trial import Recommended
-from rehearsal_torch.evaluation.rows import Row, number
-from rehearsal_torch.problems.causal.drawn_network import DrawnNetwork
+from rehearsal_torch.evaluation.claim_rows import Row, number
+from rehearsal_torch.problems.trials.random_network import DrawnNetwork
 from rehearsal_torch.problems.world_size import Rounds
 from rehearsal_torch.seeding import numpy_generator
 from rehearsal_torch.user_error import UserError

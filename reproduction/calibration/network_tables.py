@@ -11,9 +11,9 @@ Source: Dawid (1982) (calibration of forecasts).
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from rehearsal_torch.evaluation.rows import Row
-from rehearsal_torch.evaluation.summaries import grouped, mean, median
-from rehearsal_torch.problems.causal.drawn_network import NETWORK_TRAITS
+from rehearsal_torch.evaluation.claim_rows import Row
+from rehearsal_torch.evaluation.method_summaries import grouped, mean, median
+from rehearsal_torch.problems.trials.random_network import NETWORK_TRAITS
 from reproduction.calibration.drawn_tables import Measure, shown
 from reproduction.page import Section, table
 from reproduction.plan import texts

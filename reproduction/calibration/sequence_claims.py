@@ -16,10 +16,10 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rehearsal_torch.evaluation.rows import Row, number
-from rehearsal_torch.methods.build import problem_of
-from rehearsal_torch.problems.episodes.drawn_episodes import TRAITS, DrawnEpisodes
-from rehearsal_torch.problems.episodes.splits import SplitEpisodes
+from rehearsal_torch.evaluation.claim_rows import Row, number
+from rehearsal_torch.methods.instantiate import problem_of
+from rehearsal_torch.problems.sequences.random_episodes import TRAITS, DrawnEpisodes
+from rehearsal_torch.problems.sequences.unit_splits import SplitEpisodes
 from reproduction.calibration.drawn_tables import REPORT, has, shown
 from reproduction.job import configured, decided_cases
 from reproduction.page import Section, table

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from rehearsal_torch.cli.errors import exit_code
-from rehearsal_torch.evaluation.rows import Row
-from rehearsal_torch.evaluation.summaries import grouped, mean
-from rehearsal_torch.files.plain import read_yaml
+from rehearsal_torch.evaluation.claim_rows import Row
+from rehearsal_torch.evaluation.method_summaries import grouped, mean
+from rehearsal_torch.files.bounded_yaml import read_yaml
 from reproduction.calibration.documents import claims_of
 from reproduction.calibration.jobs import rows_of
 from reproduction.page import table

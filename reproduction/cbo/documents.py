@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean, median, stdev
 
 from rehearsal_torch.evaluation.bootstrap import mean_interval
-from rehearsal_torch.evaluation.rows import TRIAL_NUMBERS, Row, by_run, number
-from rehearsal_torch.evaluation.summaries import trial_summary
+from rehearsal_torch.evaluation.claim_rows import TRIAL_NUMBERS, Row, by_run, number
+from rehearsal_torch.evaluation.method_summaries import trial_summary
 from rehearsal_torch.reporting import sweep_tables
-from rehearsal_torch.reporting.figures.rounds import draw_trials
+from rehearsal_torch.reporting.figures.round_figures import draw_trials
 from rehearsal_torch.reporting.sweep_tables import grouped_rows, problem_of
 from rehearsal_torch.run_folder import RunFolder
 from reproduction.cbo.jobs import LOG, layouts, rows_of

@@ -9,7 +9,7 @@ Source: Ren et al. (2025), Sec. 7 and 11, Fig. 4-7, 10, 12-14 and Tab. 2-3.
 from collections.abc import Mapping
 from typing import Any
 
-from rehearsal_torch.evaluation.rows import TRIAL_COLUMNS, Row, trial_rows
+from rehearsal_torch.evaluation.claim_rows import TRIAL_COLUMNS, Row, trial_rows
 from reproduction.job import configured, decided_rounds
 from reproduction.plan import Job, study
 from reproduction.record import Layout

@@ -17,10 +17,10 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from rehearsal_torch.cli.errors import check_output, exit_code
+from rehearsal_torch.files.atomic_write import write_text
 from rehearsal_torch.files.lock import locked
-from rehearsal_torch.files.writing import write_text
-from rehearsal_torch.problems.nhanes.generator import DESIRED, VARIABLES, Generator
-from rehearsal_torch.reporting.style import drawing, save
+from rehearsal_torch.problems.nhanes.nhanes_generator import DESIRED, VARIABLES, Generator
+from rehearsal_torch.reporting.figure_style import drawing, save
 from rehearsal_torch.user_error import UserError, as_user_error
 from reproduction.nhanes.figures import correlations, marginals
 from reproduction.nhanes.fitting import fit_generator, save_generator, settings, validated

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from rehearsal_torch.reporting.style import BLUE, ORANGE, panels
+from rehearsal_torch.reporting.figure_style import BLUE, ORANGE, panels
 
 Array = NDArray[np.float64]
 _COLUMNS = 4

@@ -29,8 +29,8 @@ from safetensors.numpy import save
 from scipy.stats import ks_2samp
 from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
 
-from rehearsal_torch.files.writing import write_bytes, write_text
-from rehearsal_torch.problems.nhanes.generator import (
+from rehearsal_torch.files.atomic_write import write_bytes, write_text
+from rehearsal_torch.problems.nhanes.nhanes_generator import (
     ACTIONABLE,
     CONTEXT,
     DESIRED,

@@ -22,8 +22,8 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from rehearsal_torch.files.writing import write_bytes
-from rehearsal_torch.problems.nhanes.generator import OUTCOMES, VARIABLES
+from rehearsal_torch.files.atomic_write import write_bytes
+from rehearsal_torch.problems.nhanes.nhanes_generator import OUTCOMES, VARIABLES
 
 SITE = "https://wwwn.cdc.gov/Nchs/Data/Nhanes/Public"
 CYCLES: Mapping[str, str] = MappingProxyType(

@@ -16,12 +16,12 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from rehearsal_torch.evaluation.rows import ONLINE_COLUMNS, Row
+from rehearsal_torch.evaluation.claim_rows import ONLINE_COLUMNS, Row
 from rehearsal_torch.user_error import UserError
 from reproduction.plan import study
 
 if TYPE_CHECKING:
-    from rehearsal_torch.problems.rehearsal.world import RehearsalWorld
+    from rehearsal_torch.problems.cases.rehearsal_world import RehearsalWorld
     from reproduction.online.agent import Agent
 
 WORLDS = ("ride_hailing", "ride_hailing_released", "bermuda")
@@ -32,7 +32,7 @@ _STABLE_BASELINES = ("gymnasium", "stable_baselines3")
 
 
 def rl_rows(world: str, agent: str, rounds: int, repeat: int) -> Iterator[Row]:
-    """Plays a run; yields one row per round, in the format of `rehearsal_torch.evaluation.rows`.
+    """Plays a run; yields one row per round, in the format of `rehearsal_torch.evaluation.claim_rows`.
 
     Agents have no tau, no information and no bound: these cells are empty. Seconds are those of the agent
     alone, while those of a rehearsal method include some milliseconds of the world.
@@ -92,8 +92,8 @@ def world_of(world: str, rounds: int, repeat: int, joint: bool) -> "RehearsalWor
         repeat: Seed of the world.
         joint: Whether the only candidate set consists of all alterable variables.
     """
-    from rehearsal_torch.problems.rehearsal.bermuda import ACTIONABLE, Bermuda
-    from rehearsal_torch.problems.rehearsal.linear_worlds import RideHailing
+    from rehearsal_torch.problems.cases.bermuda import ACTIONABLE, Bermuda
+    from rehearsal_torch.problems.cases.linear_examples import RideHailing
     from rehearsal_torch.problems.world_size import SampleSize
 
     size = SampleSize(rows=10, contexts=rounds)

@@ -11,10 +11,10 @@ from pathlib import Path
 from statistics import median
 
 from rehearsal_torch.evaluation.bootstrap import mean_interval
-from rehearsal_torch.evaluation.rows import ONLINE_NUMBERS, TRUTH, Row, by_run, number
-from rehearsal_torch.evaluation.summaries import LAST, OnlineSummary, grouped, mean, online_summary
+from rehearsal_torch.evaluation.claim_rows import ONLINE_NUMBERS, TRUTH, Row, by_run, number
+from rehearsal_torch.evaluation.method_summaries import LAST, OnlineSummary, grouped, mean, online_summary
 from rehearsal_torch.reporting.alteration_report import figure, percent
-from rehearsal_torch.reporting.figures import rounds
+from rehearsal_torch.reporting.figures import round_figures
 from rehearsal_torch.run_folder import RunFolder
 from reproduction.online.jobs import AGENTS, BOUNDS, LOG, ROUNDS, layouts, rows_of
 from reproduction.online.truth import truth
@@ -155,7 +155,7 @@ def fig4(rows: Sequence[Row]) -> Section:
         )
     if not worlds:
         return Section()
-    drawn = rounds.draw_online(worlds, dict.fromkeys(worlds, f"tau = {TAU}"))
+    drawn = round_figures.draw_online(worlds, dict.fromkeys(worlds, f"tau = {TAU}"))
     return Section(["## Fig. 4: rounds at each tau", TEXTS["fig4"], table(body)], {"fig4": drawn})
 
 
@@ -251,7 +251,7 @@ def changing(rows: Sequence[Row]) -> Section:
         )
     return Section(
         ["## A world that changes (Fig. 2d)", TEXTS["changing"], table(body)],
-        {"changing": rounds.draw_online({CHANGING: by_method})},
+        {"changing": round_figures.draw_online({CHANGING: by_method})},
     )
 
 
@@ -304,7 +304,7 @@ def _comparison(rows: Sequence[Row], heading: str, name: str, text: str = "") ->
                 "repeats": str(one.repeats),
             }
         )
-    return Section([heading, text, table(body)], {name: rounds.draw_online(worlds)})
+    return Section([heading, text, table(body)], {name: round_figures.draw_online(worlds)})
 
 
 def _table1_row(

@@ -14,8 +14,15 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from rehearsal_torch.evaluation.rows import ONLINE_COLUMNS, ONLINE_KEY, TRUTH, Row, online_row, truth_bounds
-from rehearsal_torch.methods.build import problem_of, seed_and_use_one_thread
+from rehearsal_torch.evaluation.claim_rows import (
+    ONLINE_COLUMNS,
+    ONLINE_KEY,
+    TRUTH,
+    Row,
+    online_row,
+    truth_bounds,
+)
+from rehearsal_torch.methods.instantiate import problem_of, seed_and_use_one_thread
 from rehearsal_torch.problems.problem import RehearsalProblem
 from reproduction.job import configured, decided_rounds
 from reproduction.online.agent_rounds import rl_rows

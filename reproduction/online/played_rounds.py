@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from rehearsal_torch.adapters.gymnasium import RehearsalEnvironment
-from rehearsal_torch.problems.rehearsal.world import RehearsalWorld
+from rehearsal_torch.problems.cases.rehearsal_world import RehearsalWorld
 from rehearsal_torch.spaces.box import Alteration
 
 gymnasium: Any = import_module("gymnasium")

@@ -10,9 +10,9 @@ Source: Qin et al. (2023), Thm. 7 and Fig. 4 (the bound of the posterior mean); 
 from collections.abc import Callable, Mapping, Sequence
 
 from rehearsal_torch.evaluation.bootstrap import Interval, mean_interval
-from rehearsal_torch.evaluation.rows import Row, by_run
-from rehearsal_torch.evaluation.summaries import grouped, mean
-from rehearsal_torch.reporting.figures import rounds
+from rehearsal_torch.evaluation.claim_rows import Row, by_run
+from rehearsal_torch.evaluation.method_summaries import grouped, mean
+from rehearsal_torch.reporting.figures import round_figures
 from reproduction.page import Section, table
 from reproduction.plan import texts
 
@@ -59,7 +59,7 @@ def truth(rows: Sequence[Row]) -> Section:
     text = TEXTS["truth"].format(seeds=f"{numbers[0]} to {numbers[-1]}")
     return Section(
         ["## Bounds for the mean and for the truth", text, items, table(body)],
-        {"truth": rounds.draw_online(worlds)},
+        {"truth": round_figures.draw_online(worlds)},
     )
 
 

@@ -10,11 +10,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from rehearsal_torch.data.decision import EpisodeCase
-from rehearsal_torch.methods.conf import plain
+from rehearsal_torch.methods.hydra_config import plain
 from rehearsal_torch.objectives.counterfactual_return import return_record
-from rehearsal_torch.reporting.figures import episodes, models
+from rehearsal_torch.reporting.figures import model_figures, sequence_figures
+from rehearsal_torch.reporting.labels import wording
 from rehearsal_torch.reporting.sequence_report import truth_means
-from rehearsal_torch.reporting.wording import wording
 from rehearsal_torch.run_folder import RunFolder
 from reproduction.page import RUN, Block, Section, table
 from reproduction.plan import study, texts
@@ -59,12 +59,12 @@ def parts(out: RunFolder, options: Options) -> Iterator[Block | Section]:
     if len(best):
         improvements = best["improvement"].to_list()
         episode = best["episode"].to_list()[int(best["improvement"].to_numpy().argmax())]
-        yield Section(figures={"improvement": episodes.draw_improvements({"k = 3": improvements})})
+        yield Section(figures={"improvement": sequence_figures.draw_improvements({"k = 3": improvements})})
         yield Section(figures={"patient": _patient(options, episode)})
     if cells:
-        yield Section(figures={"lipschitz_grid": models.draw_lipschitz(cells)})
+        yield Section(figures={"lipschitz_grid": model_figures.draw_lipschitz(cells)})
     if truth:
-        drawn = episodes.draw_errors([row for row in truth if row["k"] == "3"])
+        drawn = sequence_figures.draw_errors([row for row in truth if row["k"] == "3"])
         yield Section(figures={"truth_errors": drawn})
     yield "## The numbers"
     for stage, found in lines.items():

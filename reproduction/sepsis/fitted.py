@@ -12,12 +12,12 @@ from omegaconf import DictConfig
 
 from rehearsal_torch.cli.verbs.train import fit
 from rehearsal_torch.data.decision import Decision, EpisodeCase
-from rehearsal_torch.methods.build import problem_of, seed_and_use_one_thread
-from rehearsal_torch.methods.conf import plain
-from rehearsal_torch.methods.run import build
+from rehearsal_torch.methods.hydra_config import plain
+from rehearsal_torch.methods.instantiate import problem_of, seed_and_use_one_thread
+from rehearsal_torch.methods.run_parts import build
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.objectives.reward import LinearReward
-from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
+from rehearsal_torch.objectives.step_reward import LinearReward
+from rehearsal_torch.problems.sequences.sepsis_cohort import SepsisSimulated
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.user_error import UserError

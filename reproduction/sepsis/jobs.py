@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rehearsal_torch.evaluation.truth_panel import truth_rows
+from rehearsal_torch.evaluation.counterfactual_errors import truth_rows
 from reproduction.plan import study
 from reproduction.record import Layout, Row
 from reproduction.sepsis import lipschitz_cells, searches, trainings

@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rehearsal_torch.files.rows import read_rows
-from rehearsal_torch.methods.build import made
-from rehearsal_torch.methods.conf import plain
+from rehearsal_torch.files.csv_rows import read_rows
+from rehearsal_torch.methods.hydra_config import plain
+from rehearsal_torch.methods.instantiate import made
 from rehearsal_torch.training.cross_validation import cross_validate, percentage_decrease
 from reproduction.plan import study
 from reproduction.record import Layout, Row

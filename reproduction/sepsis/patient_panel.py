@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from rehearsal_torch.evaluation.recorded_run import Decided
-from rehearsal_torch.reporting.style import BLACK, BLUE, PURPLE, VERMILION, panels
-from rehearsal_torch.reporting.wording import Wording
+from rehearsal_torch.evaluation.run_record import Decided
+from rehearsal_torch.reporting.figure_style import BLACK, BLUE, PURPLE, VERMILION, panels
+from rehearsal_torch.reporting.labels import Wording
 
 _COLOURS = (VERMILION, BLUE, PURPLE)
 

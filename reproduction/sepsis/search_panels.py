@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from rehearsal_torch.evaluation.bootstrap import Interval
-from rehearsal_torch.reporting.style import COLOURS, DASHES, MARKERS, panels
+from rehearsal_torch.reporting.figure_style import COLOURS, DASHES, MARKERS, panels
 from reproduction.sepsis.episode_rows import Point
 
 

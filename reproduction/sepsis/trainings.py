@@ -2,8 +2,9 @@
 
 A training draws its bootstrap resamples, its initial weights and the order of its examples by its own seed;
 the cohort is the same. One training therefore says little about how much the figures owe to chance: the table
-has, for each quantity of the truth panel (`evaluation.truth_panel`), its mean over patients averaged over the
-trainings, with the standard deviation, the smallest and the largest of the trainings' means.
+has, for each quantity of the truth panel (`evaluation.counterfactual_errors`), its mean over patients
+averaged over the trainings, with the standard deviation, the smallest and the largest of the trainings'
+means.
 
 The model is that of the facts in study.yaml, not the published one of the other stages; settings of the
 published model that are typed on the command line (``surrogate.x``) are those of each of its members.
@@ -16,11 +17,11 @@ from typing import Any
 
 from rehearsal_torch.cli.batch_decisions import played
 from rehearsal_torch.data.decision import Decision, EpisodeCase
-from rehearsal_torch.evaluation.rows import number
-from rehearsal_torch.evaluation.truth_panel import truth_rows
-from rehearsal_torch.methods.build import problem_of
-from rehearsal_torch.methods.run import build, fitted
-from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
+from rehearsal_torch.evaluation.claim_rows import number
+from rehearsal_torch.evaluation.counterfactual_errors import truth_rows
+from rehearsal_torch.methods.instantiate import problem_of
+from rehearsal_torch.methods.run_parts import build, fitted
+from rehearsal_torch.problems.sequences.sepsis_cohort import SepsisSimulated
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 from reproduction.job import configured
 from reproduction.page import table
@@ -34,7 +35,7 @@ KEY = ("training",)
 COLUMNS = (*KEY, "episode", "sequence", "quantity", "feature", "estimator", "value")
 LAYOUT = Layout(study("sepsis")["stages"][STAGE]["file"], KEY, COLUMNS, exact=True)
 _FACTS = study("sepsis")["facts"][STAGE]
-# What the decisions claim (`evaluation.recorded_run`).
+# What the decisions claim (`evaluation.run_record`).
 CLAIM = str(_FACTS["claim"])
 # The quantities of the table, errors of SOFA alone; those of the other features are in the rows.
 SHOWN = ("improvement", "gain", "rmse", "rmse of all steps")

@@ -33,10 +33,10 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, DecisionContext
 from rehearsal_torch.data.dose_levels import DoseLevels
-from rehearsal_torch.data.sizes import NUMBERS, bounded
-from rehearsal_torch.problems.episodes.cohort import dose_options, recommended
-from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
-from rehearsal_torch.problems.episodes.splits import best_changed, episode_of
+from rehearsal_torch.data.size_limits import NUMBERS, bounded
+from rehearsal_torch.problems.sequences.sepsis_cohort import dose_options, recommended
+from rehearsal_torch.problems.sequences.unit_splits import best_changed, episode_of
+from rehearsal_torch.problems.sequences.user_episodes import EpisodeTable
 from rehearsal_torch.seeding import numpy_generator
 
 HOURS, EXPLORED = 12, 0.35

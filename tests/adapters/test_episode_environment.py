@@ -12,8 +12,8 @@ gymnasium = pytest.importorskip(
 
 import rehearsal_torch.adapters.gymnasium  # noqa: E402, F401  registers the environments
 from rehearsal_torch.adapters.gymnasium import machines, sepsis  # noqa: E402
-from rehearsal_torch.problems.episodes import cohort as simulator  # noqa: E402
-from rehearsal_torch.problems.episodes import machines as machine_dynamics  # noqa: E402
+from rehearsal_torch.problems.sequences import machine_maintenance as machine_dynamics  # noqa: E402
+from rehearsal_torch.problems.sequences import sepsis_cohort as simulator  # noqa: E402
 
 
 @pytest.mark.parametrize("name", ["Sepsis", "Machines"])

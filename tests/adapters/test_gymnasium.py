@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from rehearsal_torch.adapters.gymnasium import AlterationCode
-from rehearsal_torch.problems.rehearsal.changing_world import TwoStores
-from rehearsal_torch.problems.rehearsal.linear_worlds import RideHailing
-from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Visits
+from rehearsal_torch.problems.cases.changing_world import TwoStores
+from rehearsal_torch.problems.cases.linear_examples import RideHailing
+from rehearsal_torch.problems.cases.nonlinear_examples import Visits
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.box import Alteration
 from tests.toys.linear_truth import chain

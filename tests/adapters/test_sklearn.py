@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import rehearsal_torch as rt
 from rehearsal_torch.adapters.sklearn import CellError, RehearsalDecider, numeric, spoken
-from rehearsal_torch.data.reading import TableError
+from rehearsal_torch.data.tables.reader import TableError
 
 COLUMNS = ["age", "sex", "bmi", "bp"]
 BOX = {"bmi": (20.0, 32.0), "bp": (75.0, 110.0)}

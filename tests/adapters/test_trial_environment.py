@@ -17,14 +17,14 @@ from rehearsal_torch.adapters.gymnasium import (  # noqa: E402
     trials,
 )
 from rehearsal_torch.data.decision import Decision  # noqa: E402
-from rehearsal_torch.problems.causal.benchmark_functions import Dropwave  # noqa: E402
+from rehearsal_torch.problems.trials.benchmark_functions import Dropwave  # noqa: E402
 from rehearsal_torch.problems.world_size import Rounds  # noqa: E402
 from rehearsal_torch.spaces.box import Alteration  # noqa: E402
 
 
 @pytest.mark.parametrize("name", TRIALS)
 def test_every_world_is_where_it_is_said_to_be(name):
-    assert hasattr(import_module(f"rehearsal_torch.problems.causal.{TRIALS[name]}"), name)
+    assert hasattr(import_module(f"rehearsal_torch.problems.trials.{TRIALS[name]}"), name)
 
 
 @pytest.mark.parametrize("name", ["Dropwave", "Epidemic"])

@@ -1,7 +1,7 @@
 import pytest
 
 import rehearsal_torch as rt
-from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan
+from rehearsal_torch.problems.cases.nonlinear_examples import Loan
 from rehearsal_torch.problems.world_size import SampleSize
 from tests.api.test_rehearse import TASK
 

@@ -9,12 +9,12 @@ import yaml
 
 import rehearsal_torch as rt
 from rehearsal_torch.cli.verbs.train import fit
-from rehearsal_torch.data.reading import TableError
-from rehearsal_torch.data.task_file import TaskError
-from rehearsal_torch.methods.run import build
+from rehearsal_torch.data.problem_file.task_file import TaskError
+from rehearsal_torch.data.tables.reader import TableError
+from rehearsal_torch.methods.run_parts import build
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import RequestError
-from tests.methods.test_run import configured
+from tests.methods.test_run_parts import configured
 from tests.toys.pumps import SMALL, fitted, table, task, told
 
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 import rehearsal_torch as rt
-from rehearsal_torch.api.explain import clearly_apart
+from rehearsal_torch.api.explain_decision import clearly_apart
 from rehearsal_torch.spaces.box import Box
-from tests.api.test_explain import CASE, ROWS, WORLD, changed, learnt, of_one_set
+from tests.api.test_explain_decision import CASE, ROWS, WORLD, changed, learnt, of_one_set
 from tests.toys.linear_truth import chain
 
 

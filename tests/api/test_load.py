@@ -8,8 +8,8 @@ import yaml
 
 import rehearsal_torch as rt
 from rehearsal_torch.checkpoint import FILES, CheckpointError
-from rehearsal_torch.data.question import fingerprint
-from rehearsal_torch.surrogates.stored_state import labels_in
+from rehearsal_torch.data.task_compatibility import fingerprint
+from rehearsal_torch.surrogates.state_file import labels_in
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from tests.api.test_rehearse import CASES, SMALL, TASK, plain
 from tests.api.test_rehearsed import frame  # noqa: F401  the fixture
@@ -157,7 +157,7 @@ def test_folders_that_ask_for_other_things_are_refused_before_anything_is_built(
 @pytest.mark.parametrize(
     ("search", "sought"),
     [
-        ("alterations.informative.Informative", "SuccessProbability"),
+        ("alterations.information_gain.Informative", "SuccessProbability"),
     ],
 )
 def test_a_search_of_another_family_is_refused(folder, search, sought):

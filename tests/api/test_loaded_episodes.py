@@ -8,10 +8,10 @@ import yaml
 import rehearsal_torch as rt
 from rehearsal_torch.checkpoint import CheckpointError
 from rehearsal_torch.cli.verbs.train import fit
-from rehearsal_torch.files.plain import opened, sealed
-from rehearsal_torch.methods.run import build
+from rehearsal_torch.files.bounded_yaml import opened, sealed
+from rehearsal_torch.methods.run_parts import build
 from rehearsal_torch.run_folder import RunFolder
-from tests.methods.test_run import configured
+from tests.methods.test_run_parts import configured
 from tests.toys.pumps import SMALL, fitted, table, task, told
 
 

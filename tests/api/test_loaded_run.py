@@ -8,8 +8,8 @@ import yaml
 import rehearsal_torch as rt
 from rehearsal_torch.api.rehearsal_model import RehearsalModel
 from rehearsal_torch.checkpoint import CheckpointError
-from rehearsal_torch.surrogates.overturning import UNRECORDED
 from rehearsal_torch.surrogates.surrogate import Surrogate
+from rehearsal_torch.surrogates.tipping_strength import UNRECORDED
 from rehearsal_torch.user_error import RequestWarning
 from tests.toys.explored import CASES, run_folder, small_model
 

@@ -8,16 +8,16 @@ import pytest
 import torch
 
 import rehearsal_torch as rt
-from rehearsal_torch.api.one_episode import OneEpisode
-from rehearsal_torch.claims.rules import ruled
+from rehearsal_torch.api.episode_query import OneEpisode
+from rehearsal_torch.claims.abstention_rules import ruled
 from rehearsal_torch.cli.main import decide, main
 from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.data.episode import transitions
 from rehearsal_torch.objectives.change_rules import ChangeRules
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.objectives.reward import LinearReward
-from rehearsal_torch.objectives.sequence_overturning import NO_MODEL, NO_RECORDS
-from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
+from rehearsal_torch.objectives.sequence_sensitivity import NO_MODEL, NO_RECORDS
+from rehearsal_torch.objectives.step_reward import LinearReward
+from rehearsal_torch.problems.sequences.sepsis_cohort import SepsisSimulated
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
 from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
 from rehearsal_torch.user_error import RequestWarning

@@ -9,9 +9,9 @@ import pytest
 from matplotlib.figure import Figure
 
 import rehearsal_torch as rt
-from rehearsal_torch.api.one_episode import LookedBack, words_for
+from rehearsal_torch.api.episode_query import LookedBack, words_for
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
+from rehearsal_torch.problems.sequences.sepsis_cohort import SepsisSimulated
 from tests.places import ROOT
 from tests.toys.episodes import transition_episode
 

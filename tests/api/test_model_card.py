@@ -2,9 +2,9 @@ import yaml
 
 from rehearsal_torch.api.rehearsal_model import LIMITS, UNMEASURED, model_card
 from rehearsal_torch.evaluation.bootstrap import Interval
-from rehearsal_torch.files.installation import commit
-from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
-from rehearsal_torch.reporting.untouched_score import UntouchedScore
+from rehearsal_torch.files.package_paths import commit
+from rehearsal_torch.problems.cases.user_table import RehearsalTable
+from rehearsal_torch.reporting.no_action_score import UntouchedScore
 from tests.api.test_rehearse import TASK
 from tests.api.test_rehearsed import frame  # noqa: F401  the fixture
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from rehearsal_torch.api.request import NewCases, plain_contexts
+from rehearsal_torch.api.rehearsal_request import NewCases, plain_contexts
 from rehearsal_torch.data.cost_table import cost_of_setting
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from tests.api.test_rehearse import TASK

@@ -16,9 +16,9 @@ import rehearsal_torch as rt
 from rehearsal_torch.api.optimiser import METHOD, CausalOptimiser, trial_method
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.data.reading import TableError
-from rehearsal_torch.data.trials.store import TrialFileError
+from rehearsal_torch.data.tables.reader import TableError
 from rehearsal_torch.data.trials.trial import TrialError, TrialWarning
+from rehearsal_torch.data.trials.trial_store import TrialFileError
 from rehearsal_torch.objectives.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.monte_carlo import FUNCTIONS, MonteCarlo
 from rehearsal_torch.objectives.objective import class_of

@@ -9,7 +9,7 @@ import pytest
 import rehearsal_torch as rt
 from rehearsal_torch.reporting.decision_frame import overall_of
 from rehearsal_torch.reporting.page.sentences import overall
-from rehearsal_torch.round_line import Round
+from rehearsal_torch.round_record import Round
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeScore
 from tests.surrogates.outcome.test_average_effects import rows

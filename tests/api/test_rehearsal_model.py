@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 import rehearsal_torch as rt
-from rehearsal_torch.data.reading import TableError
+from rehearsal_torch.data.tables.reader import TableError
 from rehearsal_torch.user_error import RequestError
 from tests.api.test_rehearse import CASES, TASK, plain
 from tests.api.test_rehearsed import frame as loans  # noqa: F401  the fixture

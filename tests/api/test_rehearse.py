@@ -13,9 +13,9 @@ from hydra.core.global_hydra import GlobalHydra
 
 import rehearsal_torch as rt
 from rehearsal_torch.cli.main import decide, main
-from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan
+from rehearsal_torch.console_command import main as program
+from rehearsal_torch.problems.cases.nonlinear_examples import Loan
 from rehearsal_torch.problems.world_size import SampleSize
-from rehearsal_torch.program import main as program
 from rehearsal_torch.user_error import RequestError, RequestWarning
 from tests.data.problem_file.conftest import table, written  # noqa: F401
 from tests.scripts.typing_in import lines

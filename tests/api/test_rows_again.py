@@ -5,9 +5,9 @@ import warnings
 import pytest
 
 import rehearsal_torch as rt
-from rehearsal_torch.data.reading import TableError
+from rehearsal_torch.data.tables.reader import TableError
 from rehearsal_torch.user_error import RequestWarning
-from tests.api.test_explain import CASE, ROWS, changed, learnt, of_one_set
+from tests.api.test_explain_decision import CASE, ROWS, changed, learnt, of_one_set
 
 
 @pytest.fixture(scope="module")

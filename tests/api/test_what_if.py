@@ -7,7 +7,7 @@ import rehearsal_torch as rt
 from rehearsal_torch.api.what_if import Comparison, WhatIf
 from rehearsal_torch.data.estimate import DIFFERENCE
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.data.reading import TableError
+from rehearsal_torch.data.tables.reader import TableError
 from rehearsal_torch.user_error import RequestError
 from tests.api.test_rehearse import CASES, SMALL, TASK
 from tests.api.test_rehearsed import frame as loans  # noqa: F401  the fixture

@@ -9,8 +9,8 @@ from benchmarks.scale.page import apart, equal, page
 from benchmarks.scale.rows import ONE, SETS, SHARDED, TRAINED, WAYS, Row, rows
 from benchmarks.scale.runner import OUT, main, record
 from benchmarks.scale.size import FULL, SMALL
-from rehearsal_torch.problems.rehearsal.bermuda import Bermuda
-from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan
+from rehearsal_torch.problems.cases.bermuda import Bermuda
+from rehearsal_torch.problems.cases.nonlinear_examples import Loan
 from rehearsal_torch.user_error import UserError
 
 MARKS = {"imports": 3.0, "decided": 4.5, "ended": 4.6}

@@ -11,15 +11,15 @@ import yaml
 from safetensors.torch import load as tensors_of
 
 import rehearsal_torch as rt
+from rehearsal_torch.cli.configuration_keys import check
 from rehearsal_torch.cli.main import decide, main
 from rehearsal_torch.cli.overrides import composed
-from rehearsal_torch.cli.validation import check
-from rehearsal_torch.files.dotted import defined_in, mappings
-from rehearsal_torch.methods.arguments import takes
-from rehearsal_torch.methods.run import build, fitted
+from rehearsal_torch.files.dotted_path import defined_in, mappings
+from rehearsal_torch.methods.argument_descriptions import takes
+from rehearsal_torch.methods.run_parts import build, fitted
 from rehearsal_torch.objectives.kernel_value import KernelValue
 from rehearsal_torch.objectives.success_probability import SuccessProbability
-from rehearsal_torch.reporting.held_out import held_out
+from rehearsal_torch.reporting.training_scores import held_out
 from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior

@@ -12,7 +12,7 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
-from rehearsal_torch.surrogates.stored_state import derived_names
+from rehearsal_torch.surrogates.state_file import derived_names
 from tests.toys import rehearsal_methods
 from tests.toys.rehearsal_methods import DECISIONS, SURROGATES, choices, learnt, plain
 

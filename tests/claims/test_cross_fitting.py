@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-from rehearsal_torch import shared_tasks
+from rehearsal_torch import task_pool
 from rehearsal_torch.claims.cross_fitting import CrossFittedClaims, cross_fitted
-from rehearsal_torch.claims.row_cases import Untouched
+from rehearsal_torch.claims.rows_as_cases import Untouched
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.data.pooled import GainDraws
+from rehearsal_torch.data.mean_gain import GainDraws
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
@@ -271,11 +271,11 @@ def test_folds_are_shared_only_where_processes_are_asked_for_and_pay(monkeypatch
         shared.append((len(tasks), workers, ahead))
         return (work(common, task) for task in tasks)
 
-    monkeypatch.setattr(shared_tasks, "_in_processes", here)
+    monkeypatch.setattr(task_pool, "_in_processes", here)
     alone = claims(table)
     claims(table, workers=3)
     assert shared == [], "folds of a moment"
-    monkeypatch.setattr(shared_tasks, "PAYS", 0.0)
+    monkeypatch.setattr(task_pool, "PAYS", 0.0)
     claims(table)
     assert shared == []
     assert claims(table, workers=3).optimism == alone.optimism

@@ -8,19 +8,19 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.claims.context import Context
-from rehearsal_torch.claims.rules import ruled
+from rehearsal_torch.claims.abstention_rules import ruled
+from rehearsal_torch.claims.claim_context import Context
 from rehearsal_torch.claims.sequence_gains import FARTHEST, FORM, NORMAL, interval, sequence_gains
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.change_rules import ChangeRules
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.objectives.episode_reward import episode_reward
-from rehearsal_torch.problems.episodes.drawn_episodes import DrawnEpisodes
+from rehearsal_torch.objectives.task_reward import episode_reward
+from rehearsal_torch.problems.sequences.random_episodes import DrawnEpisodes
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.transition_ridge import TransitionRidge
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 
 DOUBLE, REFITS = torch.float64, 60
 

@@ -10,11 +10,11 @@ from rehearsal_torch import progress
 from rehearsal_torch.cli import batch_decisions
 from rehearsal_torch.cli.batch_decisions import Trials, decide, processes, watched
 from rehearsal_torch.data.decision import Decision, RehearsalCase
-from rehearsal_torch.round_line import Round
+from rehearsal_torch.round_record import Round
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
 from rehearsal_torch.spaces.box import Alteration
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 from rehearsal_torch.user_error import UserError
 from tests.toys.foresight import GridTogether, LinearResponse, Market, NearOneTogether
 

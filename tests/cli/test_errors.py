@@ -5,7 +5,7 @@ import errno
 import pytest
 
 from rehearsal_torch.cli.errors import begins, check_output
-from rehearsal_torch.program import run
+from rehearsal_torch.console_command import run
 from rehearsal_torch.user_error import UserError, user_error_from
 
 

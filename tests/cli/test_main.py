@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from rehearsal_torch.cli.command_words import spoken
 from rehearsal_torch.cli.main import interrupted, main, train
-from rehearsal_torch.cli.spelling import spoken
 
 # Composing the configuration takes a good part of a second, dozens of times.
 pytestmark = pytest.mark.slow

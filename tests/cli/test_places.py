@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rehearsal_torch.cli.resume import HYDRA
-from rehearsal_torch.files import writing
+from rehearsal_torch.files import atomic_write
 from rehearsal_torch.files.lock import LOCK
 from rehearsal_torch.run_folder import RunFolder
 
@@ -47,7 +47,7 @@ def test_a_disk_that_refuses_leaves_a_folder_that_can_be_used(empty, resume, mon
             if len(calls) > after:
                 raise OSError(number, os.strerror(number))
 
-        patch.setattr(writing.os, "fsync", full)
+        patch.setattr(atomic_write.os, "fsync", full)
         code, said = resume(*BEGIN)
         assert (code, os.strerror(number) in said, len(said.splitlines())) == (2, True, 1), said
     assert (

@@ -4,7 +4,7 @@ import pytest
 
 from rehearsal_torch.cli.resume import SWEEP, agree, cleared, recorded
 from rehearsal_torch.cli.verbs.collect import statuses
-from rehearsal_torch.files.plain import PlainFileError
+from rehearsal_torch.files.bounded_yaml import PlainFileError
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError
 

@@ -5,9 +5,9 @@ import torch
 
 from rehearsal_torch.cli.run_summary import described
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.evaluation.recorded_run import read
-from rehearsal_torch.problems.causal.own_experiments import ExperimentTable
+from rehearsal_torch.evaluation.run_record import read
 from rehearsal_torch.problems.problem import Facts
+from rehearsal_torch.problems.trials.user_experiments import ExperimentTable
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError
 

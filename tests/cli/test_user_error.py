@@ -22,7 +22,7 @@ def test_faults_of_ours_stay_faults(error):
 
 def test_what_hydra_wraps_is_unwrapped():
     with pytest.raises(UserError) as caught, as_user_error("trainer"):
-        instantiate({"_target_": "rehearsal_torch.training.descent.Descent", "max_epochs": 0})
+        instantiate({"_target_": "rehearsal_torch.training.gradient_descent.Descent", "max_epochs": 0})
     assert str(caught.value).startswith("trainer: expected numbers above zero; got max_epochs=0")
     assert "Error in call" not in str(caught.value)
 

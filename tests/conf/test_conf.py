@@ -10,7 +10,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
-from rehearsal_torch.methods.arguments import takes
+from rehearsal_torch.methods.argument_descriptions import takes
 from tests.places import CONF
 
 FILES = sorted(CONF.rglob("*.yaml"))
@@ -108,7 +108,7 @@ def test_every_experiment_belongs_to_a_family():
 
 
 def test_decisions_come_in_three_families():
-    from rehearsal_torch.methods.build import USUAL
+    from rehearsal_torch.methods.instantiate import USUAL
 
     found = {name: {decision for decision in DECISIONS if family(decision) == name} for name in SUITED}
     assert found["foresight"] >= {"micns", "grad_rh", "qwz23_offline", *USUAL["rehearse"]}
@@ -120,7 +120,7 @@ def test_decisions_come_in_three_families():
 @pytest.mark.slow
 @pytest.mark.parametrize(("experiment", "decision"), PAIRS)
 def test_every_experiment_takes_every_decision_of_its_family(hydra, experiment, decision):
-    from rehearsal_torch.methods.build import tasked
+    from rehearsal_torch.methods.instantiate import tasked
     from rehearsal_torch.search.search import Search
     from rehearsal_torch.surrogates.surrogate import Surrogate
 
@@ -155,7 +155,7 @@ def test_every_experiment_takes_every_decision_of_its_family(hydra, experiment, 
 @pytest.mark.parametrize("decision", DECISIONS)
 @pytest.mark.parametrize("dataset", ["bank", "dropwave", "sepsis_simulated"])
 def test_a_decision_of_another_family_is_refused(hydra, dataset, decision):
-    from rehearsal_torch.methods.build import problem_of, surrogate_of
+    from rehearsal_torch.methods.instantiate import problem_of, surrogate_of
     from rehearsal_torch.user_error import UserError
 
     kinds = {"bank": "foresight", "dropwave": "trials", "sepsis_simulated": "episodes"}

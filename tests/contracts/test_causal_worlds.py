@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.problems.causal.world import CausalWorld
+from rehearsal_torch.problems.trials.causal_world import CausalWorld
 from rehearsal_torch.spaces.box import Alteration
 from tests.places import CONF
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import rehearsal_torch as rt
-from rehearsal_torch.program import main as program
+from rehearsal_torch.console_command import main as program
 from rehearsal_torch.user_error import RequestWarning
 from tests.toys.class_world import TREATMENTS, rows, truth
 

@@ -5,12 +5,12 @@ import pandas as pd
 import pytest
 
 import rehearsal_torch as rt
-from rehearsal_torch.data.problem_file.findings import ProblemError
+from rehearsal_torch.data.problem_file.diagnostics import ProblemError
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.explorer.opening import opened
+from rehearsal_torch.explorer.open_run import opened
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
-from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
-from rehearsal_torch.problems.written.own_problem import OwnProblem
+from rehearsal_torch.problems.cases.cases_file import OwnProblem
+from rehearsal_torch.problems.cases.user_table import RehearsalTable
 
 CODINGS = {"smoker": ["no", "yes"], "severity": ["low", "medium", "high"], "ward": "categorical"}
 TEXTS = {

@@ -16,14 +16,14 @@ import torch
 from torch import Tensor
 
 import rehearsal_torch as rt
-from rehearsal_torch import shared_tasks
+from rehearsal_torch import task_pool
 from rehearsal_torch.checkpoint import load
-from rehearsal_torch.explorer.opening import opened
+from rehearsal_torch.decision_loop import rounds
+from rehearsal_torch.explorer.open_run import opened
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
-from rehearsal_torch.loop import rounds
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.objectives.reward import LinearReward
-from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
+from rehearsal_torch.objectives.step_reward import LinearReward
+from rehearsal_torch.problems.sequences.sepsis_cohort import SepsisSimulated
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
 from tests.places import ROOT
 from tests.toys.class_world import rows as class_rows
@@ -189,7 +189,7 @@ def test_what_workers_are_sent_holds_no_tensor_of_the_device(place: Place, monke
     with place.entered() as device:
         common = {"own": moved(model, device).surrogate, "layer": torch.nn.Linear(2, 3).to(device)}
         monkeypatch.setattr(Elsewhere, "__reduce_ex__", refuse)
-        copied = shared_tasks.on_cpu(common)
+        copied = task_pool.on_cpu(common)
         for name, module in common.items():
             state = module.state_dict()
             assert {each.device.type for each in state.values()} == {device.type}, name

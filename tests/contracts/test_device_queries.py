@@ -19,16 +19,16 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.mechanism import TransitionMechanism
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.expected_reward import PosteriorMean
-from rehearsal_torch.objectives.reward import LinearReward
+from rehearsal_torch.objectives.step_reward import LinearReward
 from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
-from rehearsal_torch.surrogates.counterfactual import counterfactual, recover, sample
+from rehearsal_torch.surrogates.network.botorch_model import NetworkModel
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
-from rehearsal_torch.surrogates.network.network_model import NetworkModel
+from rehearsal_torch.surrogates.structural_counterfactuals import counterfactual, recover, sample
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 from rehearsal_torch.surrogates.transition_ridge import TransitionRidge
 from rehearsal_torch.training.cross_validation import clinical_log_likelihood
-from rehearsal_torch.training.descent import Descent
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.gradient_descent import Descent
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.contracts.test_devices import moved, same
 from tests.contracts.test_mechanisms import CASES, seeded
 from tests.toys.fitted_pair import fitted_pair, pair_table

@@ -14,19 +14,19 @@ import torch
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.imputation import ImputedTable
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.data.trials.log import TrialLog
-from rehearsal_torch.loop import rounds
+from rehearsal_torch.data.trials.trial_log import TrialLog
+from rehearsal_torch.decision_loop import rounds
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
-from rehearsal_torch.objectives.imputed_success import ImputedSuccess
-from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan
+from rehearsal_torch.objectives.imputation_success import ImputedSuccess
+from rehearsal_torch.problems.cases.nonlinear_examples import Loan
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
 from rehearsal_torch.search.trials.proposal import impute_pending
-from rehearsal_torch.surrogates.imputed import ImputedSurrogate
+from rehearsal_torch.surrogates.imputation_ensemble import ImputedSurrogate
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
-from rehearsal_torch.training.descent import Descent
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.gradient_descent import Descent
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.contracts.test_devices import ROUND, same
 from tests.toys.fitted_pair import PAIR, fitted_pair, pair_table
 from tests.toys.linear_truth import chain

@@ -16,9 +16,9 @@ from rehearsal_torch.checkpoint import load, save
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
-from rehearsal_torch.training import harness
-from rehearsal_torch.training.descent import Descent
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training import lightning_training
+from rehearsal_torch.training.gradient_descent import Descent
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.linear_truth import chain
 from tests.toys.rehearsal_methods import SURROGATES, built, learnt_here, plain
 from tests.toys.second_device import DEVICE
@@ -105,7 +105,7 @@ def gpu(place, monkeypatch):
         return Trainer(**settings | where)
 
     monkeypatch.setattr(Descent, "gpus", lambda how: [0] if how.accelerator == "gpu" else [])
-    monkeypatch.setattr(harness, "Trainer", trainer)
+    monkeypatch.setattr(lightning_training, "Trainer", trainer)
     # The random state of a GPU that is not there, and the devices that torch knows for a fused step.
     monkeypatch.setattr(torch.cuda, "get_rng_state", lambda *_: torch.zeros(1))
     monkeypatch.setattr(torch.cuda, "set_rng_state", lambda *_: None)

@@ -16,9 +16,9 @@ from hydra.utils import instantiate
 from torch import Tensor
 
 from rehearsal_torch.certificate import CredibleBound
-from rehearsal_torch.claims.improvement import with_unchanged
+from rehearsal_torch.claims.improvement_test import with_unchanged
 from rehearsal_torch.data.decision import Decision, RehearsalCase
-from rehearsal_torch.estimators.kernel import lower_root
+from rehearsal_torch.estimators.gp_kernel import lower_root
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, return_record
 from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.search.search import Search

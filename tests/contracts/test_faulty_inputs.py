@@ -10,13 +10,13 @@ from rehearsal_torch.certificate import PacBound
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.objectives.success_probability import SuccessProbability
-from rehearsal_torch.problems.rehearsal.changing_world import FollowedStore, TwoStores
-from rehearsal_torch.problems.rehearsal.linear_worlds import RideHailing
+from rehearsal_torch.problems.cases.changing_world import FollowedStore, TwoStores
+from rehearsal_torch.problems.cases.linear_examples import RideHailing
 from rehearsal_torch.problems.world_size import SampleSize
-from rehearsal_torch.search.alterations.informative import Informative
+from rehearsal_torch.search.alterations.information_gain import Informative
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 
 STORES = FollowedStore(size=SampleSize(rows=40), seed=0)
 TABLE = STORES.observations()

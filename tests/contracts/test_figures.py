@@ -8,14 +8,20 @@ from matplotlib.figure import Figure
 
 from rehearsal_torch.reporting import figures
 from rehearsal_torch.reporting.decision_frame import decision_frame, quantity
-from rehearsal_torch.reporting.figures import cases, episodes, graph, models, rounds
-from rehearsal_torch.reporting.style import drawing
-from rehearsal_torch.reporting.wording import Dose, Wording
+from rehearsal_torch.reporting.figure_style import drawing
+from rehearsal_torch.reporting.figures import (
+    case_figures,
+    graph_figure,
+    model_figures,
+    round_figures,
+    sequence_figures,
+)
+from rehearsal_torch.reporting.labels import Dose, Wording
 from tests.conftest import decision
-from tests.reporting.figures.test_cases import ACTED, NONE, claim_row, line, scored
-from tests.reporting.figures.test_cases import rows as claim_rows
-from tests.reporting.figures.test_graph import GRAPH, PARTS
-from tests.reporting.figures.test_models import curves
+from tests.reporting.figures.test_case_figures import ACTED, NONE, claim_row, line, scored
+from tests.reporting.figures.test_case_figures import rows as claim_rows
+from tests.reporting.figures.test_graph_figure import GRAPH, PARTS
+from tests.reporting.figures.test_model_figures import curves
 from tests.toys import trial_lines
 from tests.toys.laid_out import faults
 from tests.toys.online_rows import rows as online_rows
@@ -87,13 +93,13 @@ def losses(parts):
 def decided(count):
     figure = Figure(figsize=(5.2, 3.6), layout="constrained")
     lines = [(ACTED if place % 3 else NONE) | {"identity": f"patient {place}"} for place in range(count)]
-    cases.draw_decisions_into(figure.subplots(), decision_frame(lines), quantity(lines))
+    case_figures.draw_decisions_into(figure.subplots(), decision_frame(lines), quantity(lines))
     return figure
 
 
 def decided_in_panels(count):
     lines = [(ACTED if place % 3 else NONE) | {"identity": f"patient {place}"} for place in range(count)]
-    return cases.draw_decisions(decision_frame(lines), quantity(lines))
+    return case_figures.draw_decisions(decision_frame(lines), quantity(lines))
 
 
 def claims(actions, count=3):
@@ -104,51 +110,55 @@ def claims(actions, count=3):
         for case in range(count)
         for place, name in enumerate(along[:actions])
     ]
-    return cases.draw_claims([row for part in made for row in part], {along[0]: "millimetres of mercury"})
+    return case_figures.draw_claims(
+        [row for part in made for row in part], {along[0]: "millimetres of mercury"}
+    )
 
 
 # Module to the figures that it is tried with.
 MADE = {
-    cases: lambda: [
+    case_figures: lambda: [
         *(decided(3), decided(8), decided(60), decided_in_panels(40)),
         *(claims(1, 1), claims(1), claims(2), claims(4)),
-        cases.draw_overturning({"outcome_regression": [line("1", 0.4, 1.0, 1.94)]}),
-        cases.draw_overturning({"cme": [line("1", 0.8, 2.5), line("2", 0.8, 40.0)]}),
-        cases.draw_calibration({"outcome_regression": [claim_row(0.6, 0.5, 0.4, 0.7)]}),
-        cases.draw_probabilities(
+        case_figures.draw_overturning({"outcome_regression": [line("1", 0.4, 1.0, 1.94)]}),
+        case_figures.draw_overturning({"cme": [line("1", 0.8, 2.5), line("2", 0.8, 40.0)]}),
+        case_figures.draw_calibration({"outcome_regression": [claim_row(0.6, 0.5, 0.4, 0.7)]}),
+        case_figures.draw_probabilities(
             {"outcome_regression": [scored(0.6, 0.9, 0.2), scored(0.1, 0.5, 0.1, acted=False)]}
         ),
     ],
-    episodes: lambda: [
-        episodes.draw_true_improvements({LONG: ([0.1, 0.9], [-2.75, 0.5])}),
-        episodes.draw_courses(episodes.chosen(units()), 6, MACHINES),
-        episodes.draw_courses(episodes.chosen(units(1)), 1, MACHINES),
-        episodes.draw_courses(
-            episodes.chosen([decision(0), decision(1)]), 2, Wording("SOFA", -1.0, "points", "4 h")
+    sequence_figures: lambda: [
+        sequence_figures.draw_true_improvements({LONG: ([0.1, 0.9], [-2.75, 0.5])}),
+        sequence_figures.draw_courses(sequence_figures.chosen(units()), 6, MACHINES),
+        sequence_figures.draw_courses(sequence_figures.chosen(units(1)), 1, MACHINES),
+        sequence_figures.draw_courses(
+            sequence_figures.chosen([decision(0), decision(1)]), 2, Wording("SOFA", -1.0, "points", "4 h")
         ),
-        episodes.draw_effort({LONG: units()}, MACHINES.subjects),
-        episodes.draw_effort({LONG: units(2), "greedy_changes, at most 3 changes": units(3)}),
-        episodes.draw_improvements({LONG: [0.0, 0.12, 8.75]}, MACHINES.subjects),
-        episodes.draw_improvements({LONG: [0.0, 0.12], "greedy_changes, at most 3 changes": [0.3, 0.4]}),
-        episodes.draw_outcomes({LONG: units()}, MACHINES),
-        episodes.draw_errors(truth_rows()),
+        sequence_figures.draw_effort({LONG: units()}, MACHINES.subjects),
+        sequence_figures.draw_effort({LONG: units(2), "greedy_changes, at most 3 changes": units(3)}),
+        sequence_figures.draw_improvements({LONG: [0.0, 0.12, 8.75]}, MACHINES.subjects),
+        sequence_figures.draw_improvements(
+            {LONG: [0.0, 0.12], "greedy_changes, at most 3 changes": [0.3, 0.4]}
+        ),
+        sequence_figures.draw_outcomes({LONG: units()}, MACHINES),
+        sequence_figures.draw_errors(truth_rows()),
     ],
-    graph: lambda: [graph.graph_figure(GRAPH, **PARTS)],
-    models: lambda: [
-        models.draw_lipschitz({(0.1, 0.01): 123.4, (1.0, 0.01): 6.04, (1.0, 0.5): 2.0}),
-        *models.draw_recovered(recovered()).values(),
-        *models.draw_surrogate(curves(("a", "b", "pressure"))).values(),
-        models.draw_training(losses(1), models.trained_parts(losses(1)), MACHINES.subjects),
-        models.draw_training(losses(3), models.trained_parts(losses(3)), MACHINES.subjects),
+    graph_figure: lambda: [graph_figure.graph_figure(GRAPH, **PARTS)],
+    model_figures: lambda: [
+        model_figures.draw_lipschitz({(0.1, 0.01): 123.4, (1.0, 0.01): 6.04, (1.0, 0.5): 2.0}),
+        *model_figures.draw_recovered(recovered()).values(),
+        *model_figures.draw_surrogate(curves(("a", "b", "pressure"))).values(),
+        model_figures.draw_training(losses(1), model_figures.trained_parts(losses(1)), MACHINES.subjects),
+        model_figures.draw_training(losses(3), model_figures.trained_parts(losses(3)), MACHINES.subjects),
     ],
-    rounds: lambda: [
-        rounds.draw_online({"ride_hailing": {"qwz23_online": online_rows()}}),
-        rounds.draw_trials({"dropwave": {"excbo": trial_rows()}}),
-        rounds.draw_trials({"dropwave": {"excbo": trial_rows(2.0), "ucb": trial_rows(0.5)}}),
+    round_figures: lambda: [
+        round_figures.draw_online({"ride_hailing": {"qwz23_online": online_rows()}}),
+        round_figures.draw_trials({"dropwave": {"excbo": trial_rows()}}),
+        round_figures.draw_trials({"dropwave": {"excbo": trial_rows(2.0), "ucb": trial_rows(0.5)}}),
     ],
 }
 # Modules that write what `graph` draws.
-OTHERS = {"learnt_graphs"}
+OTHERS = {"graph_uncertainty"}
 
 
 def test_every_module_of_figures_is_looked_at():

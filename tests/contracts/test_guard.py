@@ -7,10 +7,10 @@ import pytest
 import torch
 from hydra.utils import instantiate
 
-from rehearsal_torch.claims.rules import ruled
+from rehearsal_torch.claims.abstention_rules import ruled
 from rehearsal_torch.data.decision import Decision, RehearsalCase
+from rehearsal_torch.decision_loop import rounds
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.loop import rounds
 from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.problems.problem import Facts
 from rehearsal_torch.search.search import Search

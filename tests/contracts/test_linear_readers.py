@@ -15,12 +15,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rehearsal_torch.data.problem_file.findings import ProblemError
-from rehearsal_torch.data.reading import TableError, read_table
-from rehearsal_torch.data.trials.store import TrialFileError, read_campaign
-from rehearsal_torch.files.plain import PlainFileError, read_json, read_yaml
-from rehearsal_torch.files.rows import read_rows
-from rehearsal_torch.problems.written.own_problem import OwnProblem
+from rehearsal_torch.data.problem_file.diagnostics import ProblemError
+from rehearsal_torch.data.tables.reader import TableError, read_table
+from rehearsal_torch.data.trials.trial_store import TrialFileError, read_campaign
+from rehearsal_torch.files.bounded_yaml import PlainFileError, read_json, read_yaml
+from rehearsal_torch.files.csv_rows import read_rows
+from rehearsal_torch.problems.cases.cases_file import OwnProblem
 from rehearsal_torch.run_folder import RunFolder
 from tests.toys.graph_files import read_graph
 

@@ -23,7 +23,7 @@ from rehearsal_torch.mechanisms.mechanism import (
 from rehearsal_torch.mechanisms.sparse_effects import SparseEffects
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.surrogates.structural.flow_scm import LinearFlow
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.noisy_nodes import CHAIN, chain
 
 PARENTS = 5

@@ -8,10 +8,10 @@ import warnings
 import pytest
 
 import rehearsal_torch as rt
-from rehearsal_torch.explorer.opening import opened
+from rehearsal_torch.console_command import main as program
+from rehearsal_torch.explorer.open_run import opened
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
-from rehearsal_torch.problems.written.own_problem import OwnProblem
-from rehearsal_torch.program import main as program
+from rehearsal_torch.problems.cases.cases_file import OwnProblem
 from rehearsal_torch.user_error import RequestWarning
 from tests.toys.class_world import rows, truth
 

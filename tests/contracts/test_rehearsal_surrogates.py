@@ -16,17 +16,17 @@ from safetensors.torch import save as bytes_of
 import rehearsal_torch.surrogates
 from rehearsal_torch.checkpoint import CheckpointError, load, save
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.data.part import NotFittedError, Solved, Trained
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.trainable_part import NotFittedError, Solved, Trained
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue
 from rehearsal_torch.surrogates.outcome.average_effects import AverageEffects
-from rehearsal_torch.surrogates.stored_state import derived_names, source_names
+from rehearsal_torch.surrogates.state_file import derived_names, source_names
 from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.linear_truth import chain
 from tests.toys.rehearsal_methods import JUDGES, SURROGATES, built, decided, learnt, plain
 

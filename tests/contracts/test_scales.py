@@ -22,7 +22,7 @@ from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.objectives.reward import LinearReward
+from rehearsal_torch.objectives.step_reward import LinearReward
 from rehearsal_torch.search.sequences.astar import AStar
 from rehearsal_torch.search.sequences.baselines import GreedyChanges, RandomChanges, TopK
 from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
@@ -30,8 +30,8 @@ from rehearsal_torch.search.sequences.exhaustive import Exhaustive
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.transition import TransitionModel
-from rehearsal_torch.training.descent import Descent
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.gradient_descent import Descent
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.linear_truth import chain, managing
 from tests.toys.published_astar import published
 from tests.toys.rehearsal_methods import CAUSAL, CONF, DECISIONS, choices, configuration, decided, learnt

@@ -9,7 +9,7 @@ import torch
 
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, return_record
-from rehearsal_torch.objectives.reward import LinearReward
+from rehearsal_torch.objectives.step_reward import LinearReward
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.sequences.astar import AStar
 from rehearsal_torch.search.sequences.baselines import GreedyChanges, RandomChanges, TopK

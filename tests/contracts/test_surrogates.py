@@ -14,13 +14,13 @@ import pytest
 import torch
 
 import rehearsal_torch.surrogates
-from rehearsal_torch.data.part import Solved, Trained
+from rehearsal_torch.data.trainable_part import Solved, Trained
 from rehearsal_torch.mechanisms.mechanism import replay
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 from rehearsal_torch.surrogates.transition_ridge import TransitionRidge
-from rehearsal_torch.training.descent import Descent
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.gradient_descent import Descent
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.rehearsal_methods import CAUSAL, SURROGATES, configuration
 from tests.toys.transitions import (
     CONTEXTUAL,
@@ -68,8 +68,9 @@ def test_every_surrogate_of_the_package_stands_under_this_contract_or_the_one_fo
     with_a_task = {
         configuration("surrogate", name)["_target_"].rpartition(".")[2] for name in [*SURROGATES, *CAUSAL]
     }
-    # One holds surrogates of one method each, and is compared with them in tests/surrogates/test_imputed.py;
-    # the other has numbered states, and rows of its own (tests/surrogates/test_gumbel_transition.py).
+    # One holds surrogates of one method each, and is compared with them in
+    # tests/surrogates/test_imputation_ensemble.py; the other has numbered states, and rows of its own
+    # (tests/surrogates/test_gumbel_transition.py).
     holding = {"ImputedSurrogate", "GumbelTransition"}
     assert concrete == {name.split(",")[0] for name in CASES} | with_a_task | holding
     silent = [

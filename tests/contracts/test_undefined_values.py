@@ -9,7 +9,7 @@ import torch
 from hydra.utils import instantiate
 
 from rehearsal_torch.data.decision import EpisodeCase, RehearsalCase
-from rehearsal_torch.data.finite import NoFiniteValueError, best_of_all, ranked
+from rehearsal_torch.data.non_finite import NoFiniteValueError, best_of_all, ranked
 from rehearsal_torch.objectives.chance_cost import ChanceCost
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.objectives.expected_reward import PosteriorMean
@@ -22,8 +22,8 @@ from rehearsal_torch.objectives.objective import (
     chance,
     objective_for,
 )
-from rehearsal_torch.objectives.reward import Reward
 from rehearsal_torch.objectives.scenario_success import CountObjective, Scenarios
+from rehearsal_torch.objectives.step_reward import Reward
 from rehearsal_torch.objectives.success_probability import SuccessProbability
 from rehearsal_torch.objectives.upper_bounds import ConfidenceBound, Optimism
 from rehearsal_torch.search.alterations.mixed_integer import MixedInteger

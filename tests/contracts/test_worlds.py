@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 
 from rehearsal_torch.data.decision import Decision, EpisodeCase, RehearsalCase
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.problems.rehearsal.world import RehearsalWorld
+from rehearsal_torch.problems.cases.rehearsal_world import RehearsalWorld
 from rehearsal_torch.spaces.box import Alteration
 from tests.places import CONF
 

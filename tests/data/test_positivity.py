@@ -13,8 +13,8 @@ from rehearsal_torch.data import positivity
 from rehearsal_torch.data.positivity import MOST_BEYOND, beyond
 from rehearsal_torch.estimators.response_regression import ResponseRegression
 from rehearsal_torch.graphs.separation import adjustment
-from rehearsal_torch.problems.rehearsal.drawn_world import DrawnWorld
-from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
+from rehearsal_torch.problems.cases.random_world import DrawnWorld
+from rehearsal_torch.problems.cases.user_table import RehearsalTable
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.surrogates.outcome.near_rows import NearRows
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from rehearsal_torch.data.sensitivity import HiddenCause, Sensitivity, factor, share
-from rehearsal_torch.round_line import nulls_for_nan
+from rehearsal_torch.round_record import nulls_for_nan
 
 KNOWN = Sensitivity(1.43, "interval", 1.7, "age")
 

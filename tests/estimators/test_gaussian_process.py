@@ -7,9 +7,9 @@ from rehearsal_torch.estimators.gaussian_process import (
     SolvedProcesses,
     TrainedProcesses,
 )
+from rehearsal_torch.estimators.gp_kernel import NOISE_FLOOR
 from rehearsal_torch.estimators.gp_posterior import maximise, reached, starts
-from rehearsal_torch.estimators.kernel import NOISE_FLOOR
-from rehearsal_torch.training.descent import Descent
+from rehearsal_torch.training.gradient_descent import Descent
 
 DOUBLE = torch.float64
 

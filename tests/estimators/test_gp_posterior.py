@@ -9,6 +9,7 @@ from botorch.fit import fit_gpytorch_mll
 from botorch.models import SingleTaskGP
 from gpytorch.mlls import ExactMarginalLogLikelihood
 
+from rehearsal_torch.estimators.gp_kernel import Rows, factors, log_prior
 from rehearsal_torch.estimators.gp_posterior import (
     LONG,
     NOISES,
@@ -21,8 +22,7 @@ from rehearsal_torch.estimators.gp_posterior import (
     standing,
     starts,
 )
-from rehearsal_torch.estimators.kernel import Rows, factors, log_prior
-from tests.estimators.test_kernel import data, rows_of
+from tests.estimators.test_gp_kernel import data, rows_of
 
 DOUBLE = torch.float64
 

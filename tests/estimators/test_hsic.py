@@ -1,8 +1,8 @@
 import pytest
 import torch
 
+from rehearsal_torch.estimators.gp_kernel import MANY
 from rehearsal_torch.estimators.hsic import centred_gram, dependence, independent_probability, normalised_hsic
-from rehearsal_torch.estimators.kernel import MANY
 
 DOUBLE = torch.float64
 

@@ -8,9 +8,9 @@ import torch
 
 from rehearsal_torch.estimators import function_draws
 from rehearsal_torch.estimators.function_draws import FunctionDraws
+from rehearsal_torch.estimators.gp_kernel import MANY, Rows, factors
 from rehearsal_torch.estimators.gp_posterior import HyperParameters, Posterior
 from rehearsal_torch.estimators.inducing_points import LearntOfMany, inducing, learnt
-from rehearsal_torch.estimators.kernel import MANY, Rows, factors
 
 DOUBLE = torch.float64
 LOG_NOISES = torch.tensor([-3.0, -2.0], dtype=DOUBLE)

@@ -11,7 +11,7 @@ from rehearsal_torch.estimators.noise_models import (
     log_densities,
 )
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.noisy_nodes import TASK, node
 
 GRID = torch.linspace(0.02, 0.98, 97, dtype=torch.float64).unsqueeze(-1)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from rehearsal_torch.api.request import NewCases
+from rehearsal_torch.api.rehearsal_request import NewCases
 from rehearsal_torch.api.what_if import what_if
 from rehearsal_torch.evaluation.claim_curves import (
     BEFORE,
@@ -20,7 +20,7 @@ from rehearsal_torch.evaluation.claim_curves import (
     places,
     shown,
 )
-from rehearsal_torch.evaluation.recorded_run import CLAIM_NUMBERS, CLAIMS
+from rehearsal_torch.evaluation.run_record import CLAIM_NUMBERS, CLAIMS
 from tests.toys.explored import rows, small_model
 
 CONTEXT = 0.1

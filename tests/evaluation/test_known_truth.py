@@ -2,12 +2,12 @@
 
 import pytest
 
-from rehearsal_torch.evaluation.truth_panel import truth_table
-from rehearsal_torch.problems.causal.benchmark_functions import Dropwave
-from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan
+from rehearsal_torch.evaluation.counterfactual_errors import truth_table
+from rehearsal_torch.problems.cases.nonlinear_examples import Loan
+from rehearsal_torch.problems.trials.benchmark_functions import Dropwave
 from rehearsal_torch.problems.world_size import Rounds, SampleSize
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 
 
 @pytest.fixture(scope="module")

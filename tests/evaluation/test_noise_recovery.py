@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from rehearsal_torch.evaluation.noise_recovery import POINT, recovery_rows
-from rehearsal_torch.problems.causal.benchmark_functions import Dropwave
+from rehearsal_torch.problems.trials.benchmark_functions import Dropwave
 from rehearsal_torch.problems.world_size import Rounds
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 
 pytestmark = pytest.mark.slow
 

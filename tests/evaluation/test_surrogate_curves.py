@@ -9,14 +9,14 @@ import torch
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.evaluation.surrogate_curves import MAX_NODES, MOST, CurveRow, curve_rows, curve_table
-from rehearsal_torch.problems.causal.benchmark_functions import Ackley, Alpine2, Dropwave
-from rehearsal_torch.problems.causal.noise import MixtureNoise, ModalNoise
-from rehearsal_torch.problems.causal.own_experiments import ExperimentTable
-from rehearsal_torch.problems.causal.world import CausalWorld
-from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan
+from rehearsal_torch.problems.cases.nonlinear_examples import Loan
+from rehearsal_torch.problems.trials.benchmark_functions import Ackley, Alpine2, Dropwave
+from rehearsal_torch.problems.trials.causal_world import CausalWorld
+from rehearsal_torch.problems.trials.mixture_noise import MixtureNoise, ModalNoise
+from rehearsal_torch.problems.trials.user_experiments import ExperimentTable
 from rehearsal_torch.problems.world_size import Rounds, SampleSize
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.causal_toys import linear_chain
 
 DOUBLE = torch.float64

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from rehearsal_torch.api.request import NewCases
+from rehearsal_torch.api.rehearsal_request import NewCases
 from rehearsal_torch.api.what_if import what_if
 from rehearsal_torch.explorer.charts import densities
 from tests.toys.explored import small_model

@@ -2,7 +2,7 @@
 
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.explorer.rehearsal_session import asked, offered, usual
-from tests.data.codings.test_written import TASK
+from tests.data.codings.test_task_codings import TASK
 
 
 def test_texts_are_chosen_and_numbers_are_typed():

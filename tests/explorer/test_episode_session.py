@@ -20,11 +20,11 @@ from rehearsal_torch.explorer.episode_session import (
     sequence_answer,
     signed,
 )
-from rehearsal_torch.explorer.opening import opened_episodes, recorded
+from rehearsal_torch.explorer.open_run import opened_episodes, recorded
 from rehearsal_torch.explorer.server import Turns
-from rehearsal_torch.explorer.sessions import session_for
-from rehearsal_torch.reporting.page.material import shown
-from rehearsal_torch.reporting.wording import Wording
+from rehearsal_torch.explorer.session_choice import session_for
+from rehearsal_torch.reporting.labels import Wording
+from rehearsal_torch.reporting.page.page_content import shown
 from rehearsal_torch.search.search import Budget
 from rehearsal_torch.search.sequences.decision_process import Effort, sequence_decision
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive

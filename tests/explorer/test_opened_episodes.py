@@ -6,8 +6,8 @@ import shutil
 import pytest
 import yaml
 
-from rehearsal_torch.explorer.opening import opened_episodes, recorded
-from rehearsal_torch.explorer.sessions import session_for
+from rehearsal_torch.explorer.open_run import opened_episodes, recorded
+from rehearsal_torch.explorer.session_choice import session_for
 from rehearsal_torch.user_error import UserError
 from tests.toys.explored_episodes import episodes_run
 
@@ -27,7 +27,7 @@ def test_the_episodes_are_those_that_the_run_decided_for(run):
 
 
 def test_a_run_with_many_episodes_offers_the_first_ones(run, monkeypatch):
-    monkeypatch.setattr("rehearsal_torch.explorer.opening.MOST", 2)
+    monkeypatch.setattr("rehearsal_torch.explorer.open_run.MOST", 2)
     found = opened_episodes(recorded(run))
     assert ([case.identity for case in found.cases], found.more) == (["3", "15"], 1)
 
@@ -61,7 +61,7 @@ def test_other_folders_are_refused_in_a_paragraph(run, damage, words):
 
 def test_a_table_that_is_gone_is_named(run):
     table = {
-        "_target_": "rehearsal_torch.problems.episodes.own_episodes.EpisodeTable",
+        "_target_": "rehearsal_torch.problems.sequences.user_episodes.EpisodeTable",
         "path": "gone.csv",
         "task": "gone.yaml",
     }

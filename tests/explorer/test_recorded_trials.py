@@ -5,8 +5,8 @@ import json
 import pytest
 import yaml
 
-from rehearsal_torch.explorer.opening import recorded
-from rehearsal_torch.explorer.sessions import session_for
+from rehearsal_torch.explorer.open_run import recorded
+from rehearsal_torch.explorer.session_choice import session_for
 from rehearsal_torch.explorer.trial_session import RecordedTrials
 from rehearsal_torch.user_error import UserError
 from tests.toys.served import Served

@@ -11,9 +11,9 @@ from rehearsal_torch.api.what_if import WhatIf, outside
 from rehearsal_torch.data.decision import CHANCE, Decision, Estimate
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.sensitivity import Sensitivity
-from rehearsal_torch.explorer.opening import Opened, opened
+from rehearsal_torch.explorer.open_run import Opened, opened
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession, answer, decision_answer
-from rehearsal_torch.explorer.sessions import session_for
+from rehearsal_torch.explorer.session_choice import session_for
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.user_error import RequestError
 from tests.toys.explored import TASK, rows, run_folder, small_model

@@ -7,7 +7,7 @@ import time
 import pytest
 
 import rehearsal_torch.explorer.server as serving
-from rehearsal_torch.explorer.opening import opened
+from rehearsal_torch.explorer.open_run import opened
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
 from rehearsal_torch.explorer.server import FRAME, page_file
 from tests.places import ROOT

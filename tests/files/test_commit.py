@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal_torch.files.installation import changed_files, commit
+from rehearsal_torch.files.package_paths import changed_files, commit
 
 
 def git(folder, *arguments):
@@ -26,7 +26,7 @@ def checkout(tmp_path, monkeypatch):
     git(root, "init", "-q")
     git(root, "add", ".")
     git(root, "commit", "-qm", "Begin")
-    monkeypatch.setattr("rehearsal_torch.files.installation.checkout", lambda: root)
+    monkeypatch.setattr("rehearsal_torch.files.package_paths.checkout", lambda: root)
     return root
 
 
@@ -65,5 +65,5 @@ def test_without_a_working_copy_or_git_there_is_no_commit(checkout, monkeypatch)
     monkeypatch.setattr(subprocess, "run", missing)
     assert commit() is None
     assert changed_files(checkout, Path("docs")) == []
-    monkeypatch.setattr("rehearsal_torch.files.installation.checkout", lambda: None)
+    monkeypatch.setattr("rehearsal_torch.files.package_paths.checkout", lambda: None)
     assert commit() is None

@@ -8,7 +8,7 @@ import pytest
 import torch
 from pydantic import Discriminator, Field, Tag
 
-from rehearsal_torch.files.plain import DEPTH, VALUES
+from rehearsal_torch.files.bounded_yaml import DEPTH, VALUES
 from rehearsal_torch.files.schema import (
     Bounds,
     Fault,

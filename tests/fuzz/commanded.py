@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rehearsal_torch.cli import main as command_line
 from rehearsal_torch.cli.main import decide
-from rehearsal_torch.program import run
+from rehearsal_torch.console_command import run
 from tests.fuzz.verdicts import NO_NUMBER, FaultError, lines_of, recorded, worded
 
 # Seconds of the processor and by the clock: a whole command composes, decides and draws.

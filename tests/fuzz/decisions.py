@@ -7,7 +7,7 @@ from torch import Tensor
 
 from rehearsal_torch.api.optimiser import CausalOptimiser
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.loop import rounds
+from rehearsal_torch.decision_loop import rounds
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.objectives.kernel_value import KernelValue
 from rehearsal_torch.objectives.upper_bounds import ConfidenceBound
@@ -18,7 +18,7 @@ from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
 from rehearsal_torch.surrogates.kernel.spectral_ensemble import SpectralEnsemble
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.fuzz.verdicts import sound
 from tests.toys.rehearsal_toys import confounded_table, sequential_table
 

@@ -10,14 +10,14 @@ import pandas as pd
 import yaml
 from hypothesis import strategies as st
 
-from rehearsal_torch.data.reading import number_columns, read_table
-from rehearsal_torch.graphs.formats import ENDINGS
-from rehearsal_torch.graphs.learning import bootstrap, learn
+from rehearsal_torch.data.tables.reader import number_columns, read_table
+from rehearsal_torch.graphs.graph_files import ENDINGS
+from rehearsal_torch.graphs.graph_learning import bootstrap, learn
+from rehearsal_torch.graphs.graph_notation import graph_class, graph_of
 from rehearsal_torch.graphs.separation import adjustment, c_separated
-from rehearsal_torch.graphs.written_graph import graph_class, graph_of
-from rehearsal_torch.problems.causal.own_experiments import ExperimentTable, causal_task
-from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable, written_task
-from rehearsal_torch.problems.written.own_problem import OwnProblem
+from rehearsal_torch.problems.cases.cases_file import OwnProblem
+from rehearsal_torch.problems.cases.user_table import RehearsalTable, written_task
+from rehearsal_torch.problems.trials.user_experiments import ExperimentTable, causal_task
 from rehearsal_torch.spaces.box import as_tensor
 from tests.data.problem_file.conftest import RIGHT, table
 from tests.fuzz.decisions import REHEARSALS, TRIALS, experiments, optimised, rehearse, rows_of

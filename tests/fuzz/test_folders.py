@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 
 from rehearsal_torch.checkpoint import card, load, save
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.data.finite import in_numbers
+from rehearsal_torch.data.non_finite import in_numbers
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, return_record
 from rehearsal_torch.reporting.run_report import report
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
 from rehearsal_torch.spaces.box import Box
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.fuzz.commanded import typed_in
 from tests.fuzz.decisions import CONFOUNDED, REHEARSALS, TRIALS, bound, experiments, search
 from tests.fuzz.strategies import changed, copied, damaged

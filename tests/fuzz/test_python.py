@@ -16,7 +16,7 @@ import rehearsal_torch as rt
 from rehearsal_torch.api.episode_model import rows_of as rows_of_units
 from rehearsal_torch.api.optimiser import CausalOptimiser
 from rehearsal_torch.objectives.expected_reward import PosteriorMean
-from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
+from rehearsal_torch.problems.sequences.user_episodes import EpisodeTable
 from tests.fuzz.decisions import REHEARSALS, TRIALS, bound, experiments, quick, rows_of, search
 from tests.fuzz.strategies import NUMBERS, OTHERS, TEXTS, changed, damaged, rows_changed, text_of
 from tests.fuzz.verdicts import FaultError, begun, desk, fuzzed, judged, sentence, sound, worded

@@ -3,9 +3,9 @@
 import pytest
 
 import rehearsal_torch as rt
-from rehearsal_torch.problems.rehearsal.bermuda import Bermuda
-from rehearsal_torch.problems.rehearsal.linear_worlds import LinSyn1
-from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Classes, Loan, NonSyn1, NonSyn2, Visits, YesNo
+from rehearsal_torch.problems.cases.bermuda import Bermuda
+from rehearsal_torch.problems.cases.linear_examples import LinSyn1
+from rehearsal_torch.problems.cases.nonlinear_examples import Classes, Loan, NonSyn1, NonSyn2, Visits, YesNo
 from tests.golden import inputs
 from tests.golden.recorded import of_decisions, of_line
 from tests.toys import priced

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from rehearsal_torch.program import main
+from rehearsal_torch.console_command import main
 from tests.golden import inputs
 from tests.golden.recorded import losses, of_folder
 from tests.places import ROOT

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import rehearsal_torch as rt
-from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
-from rehearsal_torch.program import main
+from rehearsal_torch.console_command import main
+from rehearsal_torch.problems.sequences.sepsis_cohort import SepsisSimulated
 from tests.golden.recorded import losses, of_folder, of_line
 from tests.places import PUBLISHED_SEPSIS, ROOT
 from tests.toys import pumps

@@ -12,9 +12,9 @@ from torch import nn
 
 import rehearsal_torch as rt
 from rehearsal_torch.cli.overrides import composed
-from rehearsal_torch.loop import rounds
+from rehearsal_torch.decision_loop import rounds
 from rehearsal_torch.mechanisms.location_scale import LocationScale
-from rehearsal_torch.methods.run import build
+from rehearsal_torch.methods.run_parts import build
 from tests.places import ROOT
 
 CHECKPOINTS = {

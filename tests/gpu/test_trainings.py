@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from rehearsal_torch.training.descent import turn
+from rehearsal_torch.training.gradient_descent import turn
 from tests.scripts.typing_in import command, surroundings
 
 SMALL = (

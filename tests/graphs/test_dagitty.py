@@ -16,8 +16,8 @@ from rehearsal_torch.graphs.dagitty import (
     to_dagitty,
 )
 from rehearsal_torch.graphs.equivalence import signature
+from rehearsal_torch.graphs.graph_notation import graph_class
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.graphs.written_graph import graph_class
 
 
 def test_dagitty_text_is_as_dagitty_writes_it():

@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from rehearsal_torch.program import run
+from rehearsal_torch.console_command import run
 from tests.places import ROOT
 from tests.toys.linear_truth import chain
 

@@ -13,11 +13,11 @@ from functools import cache
 
 from hydra._internal.utils import get_args_parser
 
+from rehearsal_torch.cli.command_words import with_asked
+from rehearsal_torch.cli.configuration_keys import check
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.resume import recorded
-from rehearsal_torch.cli.spelling import with_asked
-from rehearsal_torch.cli.validation import check
-from rehearsal_torch.program import VERBS
+from rehearsal_torch.console_command import VERBS
 from tests.places import ROOT
 
 # The changelog tells of commands as they were.

@@ -24,7 +24,7 @@ variables: {wear: state, oil: {role: action, unit: l}}
 reward: {weights: {wear: -1}}
 """
 LOADED = (
-    "import sys; from rehearsal_torch.program import main; "
+    "import sys; from rehearsal_torch.console_command import main; "
     "sys.argv = ['rehearsal', *sys.argv[1:]]; code = main(); "
     "assert not code, code; print('torch' in sys.modules)"
 )

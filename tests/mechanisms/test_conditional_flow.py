@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from rehearsal_torch.mechanisms.conditional_flow import ConditionalFlow
-from rehearsal_torch.training.descent import Descent
+from rehearsal_torch.training.gradient_descent import Descent
 
 
 def moved(parents, outputs, seed=0, hidden=(16,), by=0.7):

@@ -12,7 +12,7 @@ from rehearsal_torch.mechanisms.location_scale import (
     LocationScaleTrajectory,
     spectral_norm,
 )
-from rehearsal_torch.training.descent import Descent
+from rehearsal_torch.training.gradient_descent import Descent
 
 
 def mechanism(

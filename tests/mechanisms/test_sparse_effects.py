@@ -12,7 +12,7 @@ from rehearsal_torch.mechanisms.sparse_effects import (
     dose_features,
 )
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.objectives.reward import LinearReward
+from rehearsal_torch.objectives.step_reward import LinearReward
 from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
 from tests.toys.episodes import transition_episode

@@ -5,9 +5,9 @@ import csv
 import pytest
 from omegaconf import OmegaConf
 
-from rehearsal_torch.cli.settled import TABLE, record, recorded
-from rehearsal_torch.methods.build import problem_of
-from rehearsal_torch.methods.choice import (
+from rehearsal_torch.cli.method_of_problem import TABLE, record, recorded
+from rehearsal_torch.methods.instantiate import problem_of
+from rehearsal_torch.methods.method_choice import (
     NOT_COMPARED,
     SIMPLEST_FIRST,
     applicable,
@@ -17,11 +17,11 @@ from rehearsal_torch.methods.choice import (
     with_method,
 )
 from rehearsal_torch.methods.presets import CHOOSE, GROUPS
-from rehearsal_torch.problems.rehearsal.own_table import RehearsalTable
+from rehearsal_torch.problems.cases.user_table import RehearsalTable
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError
-from tests.methods.test_choice import NOTHING, found
-from tests.methods.test_run import configured
+from tests.methods.test_method_choice import NOTHING, found
+from tests.methods.test_run_parts import configured
 from tests.toys.linear_truth import chain
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from rehearsal_torch.methods.choice import (
+from rehearsal_torch.methods.method_choice import (
     MEANING,
     NET_MEANING,
     Standing,
@@ -12,7 +12,7 @@ from rehearsal_torch.methods.choice import (
     sentence,
     sentences,
 )
-from tests.methods.test_choice import NOTHING, ROWS, found, taken
+from tests.methods.test_method_choice import NOTHING, ROWS, found, taken
 
 BEST, NEAR = [0.60, 0.64, 0.62, 0.62], [0.61, 0.61, 0.62, 0.60]
 

@@ -11,11 +11,11 @@ import rehearsal_torch as rt
 from rehearsal_torch.cli.batch_decisions import claimed
 from rehearsal_torch.cli.main import decide, main
 from rehearsal_torch.cli.overrides import composed
-from rehearsal_torch.evaluation.overturning import graphs_overall
-from rehearsal_torch.methods.run import build, cross_fitted_claims, judged_by_graphs
+from rehearsal_torch.evaluation.overturning_sentences import graphs_overall
+from rehearsal_torch.methods.run_parts import build, cross_fitted_claims, judged_by_graphs
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError
-from tests.claims.test_member_graphs import PARENTS, TABLE, TASK
+from tests.claims.test_graph_robustness import PARENTS, TABLE, TASK
 from tests.scripts.typing_in import lines
 
 
@@ -50,8 +50,8 @@ def test_what_was_found_is_written_into_the_run_folder(tmp_path):
 def test_methods_without_an_interval_get_one():
     typed = ("+experiment=auf", "decision=grad_rh", "dataset.size.rows=150", "trainer.max_epochs=2")
     run = run_of(*typed, "objective.draws=100", "objective.evaluation_draws=200", "search.steps=5")
-    from rehearsal_torch.loop import rounds
-    from rehearsal_torch.training.fit import fit
+    from rehearsal_torch.decision_loop import rounds
+    from rehearsal_torch.training.surrogate_fit import fit
 
     surrogate = fit(run.surrogate(), run.problem.observations(), run.trainer(None), run.problem.held_out())
     claims = cross_fitted_claims(run)
@@ -86,9 +86,9 @@ def test_folds_that_train_on_gpus_are_fitted_in_one_process(monkeypatch, typed, 
         fitted(table)
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: there)
-    monkeypatch.setattr("rehearsal_torch.methods.run.cross_fitted", noted)
+    monkeypatch.setattr("rehearsal_torch.methods.run_parts.cross_fitted", noted)
     monkeypatch.setattr(
-        "rehearsal_torch.methods.run.fit", lambda made, table, how, held_out: fits.append(how)
+        "rehearsal_torch.methods.run_parts.fit", lambda made, table, how, held_out: fits.append(how)
     )
     cross_fitted_claims(run_of("+experiment=auf", "decision=grad_rh", *typed), workers=3)
     assert asked == [workers]
@@ -118,10 +118,10 @@ def test_other_problems_have_no_such_claims():
 def test_folds_that_are_shared_change_no_bit(typed, monkeypatch):
     run = run_of(*typed, "dataset.size.rows=100")
     from rehearsal_torch.surrogates.surrogate import Surrogate
-    from rehearsal_torch.training.fit import fit
+    from rehearsal_torch.training.surrogate_fit import fit
 
     alone = cross_fitted_claims(run)
-    monkeypatch.setattr("rehearsal_torch.shared_tasks.PAYS", 0.0)
+    monkeypatch.setattr("rehearsal_torch.task_pool.PAYS", 0.0)
     shared = cross_fitted_claims(run, workers=2)
     assert (alone.optimism, alone.error, alone.score) == (shared.optimism, shared.error, shared.score)
     for one, other in zip(
@@ -132,7 +132,7 @@ def test_folds_that_are_shared_change_no_bit(typed, monkeypatch):
         assert first.keys() == second.keys()
         assert all(torch.equal(first[name], second[name]) for name in first)
     surrogate = fit(run.surrogate(), run.problem.observations(), run.trainer(None), run.problem.held_out())
-    from rehearsal_torch.loop import rounds
+    from rehearsal_torch.decision_loop import rounds
 
     lines = [
         [

@@ -3,9 +3,9 @@
 import pytest
 
 from rehearsal_torch.checkpoint import load
-from rehearsal_torch.methods.conf import options
+from rehearsal_torch.methods.hydra_config import options
 from rehearsal_torch.methods.presets import capabilities, methods, methods_by, methods_with
-from rehearsal_torch.methods.run import build, suits
+from rehearsal_torch.methods.run_parts import build, suits
 from rehearsal_torch.objectives.chance_cost import ChanceCost
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.search.alterations.chance_projection import CheapestAlteration
@@ -14,7 +14,7 @@ from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.user_error import UserError
-from tests.methods.test_run import configured
+from tests.methods.test_run_parts import configured
 from tests.places import ROOT
 
 QUESTIONS = ("rehearse", "optimise", "look_back")

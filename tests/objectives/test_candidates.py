@@ -5,9 +5,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rehearsal_torch.claims.rules import claimed, ruled
-from rehearsal_torch.data.codings.class_actions import no_class
+from rehearsal_torch.claims.abstention_rules import claimed, ruled
 from rehearsal_torch.data.codings.coding import Coding
+from rehearsal_torch.data.codings.one_hot_actions import no_class
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.chance_cost import ChanceCost
@@ -18,7 +18,7 @@ from rehearsal_torch.objectives.scenario_success import ScenarioCount
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.linear_truth import managing
 from tests.toys.rehearsal_toys import confounded, confounded_table, fitted, some_cases
 

@@ -17,8 +17,8 @@ from rehearsal_torch.objectives.centre_distance import (
 from rehearsal_torch.seeding import sobol
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.flow_scm import FlowStructural
-from rehearsal_torch.training.descent import Descent
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.gradient_descent import Descent
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.linear_truth import chain, managing
 
 

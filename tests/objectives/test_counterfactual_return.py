@@ -13,15 +13,15 @@ from rehearsal_torch.objectives.counterfactual_return import (
     return_record,
     taken,
 )
-from rehearsal_torch.objectives.episode_reward import EpisodeReward, StepScore
-from rehearsal_torch.objectives.reward import Doses, LinearReward, Reward
+from rehearsal_torch.objectives.step_reward import Doses, LinearReward, Reward
+from rehearsal_torch.objectives.task_reward import EpisodeReward, StepScore
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
 from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.transition import TransitionModel
-from rehearsal_torch.training.descent import Descent
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.gradient_descent import Descent
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.episodes import (
     coded_episode,
     doubled_episode,

@@ -11,7 +11,7 @@ from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.objectives.expected_reward import CLAIMED_DRAWS, CLAIMED_MEMBERS, PosteriorMean
 from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.spaces.candidate_region import MixedRegion
-from rehearsal_torch.surrogates.network.network_model import NetworkModel
+from rehearsal_torch.surrogates.network.botorch_model import NetworkModel
 from tests.toys.causal_toys import WrittenLaw, WrittenModel, hills, linear_chain, one_case, plain
 from tests.toys.fitted_pair import PAIR, fitted_pair
 

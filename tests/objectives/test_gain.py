@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import rehearsal_torch as rt
-from rehearsal_torch.claims.rules import ruled
+from rehearsal_torch.claims.abstention_rules import ruled
 from rehearsal_torch.objectives.gain import (
     DISCOUNT,
     LEAST_CREDIT,
@@ -21,7 +21,7 @@ from rehearsal_torch.search.alterations.projected_ascent import SampledRefinemen
 from rehearsal_torch.search.search import check_worth
 from rehearsal_torch.surrogates.outcome.case_draws import Values
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.surrogates.outcome.test_outcome_regression import SMALL
 from tests.toys.rehearsal_toys import (
     confounded,

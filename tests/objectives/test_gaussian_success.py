@@ -30,7 +30,7 @@ from rehearsal_torch.seeding import sobol
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.api.test_rehearse import CASES, SMALL, TASK
 from tests.api.test_rehearsed import frame  # noqa: F401  the fixture
 from tests.toys.linear_truth import chain

@@ -8,10 +8,10 @@ from botorch.acquisition.monte_carlo import qUpperConfidenceBound
 from botorch.acquisition.objective import GenericMCObjective
 
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.data.finite import NoFiniteValueError
+from rehearsal_torch.data.non_finite import NoFiniteValueError
 from rehearsal_torch.objectives.monte_carlo import FUNCTIONS, MonteCarlo
-from rehearsal_torch.surrogates.network.network_model import NetworkModel
-from rehearsal_torch.surrogates.network.network_posterior import MemberSampler
+from rehearsal_torch.surrogates.network.botorch_model import NetworkModel
+from rehearsal_torch.surrogates.network.botorch_posterior import MemberSampler
 from tests.toys.causal_toys import WrittenLaw, WrittenModel, linear_chain, one_case, plain
 from tests.toys.fitted_pair import DOUBLE, PAIR, fitted_pair
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from rehearsal_torch.claims.context import Context
-from rehearsal_torch.claims.improvement import costs, nets_no_more, paid
+from rehearsal_torch.claims.claim_context import Context
+from rehearsal_torch.claims.improvement_test import costs, nets_no_more, paid
 from rehearsal_torch.data.costs import ActionCost, CaseCosts
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
@@ -16,7 +16,7 @@ from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.objectives.objective import Candidates, chance
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.linear_truth import chain
 
 WORLD = replace(chain(reach=3.0), task=replace(chain(reach=3.0).task, candidates=(("m",),)))

@@ -20,8 +20,8 @@ from rehearsal_torch.objectives.success_probability import (
 )
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
-from rehearsal_torch.surrogates.structural.sampled_models import ScenarioModel
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.surrogates.structural.model_samples import ScenarioModel
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.linear_truth import chain, managing
 from tests.toys.rehearsal_methods import learnt
 from tests.toys.toy_posteriors import Toy, toy_cases

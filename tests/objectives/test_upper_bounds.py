@@ -15,7 +15,7 @@ from rehearsal_torch.objectives.upper_bounds import (
     reward_spread,
     safe_root,
 )
-from rehearsal_torch.surrogates.network.causal_model import standard_draws
+from rehearsal_torch.surrogates.network.causal_surrogate import standard_draws
 from tests.toys.causal_toys import WrittenLaw, WrittenModel, linear_chain, one_case, plain
 
 DOUBLE = torch.float64

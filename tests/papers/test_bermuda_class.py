@@ -1,8 +1,8 @@
 """Bermuda's Markov equivalence class: five directed graphs, which "X before Z" makes three."""
 
 from rehearsal_torch.graphs.equivalence import Background, all_represented_graphs, members, signature
-from rehearsal_torch.graphs.learning import pattern_from
-from rehearsal_torch.problems.rehearsal.bermuda import CONTEXT, Bermuda
+from rehearsal_torch.graphs.graph_learning import pattern_from
+from rehearsal_torch.problems.cases.bermuda import CONTEXT, Bermuda
 from tests.toys.patterns import pattern_of
 from tests.toys.random_graphs import oracle
 

@@ -16,7 +16,7 @@ from rehearsal_torch.search.alterations.chance_projection import CheapestAlterat
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.linear_truth import managing
 
 CENTRE, RADIUS, SEEDS = torch.tensor([1.2, 1.5], dtype=torch.float64), 1.0, 25

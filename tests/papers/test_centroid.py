@@ -26,7 +26,7 @@ from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.flow_scm import FlowStructural
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 
 ALONG, ACROSS = 0.4153874, 0.0399829
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(200)

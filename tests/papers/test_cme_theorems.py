@@ -16,10 +16,10 @@ import math
 import pytest
 import torch
 
-from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan
+from rehearsal_torch.problems.cases.nonlinear_examples import Loan
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.polytope import Polytope
-from rehearsal_torch.surrogates.kernel.product_ridge import ProductRidge
+from rehearsal_torch.surrogates.kernel.product_kernel_ridge import ProductRidge
 from reproduction.auf.illustrations import BORROWER as LOAN_CASE
 from reproduction.auf.illustrations import RATES, estimated_probability
 

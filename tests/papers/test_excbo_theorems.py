@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.noisy_nodes import node
 
 SEEDS = range(4)

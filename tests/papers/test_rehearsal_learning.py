@@ -5,14 +5,14 @@ from functools import partial
 import pytest
 
 from rehearsal_torch.certificate import PacBound
-from rehearsal_torch.loop import rounds
+from rehearsal_torch.decision_loop import rounds
 from rehearsal_torch.objectives.success_probability import SuccessProbability
-from rehearsal_torch.problems.rehearsal.bermuda import Bermuda
-from rehearsal_torch.problems.rehearsal.linear_worlds import RideHailing
+from rehearsal_torch.problems.cases.bermuda import Bermuda
+from rehearsal_torch.problems.cases.linear_examples import RideHailing
 from rehearsal_torch.problems.world_size import SampleSize
-from rehearsal_torch.search.alterations.informative import Informative
+from rehearsal_torch.search.alterations.information_gain import Informative
 from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 
 COUNT = 24
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from rehearsal_torch.data.causal_task import CausalTask
-from rehearsal_torch.data.question import Columns
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.task_compatibility import Columns
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.problem import CausalProblem, Facts, Problem, RehearsalProblem, World
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from rehearsal_torch.problems.causal.benchmark_functions import Dropwave
-from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan
+from rehearsal_torch.problems.cases.nonlinear_examples import Loan
+from rehearsal_torch.problems.trials.benchmark_functions import Dropwave
 from rehearsal_torch.problems.world_size import Rounds, SampleSize, setting
 
 

@@ -7,21 +7,21 @@ import math
 
 import pytest
 
-from rehearsal_torch.cli.settled import record
-from rehearsal_torch.evaluation import recorded_run
-from rehearsal_torch.evaluation.rows import COLUMNS, NUMBERS, row, truth_bounds, typed, written
-from rehearsal_torch.evaluation.summaries import summed
-from rehearsal_torch.files.plain import PlainFileError
-from rehearsal_torch.files.rows import as_csv
-from rehearsal_torch.methods.choice import chosen, with_method
+from rehearsal_torch.cli.method_of_problem import record
+from rehearsal_torch.evaluation import run_record
+from rehearsal_torch.evaluation.claim_rows import COLUMNS, NUMBERS, row, truth_bounds, typed, written
+from rehearsal_torch.evaluation.method_summaries import summed
+from rehearsal_torch.files.bounded_yaml import PlainFileError
+from rehearsal_torch.files.csv_rows import as_csv
+from rehearsal_torch.methods.method_choice import chosen, with_method
 from rehearsal_torch.reporting import alteration_report
 from rehearsal_torch.reporting.alteration_report import change, choice_reasons, method_rows, percent
 from rehearsal_torch.reporting.run_report import report
 from rehearsal_torch.reporting.text_table import text_table
 from rehearsal_torch.run_folder import SECONDS, RunFolder
-from tests.methods.test_choice import NOTHING, found
-from tests.methods.test_run import configured
-from tests.reporting.test_untouched_score import run as untouched_run
+from tests.methods.test_method_choice import NOTHING, found
+from tests.methods.test_run_parts import configured
+from tests.reporting.test_no_action_score import run as untouched_run
 
 SCORES = [(0.8, 0.4, 0.9), (0.6, 0.5, 0.7), (0.3, 0.3, 0.8)]
 
@@ -316,4 +316,4 @@ def test_the_report_shows_the_table_and_says_why(path):
 def test_a_damaged_record_is_refused(path):
     (path / "method_choice.json").write_text(json.dumps({"sentences": "care"}))
     with pytest.raises(PlainFileError, match="sentences: expected a list of strings; got care"):
-        choice_reasons(recorded_run.read(path))
+        choice_reasons(run_record.read(path))

@@ -4,7 +4,7 @@ import json
 import pytest
 
 from rehearsal_torch.reporting import run_report
-from rehearsal_torch.reporting.page.material import material
+from rehearsal_torch.reporting.page.page_content import material
 from rehearsal_torch.reporting.run_report import report
 from tests.toys import recorded_runs
 

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from rehearsal_torch.evaluation.recorded_run import Recorded, read
-from rehearsal_torch.files.rows import as_csv
+from rehearsal_torch.evaluation.run_record import Recorded, read
+from rehearsal_torch.files.csv_rows import as_csv
+from rehearsal_torch.reporting.labels import Dose, Wording
 from rehearsal_torch.reporting.run_report import report
 from rehearsal_torch.reporting.sequence_report import (
     NOT_AN_EFFECT,
@@ -19,7 +20,6 @@ from rehearsal_torch.reporting.sequence_report import (
     summary,
     wilson,
 )
-from rehearsal_torch.reporting.wording import Dose, Wording
 from tests.conftest import decision
 
 WORDS = Wording("SOFA", -1.0, "points")

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from rehearsal_torch.evaluation.rows import COLUMNS
+from rehearsal_torch.evaluation.claim_rows import COLUMNS
 from rehearsal_torch.reporting import sweep_tables
 from rehearsal_torch.reporting.sweep_tables import world_cells, worlds_as_markdown
 from tests.toys.trial_lines import rows

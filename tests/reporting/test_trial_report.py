@@ -3,12 +3,12 @@
 import csv
 import io
 
-from rehearsal_torch.evaluation.recorded_run import Recorded
-from rehearsal_torch.evaluation.rows import scored_trial
+from rehearsal_torch.evaluation.claim_rows import scored_trial
+from rehearsal_torch.evaluation.run_record import Recorded
 from rehearsal_torch.reporting import trial_report
+from rehearsal_torch.reporting.figure_style import drawing
+from rehearsal_torch.reporting.labels import Wording
 from rehearsal_torch.reporting.run_report import figures
-from rehearsal_torch.reporting.style import drawing
-from rehearsal_torch.reporting.wording import Wording
 from tests.toys.trial_lines import line
 
 

@@ -1,6 +1,6 @@
 """A page from blocks and sections, its tables, and where its rows come from."""
 
-from rehearsal_torch.reporting.style import panels
+from rehearsal_torch.reporting.figure_style import panels
 from rehearsal_torch.run_folder import RunFolder
 from reproduction.page import RUN, Section, caution, minutes, origin, write_page
 

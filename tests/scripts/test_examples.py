@@ -7,7 +7,7 @@ import math
 import pytest
 
 import rehearsal_torch as rt
-from rehearsal_torch.problems.written.own_problem import OwnProblem
+from rehearsal_torch.problems.cases.cases_file import OwnProblem
 from tests.places import ROOT
 
 EXAMPLES = ROOT / "examples"

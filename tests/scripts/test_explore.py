@@ -11,7 +11,7 @@ import signal
 import pytest
 from playwright.sync_api import expect
 
-from rehearsal_torch.explorer.opening import opened
+from rehearsal_torch.explorer.open_run import opened
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
 from tests.scripts.browsing import (
     BOTH_WIDTHS,

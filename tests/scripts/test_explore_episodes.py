@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from rehearsal_torch.explorer.sessions import session_for
+from rehearsal_torch.explorer.session_choice import session_for
 from tests.scripts.browsing import (
     BOTH_WIDTHS,
     chromium,

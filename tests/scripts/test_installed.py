@@ -199,8 +199,8 @@ def test_options_are_explained(installed, tmp_path):
 
 def test_a_small_world_is_read_from_the_package(installed, tmp_path):
     code = """
-from rehearsal_torch.problems.nhanes.dataset import Nhanes
-from rehearsal_torch.problems.rehearsal.bermuda import Bermuda
+from rehearsal_torch.problems.nhanes.nhanes_data import Nhanes
+from rehearsal_torch.problems.cases.bermuda import Bermuda
 from rehearsal_torch.problems.world_size import SampleSize
 
 size = SampleSize(rows=10)

@@ -8,8 +8,8 @@ from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 
 from rehearsal_torch.cli.main import CONF
-from rehearsal_torch.methods.build import problem_of
-from rehearsal_torch.methods.run import learning
+from rehearsal_torch.methods.instantiate import problem_of
+from rehearsal_torch.methods.run_parts import learning
 from rehearsal_torch.user_error import UserError
 from tests.scripts.typing_in import called, lines
 

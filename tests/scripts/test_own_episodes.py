@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from rehearsal_torch.cli.main import decide, main, train
-from rehearsal_torch.program import run
+from rehearsal_torch.console_command import run
 from tests.scripts.typing_in import lines
 
 TYPED = ["+experiment=own_episodes", "path=machines.csv", "dataset.task=machines.yaml", "workers=1"]

@@ -7,7 +7,7 @@ import torch
 import yaml
 
 from rehearsal_torch.cli.main import decide, main
-from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan
+from rehearsal_torch.problems.cases.nonlinear_examples import Loan
 from rehearsal_torch.problems.world_size import SampleSize
 from tests.scripts.typing_in import lines
 

@@ -6,9 +6,9 @@ import shutil
 import pytest
 
 from rehearsal_torch.api.optimiser import CausalOptimiser
-from rehearsal_torch.data.trials.store import TrialFileError, TrialStore
+from rehearsal_torch.console_command import run
+from rehearsal_torch.data.trials.trial_store import TrialFileError, TrialStore
 from rehearsal_torch.files.lock import locked
-from rehearsal_torch.program import run
 from tests.scripts import typing_in
 from tests.scripts.refusals import little_space
 from tests.scripts.typing_in import TOY, called
@@ -113,7 +113,7 @@ def test_a_folder_in_use_is_left_to_its_process(place, tmp_path, monkeypatch):
     other = CausalOptimiser.load(file)
     (one,), (two,) = made.ask(), other.ask()
     assert (one.trial, two.trial, one != two) == (1, 2, True)
-    monkeypatch.setattr("rehearsal_torch.data.trials.store.PATIENCE", 0.1)
+    monkeypatch.setattr("rehearsal_torch.data.trials.trial_store.PATIENCE", 0.1)
     with locked(file), pytest.raises(ValueError, match=r"trials\.json is in use by process"):
         made.tell(one, {"X": 0.25, "Y": 1.0})
     made.tell(one, {"X": 0.25, "Y": 1.0})

@@ -11,7 +11,7 @@ from functools import cache
 
 import pytest
 
-from rehearsal_torch.program import main, run
+from rehearsal_torch.console_command import main, run
 from tests.places import ROOT
 from tests.scripts.browsing import WIDTHS, chromium, needs_browser, opened_page
 

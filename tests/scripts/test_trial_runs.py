@@ -7,7 +7,7 @@ import json
 import pytest
 import yaml
 
-from rehearsal_torch.problems.causal.benchmark_functions import Dropwave
+from rehearsal_torch.problems.trials.benchmark_functions import Dropwave
 from tests.scripts.typing_in import called, lines, typed
 
 SMALL = (

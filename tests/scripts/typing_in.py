@@ -16,7 +16,7 @@ from io import StringIO
 from pathlib import Path
 
 from rehearsal_torch.cli.main import decide, main, train
-from rehearsal_torch.program import run
+from rehearsal_torch.console_command import run
 from tests.places import ROOT
 
 HERE = Path(__file__).resolve().parent

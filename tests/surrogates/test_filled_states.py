@@ -16,14 +16,14 @@ import torch
 from rehearsal_torch.data.episode import transitions
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.location_scale import LocationScale
-from rehearsal_torch.objectives.sequence_overturning import SequenceOverturning
-from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
+from rehearsal_torch.objectives.sequence_sensitivity import SequenceOverturning
+from rehearsal_torch.problems.sequences.user_episodes import EpisodeTable
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 from rehearsal_torch.surrogates.transition_ridge import TransitionRidge
 from rehearsal_torch.training.cross_validation import clinical_log_likelihood
-from rehearsal_torch.training.descent import Descent
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.gradient_descent import Descent
+from rehearsal_torch.training.surrogate_fit import fit
 
 KEPT, EVERY, STEPS = 0.95, 4, 13
 TASK = {

@@ -6,11 +6,11 @@ import torch
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.mechanisms.mechanism import replay
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.objectives.reward import LinearReward
-from rehearsal_torch.problems.episodes.icu_sepsis import IcuSepsis
+from rehearsal_torch.objectives.step_reward import LinearReward
+from rehearsal_torch.problems.sequences.icu_sepsis import IcuSepsis
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
 from rehearsal_torch.surrogates.gumbel_transition import GumbelTransition
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.icu_states import LIVE, written
 
 

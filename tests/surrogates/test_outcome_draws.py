@@ -11,13 +11,13 @@ from torch.testing import assert_close
 
 import rehearsal_torch as rt
 from rehearsal_torch.objectives.gain import SupportedGain
-from rehearsal_torch.problems.rehearsal.nonlinear_worlds import YesNo
+from rehearsal_torch.problems.cases.nonlinear_examples import YesNo
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
 from rehearsal_torch.surrogates.outcome_draws import FaceCoordinates, KeptDraws, OutcomeDraws, of_response
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.surrogates.outcome.test_outcome_regression import SMALL
 from tests.toys.linear_truth import chain
 from tests.toys.rehearsal_toys import confounded, confounded_table

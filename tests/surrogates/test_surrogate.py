@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from rehearsal_torch.data.causal_task import CausalTask
-from rehearsal_torch.data.part import NotFittedError, Solved
-from rehearsal_torch.data.question import Columns, OtherQuestionError
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.task_compatibility import Columns, OtherQuestionError
+from rehearsal_torch.data.trainable_part import NotFittedError, Solved
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate, sample
 from tests.toys.curved_episodes import curved_episode
 from tests.toys.second_device import second_device

@@ -11,15 +11,15 @@ import torch
 
 from rehearsal_torch.checkpoint import load, save
 from rehearsal_torch.data.episode import Episode, transitions
-from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.trainable_part import Solved
 from rehearsal_torch.mechanisms.location_scale import LocationScale
-from rehearsal_torch.problems.episodes import stays
-from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
+from rehearsal_torch.problems.sequences import four_hour_table
+from rehearsal_torch.problems.sequences.sepsis_cohort import SepsisSimulated
 from rehearsal_torch.surrogates import transition
 from rehearsal_torch.surrogates.transition import TransitionModel, noise_causes, predictable_noise
-from rehearsal_torch.training.descent import Descent
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.gradient_descent import Descent
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.places import ROOT
 from tests.test_checkpoint import CONFIG
 from tests.toys.episodes import equation_episode, transition_model
@@ -222,7 +222,7 @@ def test_the_page_on_own_weights_runs(tmp_path, capsys):
     assert "Alteration(names=('action[" in capsys.readouterr().out
 
 
-WARD = (stays.VARYING, stays.STATIC, stays.CONTEXTUAL, stays.DOSES)
+WARD = (four_hour_table.VARYING, four_hour_table.STATIC, four_hour_table.CONTEXTUAL, four_hour_table.DOSES)
 
 
 @pytest.fixture(scope="module")

@@ -4,20 +4,20 @@ import pytest
 import torch
 
 import rehearsal_torch as rt
-from rehearsal_torch.claims.rules import ruled
+from rehearsal_torch.claims.abstention_rules import ruled
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, return_record
-from rehearsal_torch.objectives.episode_reward import StepScore
-from rehearsal_torch.objectives.reward import LinearReward
+from rehearsal_torch.objectives.step_reward import LinearReward
+from rehearsal_torch.objectives.task_reward import StepScore
 from rehearsal_torch.search.sequences.astar import AStar, UnboundedError
 from rehearsal_torch.search.sequences.baselines import GreedyChanges, RandomChanges, TopK
 from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
-from rehearsal_torch.training.descent import Descent
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.gradient_descent import Descent
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.transitions import CONTEXTUAL, DOSES, STATIC, VARYING, observations, patients
 
 MEMBER = partial(

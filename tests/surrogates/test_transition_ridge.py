@@ -7,16 +7,16 @@ import pytest
 import torch
 
 from rehearsal_torch.checkpoint import load, save
-from rehearsal_torch.claims.rules import ruled
+from rehearsal_torch.claims.abstention_rules import ruled
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.mechanism import replay
 from rehearsal_torch.objectives.change_rules import ChangeRules
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, return_record
-from rehearsal_torch.objectives.reward import LinearReward
+from rehearsal_torch.objectives.step_reward import LinearReward
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
 from rehearsal_torch.surrogates.transition_ridge import HALVES, TransitionRidge, begins_of
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.transitions import CONTEXTUAL, DOSES, NAMES, STATIC, VARYING, model, observations, patients
 
 CONFIG = {

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.torch import load, save
 
-from rehearsal_torch.data.question import fingerprint
-from rehearsal_torch.surrogates.stored_state import (
+from rehearsal_torch.data.task_compatibility import fingerprint
+from rehearsal_torch.surrogates.state_file import (
     FORMAT,
     LONGEST,
     labelled,
@@ -101,7 +101,7 @@ def test_labels_are_read_by_the_library_and_every_number_stays(tmp_path_factory,
 def test_the_same_content_is_the_same_to_the_last_byte_in_every_process():
     code = (
         "import hashlib, torch; from safetensors.torch import save;"
-        "from rehearsal_torch.surrogates.stored_state import labelled;"
+        "from rehearsal_torch.surrogates.state_file import labelled;"
         "names = [f'label {i}' for i in range(20)];"
         "content = labelled(save({'a': torch.ones(3)}), dict.fromkeys(names, 'x'));"
         "print(hashlib.sha256(content).hexdigest())"

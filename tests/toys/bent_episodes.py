@@ -7,7 +7,7 @@ from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.mechanisms.bent_transition import BENDS, LATER, BentTransition
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.objectives.reward import LinearReward
+from rehearsal_torch.objectives.step_reward import LinearReward
 from rehearsal_torch.surrogates.transition_ridge import TransitionRidge
 
 DOUBLE = torch.float64

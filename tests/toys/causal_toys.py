@@ -9,7 +9,7 @@ from torch import Tensor
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.mechanisms.mechanism import NodeMechanism
-from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork
+from rehearsal_torch.surrogates.network.causal_surrogate import CausalModel, CausalNetwork
 
 Curve = Callable[[Tensor], Tensor]
 

@@ -9,11 +9,11 @@ from torch.func import jacrev, vmap
 
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.data.episode import Episode
-from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.trainable_part import Solved, Trained
 from rehearsal_torch.mechanisms.mechanism import Curvature, CurvedTrajectory, spectral_bound
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.objectives.reward import LinearReward
+from rehearsal_torch.objectives.step_reward import LinearReward
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 
 

@@ -1,6 +1,6 @@
 """Jobs of avoiding undesired futures, with their rows and lines: two decisions each."""
 
-from rehearsal_torch.evaluation.rows import COLUMNS
+from rehearsal_torch.evaluation.claim_rows import COLUMNS
 from reproduction.plan import Job
 
 

@@ -8,13 +8,13 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.data.episode import Episode, transitions
-from rehearsal_torch.data.part import Solved, Trained
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.trainable_part import Solved, Trained
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.mechanisms.mechanism import EquationTrajectory, Trajectory
 from rehearsal_torch.mechanisms.sparse_effects import SparseEffects
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.objectives.reward import Doses, LinearReward, Reward
+from rehearsal_torch.objectives.step_reward import Doses, LinearReward, Reward
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 from rehearsal_torch.surrogates.transition import TransitionModel
 

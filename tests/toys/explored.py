@@ -9,9 +9,9 @@ import torch
 import yaml
 
 import rehearsal_torch as rt
-from rehearsal_torch.api.request import NewCases
+from rehearsal_torch.api.rehearsal_request import NewCases
 from rehearsal_torch.checkpoint import save
-from rehearsal_torch.round_line import Round
+from rehearsal_torch.round_record import Round
 from tests.toys.linear_truth import chain
 
 CASES = {"anna": 0.1, "bob": -0.4}

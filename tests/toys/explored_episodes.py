@@ -9,15 +9,15 @@ from tempfile import mkdtemp
 
 import yaml
 
-from rehearsal_torch.api.configured import undisturbed
+from rehearsal_torch.api.fit_and_decide import undisturbed
 from rehearsal_torch.checkpoint import save
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.run_summary import described
-from rehearsal_torch.loop import rounds
-from rehearsal_torch.methods.conf import plain
-from rehearsal_torch.methods.run import build
+from rehearsal_torch.decision_loop import rounds
+from rehearsal_torch.methods.hydra_config import plain
+from rehearsal_torch.methods.run_parts import build
 from rehearsal_torch.run_folder import RunFolder
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 
 TYPED = (
     "dataset=machines",

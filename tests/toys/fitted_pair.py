@@ -7,7 +7,7 @@ import torch
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 
 DOUBLE = torch.float64
 PAIR = CausalTask.of(

@@ -10,8 +10,8 @@ from functools import partial
 import torch
 
 from rehearsal_torch.data.decision import Decision, RehearsalCase
-from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.trainable_part import Solved
 from rehearsal_torch.objectives.objective import (
     AlterationObjective,
     Appraisal,

@@ -4,8 +4,8 @@ import networkx as nx
 import yaml
 
 from rehearsal_torch.graphs.dagitty import to_dagitty
-from rehearsal_torch.graphs.formats import read_plain, to_networkx
-from rehearsal_torch.graphs.written_graph import graph_of
+from rehearsal_torch.graphs.graph_files import read_plain, to_networkx
+from rehearsal_torch.graphs.graph_notation import graph_of
 
 
 def read_graph(path):

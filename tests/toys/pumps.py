@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 import rehearsal_torch as rt
-from rehearsal_torch.problems.episodes.problem import SequenceProblem
+from rehearsal_torch.problems.sequences.sequence_schema import SequenceProblem
 
 TASK = {
     "unit": "pump",

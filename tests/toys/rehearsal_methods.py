@@ -5,10 +5,10 @@ import torch
 import yaml
 from hydra.utils import instantiate
 
-from rehearsal_torch.claims.rules import ruled
+from rehearsal_torch.claims.abstention_rules import ruled
 from rehearsal_torch.objectives.objective import objective_for
-from rehearsal_torch.training.descent import Descent
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.gradient_descent import Descent
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.places import CONF
 
 QUICK = {

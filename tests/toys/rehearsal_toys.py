@@ -10,7 +10,7 @@ from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
 from rehearsal_torch.surrogates.kernel.spectral_ensemble import SpectralEnsemble
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 
 small = partial(SpectralEnsemble, members=2, features=100, direction_rows=120, width_rows=150, iterations=10)
 

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.objectives.episode_reward import StepScore
-from rehearsal_torch.objectives.reward import LinearReward
+from rehearsal_torch.objectives.step_reward import LinearReward
+from rehearsal_torch.objectives.task_reward import StepScore
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 from rehearsal_torch.surrogates.transition_ridge import HALVES

@@ -15,7 +15,7 @@ from scipy.stats import norm
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
-from rehearsal_torch.surrogates.structural.sampled_models import AffineScenarios, SampledModels, ScenarioModel
+from rehearsal_torch.surrogates.structural.model_samples import AffineScenarios, SampledModels, ScenarioModel
 
 NAMES = ("x", "a", "y")
 

@@ -1,6 +1,6 @@
 """Lines of trials as runs record them, with numbers that can be checked by hand."""
 
-from rehearsal_torch.evaluation.rows import trial_rows
+from rehearsal_torch.evaluation.claim_rows import trial_rows
 
 
 def line(index, expected, recommended, start=1.0, optimum=10.0):

@@ -4,14 +4,14 @@ import torch
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.training import cross_validation
-from rehearsal_torch.training import fit as fits
+from rehearsal_torch.training import surrogate_fit as fits
 from rehearsal_torch.training.cross_validation import (
     clinical_log_likelihood,
     cross_validate,
     percentage_decrease,
 )
-from rehearsal_torch.training.descent import Descent
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.gradient_descent import Descent
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.transitions import CONTEXTUAL, DOSES, STATIC, VARYING, model, observations, patients
 
 

@@ -9,9 +9,9 @@ from lightning.pytorch.callbacks import Callback
 
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.mechanisms.location_scale import LocationScale
-from rehearsal_torch.training import harness
-from rehearsal_torch.training.descent import Descent
-from rehearsal_torch.training.module import TrainingModule
+from rehearsal_torch.training import lightning_training
+from rehearsal_torch.training.gradient_descent import Descent
+from rehearsal_torch.training.lightning_module import TrainingModule
 from rehearsal_torch.user_error import UserError
 
 SHORT = {"max_epochs": 2, "batch_size": 32, "progress": False}
@@ -41,8 +41,10 @@ def equal(one, other):
 
 def test_a_flag_reaches_the_trainer_of_lightning(monkeypatch):
     asked = {}
-    trainer = harness.Trainer
-    monkeypatch.setattr(harness, "Trainer", lambda **flags: trainer(**(asked.update(flags) or flags)))
+    trainer = lightning_training.Trainer
+    monkeypatch.setattr(
+        lightning_training, "Trainer", lambda **flags: trainer(**(asked.update(flags) or flags))
+    )
     clipped = trained(gradient_clip_val=1e-3, num_sanity_val_steps=1, check_val_every_n_epoch=2)
     assert (asked["gradient_clip_val"], asked["num_sanity_val_steps"]) == (1e-3, 1)
     assert equal(clipped, trained(clip=1e-3, check_val_every_n_epoch=2))

@@ -12,7 +12,7 @@ from botorch.optim.optimize import optimize_acqf
 from gpytorch.mlls import ExactMarginalLogLikelihood
 
 from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.problems.causal.world import CausalWorld
+from rehearsal_torch.problems.trials.causal_world import CausalWorld
 from rehearsal_torch.spaces.box import Alteration
 
 RAW, RESTARTS = 512, 10

@@ -38,7 +38,7 @@ from benchmarks.suite.plain.black_box import RAW, RESTARTS
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.problems.causal.world import CausalWorld
+from rehearsal_torch.problems.trials.causal_world import CausalWorld
 from rehearsal_torch.spaces.box import Alteration
 
 DRAWS = 64

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rehearsal_torch.cli.spelling import asks_for, is_table, of_table, on_file, spoken, weighed
-from rehearsal_torch.files.addresses import InputError
-from rehearsal_torch.files.writing import write_text
-from rehearsal_torch.problems.written.recognised import problem_content
+from rehearsal_torch.cli.command_words import asks_for, is_table, of_table, on_file, spoken, weighed
+from rehearsal_torch.files.atomic_write import write_text
+from rehearsal_torch.files.redaction import InputError
+from rehearsal_torch.problems.drafts.draft_yaml import problem_content
 from rehearsal_torch.user_error import UserError, as_user_error
 
 if TYPE_CHECKING:
@@ -65,14 +65,14 @@ def _checked(path: str) -> int:
 def _problem(question: str, path: str) -> "OfFile":
     """The problem of a file; only what its question needs is loaded."""
     if question == "sequence":
-        from rehearsal_torch.problems.written.sequence_file import OwnSequence
+        from rehearsal_torch.problems.sequences.sequence_file import OwnSequence
 
         return OwnSequence(path)
     if question == "trials":
-        from rehearsal_torch.problems.written.trials_file import OwnTrials
+        from rehearsal_torch.problems.trials.trials_file import OwnTrials
 
         return OwnTrials(path)
-    from rehearsal_torch.problems.written.own_problem import OwnProblem
+    from rehearsal_torch.problems.cases.cases_file import OwnProblem
 
     return OwnProblem(path)
 
@@ -83,7 +83,7 @@ def _check_method(problem: "OfFile") -> list[str]:
     """
     facts, named = problem.facts(), None
     if facts.method is not None:
-        from rehearsal_torch.methods.choice import fits, wished
+        from rehearsal_torch.methods.method_choice import fits, wished
         from rehearsal_torch.methods.presets import AUTO
 
         named = wished(problem)
@@ -102,7 +102,7 @@ def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _write_schema(file: Path, force: bool) -> None:
-    from rehearsal_torch.problems.written.schema import problem_schema
+    from rehearsal_torch.problems.json_schema import problem_schema
 
     if file.exists() and not force:
         raise UserError("exists already", f"schema={file}", "Name another file, or add force=true")

@@ -11,7 +11,7 @@ configuration, with the fingerprint of the data that the shards recorded. Where 
 there, the run is merged without curves, and a sentence says what is missing.
 
 The configuration lies in a folder that others may have written: unless it was typed on this command line
-(`trusted` is None), nothing is built of it but what a resumed folder may build (`methods.allowed`).
+(`trusted` is None), nothing is built of it but what a resumed folder may build (`methods.class_allowlist`).
 
 The rows of the cross tables are those of every successful job whose decisions were scored by a world. A
 method is named by its decision and the other overrides that differ between the jobs; a world by its dataset
@@ -31,13 +31,12 @@ from rich.console import Console
 from rich.table import Table
 
 from rehearsal_torch.checkpoint import load
+from rehearsal_torch.cli.command_words import typed_as
 from rehearsal_torch.cli.main import recordable
-from rehearsal_torch.cli.settled import settled
-from rehearsal_torch.cli.spelling import typed_as
+from rehearsal_torch.cli.method_of_problem import settled
 from rehearsal_torch.cli.verbs.cross_validate import grid
 from rehearsal_torch.cli.verbs.train import curved
-from rehearsal_torch.evaluation.recorded_run import Recorded, read
-from rehearsal_torch.evaluation.rows import (
+from rehearsal_torch.evaluation.claim_rows import (
     COLUMNS,
     TRIAL_COLUMNS,
     row,
@@ -48,16 +47,17 @@ from rehearsal_torch.evaluation.rows import (
     with_truth,
     written,
 )
+from rehearsal_torch.evaluation.run_record import Recorded, read
+from rehearsal_torch.files.bounded_yaml import WHOLE, PlainFileError, checked
 from rehearsal_torch.files.lock import holder
-from rehearsal_torch.files.plain import WHOLE, PlainFileError, checked
-from rehearsal_torch.methods.allowed import trusted_modules
-from rehearsal_torch.methods.build import screen
-from rehearsal_torch.methods.conf import trusted_names
-from rehearsal_torch.methods.run import suits
+from rehearsal_torch.methods.class_allowlist import trusted_modules
+from rehearsal_torch.methods.hydra_config import trusted_names
+from rehearsal_torch.methods.instantiate import screen
+from rehearsal_torch.methods.run_parts import suits
 from rehearsal_torch.reporting import sweep_tables
-from rehearsal_torch.reporting.figures.rounds import draw_trials
+from rehearsal_torch.reporting.figure_style import drawing, save
+from rehearsal_torch.reporting.figures.round_figures import draw_trials
 from rehearsal_torch.reporting.run_report import report
-from rehearsal_torch.reporting.style import drawing, save
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError, as_user_error, user_error_from
 

@@ -19,16 +19,16 @@ from omegaconf import DictConfig
 
 from rehearsal_torch.cli.batch_decisions import sharing, teller
 from rehearsal_torch.cli.run_summary import described
-from rehearsal_torch.evaluation.rows import number
-from rehearsal_torch.files.rows import as_csv, read_rows
-from rehearsal_torch.methods.run import Run, build
-from rehearsal_torch.reporting.figures.models import draw_lipschitz
-from rehearsal_torch.reporting.style import drawing, save
+from rehearsal_torch.evaluation.claim_rows import number
+from rehearsal_torch.files.csv_rows import as_csv, read_rows
+from rehearsal_torch.methods.run_parts import Run, build
+from rehearsal_torch.reporting.figure_style import drawing, save
+from rehearsal_torch.reporting.figures.model_figures import draw_lipschitz
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.training.cross_validation import cross_validate as validated
 from rehearsal_torch.training.cross_validation import percentage_decrease
-from rehearsal_torch.training.descent import Descent
+from rehearsal_torch.training.gradient_descent import Descent
 from rehearsal_torch.user_error import UserError, as_user_error
 
 TABLE = "folds.csv"

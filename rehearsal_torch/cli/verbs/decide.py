@@ -7,7 +7,7 @@ stands in files of a run of trials:
     next.csv            the user's table, with a row for each experiment to run, in which all that is measured
                         is empty; filled in, it is the table of the next decision
 
-Rows that stay empty wait for their result (`problems.causal.own_experiments`).
+Rows that stay empty wait for their result (`problems.trials.user_experiments`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,17 +18,17 @@ from omegaconf import DictConfig
 from rehearsal_torch.checkpoint import card, load
 from rehearsal_torch.cli.batch_decisions import decide as decide_cases
 from rehearsal_torch.cli.batch_decisions import sharing, teller
+from rehearsal_torch.cli.command_words import typed_again, typed_as
+from rehearsal_torch.cli.configuration_keys import refuse_shards_without_checkpoint
+from rehearsal_torch.cli.method_of_problem import settled
 from rehearsal_torch.cli.run_summary import closing
-from rehearsal_torch.cli.settled import settled
-from rehearsal_torch.cli.spelling import typed_again, typed_as
-from rehearsal_torch.cli.validation import refuse_shards_without_checkpoint
 from rehearsal_torch.cli.verbs.train import compared, curved, fit, record_built
-from rehearsal_torch.files.installation import has_app
-from rehearsal_torch.methods.allowed import trusted_modules
+from rehearsal_torch.files.package_paths import has_app
+from rehearsal_torch.methods.class_allowlist import trusted_modules
 from rehearsal_torch.methods.presets import USUAL
-from rehearsal_torch.methods.run import Run, suits
+from rehearsal_torch.methods.run_parts import Run, suits
+from rehearsal_torch.problems.drafts.draft_yaml import YAML
 from rehearsal_torch.problems.problem import Problem, World
-from rehearsal_torch.problems.written.recognised import YAML
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.user_error import as_user_error

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rehearsal_torch.cli.errors import Stopped
 from rehearsal_torch.explorer.loopback import listening
-from rehearsal_torch.files.installation import APP
+from rehearsal_torch.files.package_paths import APP
 from rehearsal_torch.user_error import UserError
 
 
@@ -23,7 +23,7 @@ def explore(folders: Sequence[Path], given: Mapping[str, str]) -> int:
             "Type pip install 'rehearsal-torch[app]'",
         )
     from rehearsal_torch.explorer.server import serve
-    from rehearsal_torch.explorer.sessions import session_for
+    from rehearsal_torch.explorer.session_choice import session_for
 
     listener = listening(given["host"], int(given["port"]))
     try:

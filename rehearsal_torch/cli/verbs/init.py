@@ -8,13 +8,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from rehearsal_torch.cli.command_words import on_file
 from rehearsal_torch.cli.errors import writing_to
-from rehearsal_torch.cli.spelling import on_file
-from rehearsal_torch.data.reading import TableError
-from rehearsal_torch.files.writing import write_text
-from rehearsal_torch.problems.written.draft_columns import typed_names
-from rehearsal_torch.problems.written.first_draft import draft
-from rehearsal_torch.problems.written.recognised import YAML
+from rehearsal_torch.data.tables.reader import TableError
+from rehearsal_torch.files.atomic_write import write_text
+from rehearsal_torch.problems.drafts.draft_yaml import YAML
+from rehearsal_torch.problems.drafts.problem_draft import draft
+from rehearsal_torch.problems.drafts.role_guesses import typed_names
 from rehearsal_torch.user_error import UserError, as_user_error
 
 

@@ -1,6 +1,6 @@
 """The verb learn-graph: learns rehearsal graphs from a table and from bootstrap resamples of it.
 
-Graphs, edge probabilities and drawings are written to a folder (see `reporting.figures.learnt_graphs`).
+Graphs, edge probabilities and drawings are written to a folder (see `reporting.figures.graph_uncertainty`).
 
 Exit codes: 0 success; 2 an error in the arguments; 130 interrupted.
 
@@ -12,15 +12,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from rehearsal_torch.cli.command_words import spoken
 from rehearsal_torch.cli.errors import check_output
-from rehearsal_torch.cli.spelling import spoken
-from rehearsal_torch.data.reading import number_columns, read_table
+from rehearsal_torch.data.tables.reader import number_columns, read_table
+from rehearsal_torch.files.bounded_yaml import read_yaml
 from rehearsal_torch.files.lock import locked
-from rehearsal_torch.files.plain import read_yaml
 from rehearsal_torch.graphs.equivalence import Background
-from rehearsal_torch.graphs.learning import GraphPosterior, bootstrap, learn
+from rehearsal_torch.graphs.graph_learning import GraphPosterior, bootstrap, learn
 from rehearsal_torch.progress import Progress
-from rehearsal_torch.reporting.figures.learnt_graphs import write_learnt
+from rehearsal_torch.reporting.figures.graph_uncertainty import write_learnt
 from rehearsal_torch.spaces.box import as_tensor
 from rehearsal_torch.user_error import UserError, as_user_error
 

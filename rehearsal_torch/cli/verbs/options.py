@@ -28,12 +28,12 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import InterpolationToMissingValueError, OmegaConfBaseException
 
+from rehearsal_torch.cli.command_words import PROGRAM, with_asked
+from rehearsal_torch.cli.configuration_keys import refuse_unread
 from rehearsal_torch.cli.errors import exit_code
 from rehearsal_torch.cli.overrides import composed
-from rehearsal_torch.cli.spelling import PROGRAM, with_asked
-from rehearsal_torch.cli.validation import refuse_unread
-from rehearsal_torch.methods.arguments import annotated, argument_docs
-from rehearsal_torch.methods.conf import CONF
+from rehearsal_torch.methods.argument_descriptions import annotated, argument_docs
+from rehearsal_torch.methods.hydra_config import CONF
 
 # How a configuration says that a value must be given.
 MISSING = "???"

@@ -16,14 +16,14 @@ from typing import Any
 
 import yaml
 
+from rehearsal_torch.cli.command_words import on_file
 from rehearsal_torch.cli.errors import check_output, check_own_file
-from rehearsal_torch.cli.spelling import on_file
+from rehearsal_torch.files.atomic_write import write_text
 from rehearsal_torch.files.lock import locked
 from rehearsal_torch.files.schema import plain_of
-from rehearsal_torch.files.writing import write_text
-from rehearsal_torch.problems.episodes.machines import TASK, simulate
-from rehearsal_torch.problems.episodes.problem import SequenceProblem, renamed
-from rehearsal_torch.problems.rehearsal.bermuda import figures, refit
+from rehearsal_torch.problems.cases.bermuda import figures, refit
+from rehearsal_torch.problems.sequences.machine_maintenance import TASK, simulate
+from rehearsal_torch.problems.sequences.sequence_schema import SequenceProblem, renamed
 from rehearsal_torch.user_error import as_user_error
 
 

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rehearsal_torch.cli.errors import check_own_file, of_edited_file
-from rehearsal_torch.files.writing import write_text
-from rehearsal_torch.reporting.page.markup import MARK
-from rehearsal_torch.reporting.page.material import Material, material
+from rehearsal_torch.files.atomic_write import write_text
+from rehearsal_torch.reporting.page.html import MARK
+from rehearsal_torch.reporting.page.page_content import Material, material
+from rehearsal_torch.reporting.page.run_comparison import comparing_page
 from rehearsal_torch.reporting.page.run_page import FILE, page
-from rehearsal_torch.reporting.page.several_runs import comparing_page
 from rehearsal_torch.reporting.run_report import draw
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError, user_error_from

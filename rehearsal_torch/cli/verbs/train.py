@@ -13,23 +13,23 @@ from omegaconf import DictConfig
 
 from rehearsal_torch.checkpoint import annotate, load, savable, save
 from rehearsal_torch.cli.batch_decisions import decide, sharing, teller
+from rehearsal_torch.cli.command_words import typed_again
+from rehearsal_torch.cli.method_of_problem import settled
 from rehearsal_torch.cli.run_summary import asked, closing
-from rehearsal_torch.cli.settled import settled
-from rehearsal_torch.cli.spelling import typed_again
-from rehearsal_torch.evaluation.average_effects import FILE as AVERAGE
-from rehearsal_torch.evaluation.average_effects import effects_of
-from rehearsal_torch.evaluation.average_effects import rows_of as average_rows
 from rehearsal_torch.evaluation.claim_curves import claim_table
+from rehearsal_torch.evaluation.counterfactual_errors import truth_table
+from rehearsal_torch.evaluation.effect_tables import FILE as AVERAGE
+from rehearsal_torch.evaluation.effect_tables import effects_of
+from rehearsal_torch.evaluation.effect_tables import rows_of as average_rows
 from rehearsal_torch.evaluation.surrogate_curves import curve_table
-from rehearsal_torch.evaluation.truth_panel import truth_table
-from rehearsal_torch.files.rows import as_csv
-from rehearsal_torch.methods.allowed import trusted_modules
-from rehearsal_torch.methods.run import Fitted, Run, fitted, suits
+from rehearsal_torch.files.csv_rows import as_csv
+from rehearsal_torch.methods.class_allowlist import trusted_modules
+from rehearsal_torch.methods.run_parts import Fitted, Run, fitted, suits
 from rehearsal_torch.progress import Progress
-from rehearsal_torch.reporting.held_out import held_out
+from rehearsal_torch.reporting.training_scores import held_out
 from rehearsal_torch.run_folder import SECONDS, RunFolder, write_folder
 from rehearsal_torch.surrogates.surrogate import Surrogate
-from rehearsal_torch.training.descent import faults
+from rehearsal_torch.training.gradient_descent import faults
 from rehearsal_torch.user_error import UserError, as_user_error
 
 
@@ -121,7 +121,7 @@ def _keep(run: Run, folder: RunFolder, training: Fitted, promised: dict[str, flo
 
 
 def _unsound(readings: Sequence[tuple[int, str, float]], run: Run) -> list[str]:
-    """What is wrong with the trainings of a fit, in sentences (`training.descent`)."""
+    """What is wrong with the trainings of a fit, in sentences (`training.gradient_descent`)."""
     metrics: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for epoch, name, value in readings:
         metrics[name].append((float(epoch), value))

@@ -27,9 +27,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rehearsal_torch.data.tables.frame import line_words
-from rehearsal_torch.files.addresses import beginning
-from rehearsal_torch.files.plain import repeated
+from rehearsal_torch.data.tables.header_checks import line_words
+from rehearsal_torch.files.bounded_yaml import repeated
+from rehearsal_torch.files.redaction import beginning
 from rehearsal_torch.files.schema import Fault, is_number, meant
 
 YES, NO = frozenset(("yes", "on", "true")), frozenset(("no", "off", "false"))

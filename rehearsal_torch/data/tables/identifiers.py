@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from rehearsal_torch.data.reading import numbers_of
+from rehearsal_torch.data.tables.reader import numbers_of
 
 LAST = frozenset(("id", "ids", "identifier", "uuid", "guid"))
 _PERSONAL = (

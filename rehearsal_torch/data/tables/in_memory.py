@@ -3,9 +3,9 @@
 Other libraries are read by way of narwhals, column by column, without pyarrow. The result has text as column
 names and its rows numbered from 0, so that faults name the same lines as if the frame had been written to a
 comma-separated file: the header is line 1. Cells are checked where they are read as numbers
-(`data.reading.number_columns`), by the same rules as those of a file: where a column holds anything but
+(`data.tables.reader.number_columns`), by the same rules as those of a file: where a column holds anything but
 texts, numbers, truth values and times (bytes, tensors, lists), its cells become what a workbook's would
-(`data.tables.frame.plain_cell`).
+(`data.tables.header_checks.plain_cell`).
 
 Cells that a decision set, not a mechanism, are marked in columns of their own, named ``set:`` and the column
 (1 where it was set), as in files of experiments.
@@ -20,9 +20,9 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from rehearsal_torch.data.reading import TableError, number_columns, number_faults
-from rehearsal_torch.data.tables.frame import MOST, plain_cell
-from rehearsal_torch.files.plain import repeated
+from rehearsal_torch.data.tables.header_checks import MOST, plain_cell
+from rehearsal_torch.data.tables.reader import TableError, number_columns, number_faults
+from rehearsal_torch.files.bounded_yaml import repeated
 from rehearsal_torch.files.schema import listed, meant
 
 # Before the name of a column in which some cells were set: the column that marks them.

@@ -34,7 +34,7 @@ import pandas as pd
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, model_validator
 from torch import Tensor
 
-from rehearsal_torch.files.addresses import InputError, beginning
+from rehearsal_torch.files.redaction import InputError, beginning
 from rehearsal_torch.files.schema import LARGEST, suggested
 
 State = Literal["pending", "completed", "failed", "abandoned"]

@@ -6,7 +6,7 @@ comes from the files of the folder. By default no rows are shown but the cases d
 
 What is known of a case is said of cases that were given. Rows of the table that were held out and decided for
 instead may be those of persons who asked nothing: their values are left out, also of warnings and reasons,
-unless the reader asks for rows (`reporting.page.material`). The tables of comparisons are those of the
+unless the reader asks for rows (`reporting.page.page_content`). The tables of comparisons are those of the
 terminal (`alteration_report`, `trial_report`, `sequence_report`), with the same digits.
 
 The data card shows sizes, ranges, units and the fingerprint of the data, as they were recorded. Rows are, for
@@ -19,14 +19,13 @@ from typing import Any
 
 import yaml
 
-from rehearsal_torch.evaluation.average_effects import averages
-from rehearsal_torch.evaluation.recorded_run import ACTS, NOTHING, REFUSED, Decided, claim, effort, group_of
-from rehearsal_torch.reporting import alteration_report, sequence_report, trial_report, untouched_score
+from rehearsal_torch.evaluation.effect_tables import averages
+from rehearsal_torch.evaluation.run_record import ACTS, NOTHING, REFUSED, Decided, claim, effort, group_of
+from rehearsal_torch.reporting import alteration_report, no_action_score, sequence_report, trial_report
 from rehearsal_torch.reporting.alteration_report import figure, method_rows
 from rehearsal_torch.reporting.page import sentences
-from rehearsal_torch.reporting.page.card import in_words, label, question
-from rehearsal_torch.reporting.page.grounds import assumptions, cautions, limits, notice, why
-from rehearsal_torch.reporting.page.markup import (
+from rehearsal_torch.reporting.page.data_card import in_words, label, question
+from rehearsal_torch.reporting.page.html import (
     Child,
     Markup,
     Section,
@@ -38,8 +37,17 @@ from rehearsal_torch.reporting.page.markup import (
     table,
     tag,
 )
-from rehearsal_torch.reporting.page.material import Material, counted, finite, listed, mapping, named, shown
-from rehearsal_torch.reporting.page.pictures import pictures
+from rehearsal_torch.reporting.page.inline_figures import pictures
+from rehearsal_torch.reporting.page.page_content import (
+    Material,
+    counted,
+    finite,
+    listed,
+    mapping,
+    named,
+    shown,
+)
+from rehearsal_torch.reporting.page.reasons import assumptions, cautions, limits, notice, why
 
 FILE = "report.html"
 WITHHELD = (
@@ -156,7 +164,7 @@ def comparison(of: Material) -> Markup:
                 table("All cases of the run", ["", *of.methods], indented(method_rows(of.methods))),
                 paragraphs(alteration_report.online_sentences(of.run)),
                 _parts(of.shown),
-                paragraphs(filter(None, [untouched_score.line(of.run)])),
+                paragraphs(filter(None, [no_action_score.line(of.run)])),
             ]
         )
     results, *scores = sequence_tables(of) or [Markup()]

@@ -3,11 +3,11 @@
 The numbers are those of the decision's line in ``decisions.jsonl``. Chances are in per cent with their
 intervals, differences in percentage points (`data.estimate`), settings in four significant digits.
 The desired region is named by its words (`wanted`), which are empty where they are too long
-(`data.codings.texts`). Tables have more digits
+(`data.codings.decision_texts`). Tables have more digits
 (`reporting.alteration_report`).
 
 Of an episode, doses and outcomes are those of the recorded trajectory, with the names and units of
-`reporting.wording`. What was done is the dose that was given; what would be set, that of a level, unless the
+`reporting.labels`. What was done is the dose that was given; what would be set, that of a level, unless the
 dose keeps its level. A reward of minus one variable is told as that variable. Time steps have the times of
 the table where all units begin at the same one; else they are counted from 0, as in ``action[t]``.
 """
@@ -30,13 +30,14 @@ from rehearsal_torch.data.estimate import (
     percents,
 )
 from rehearsal_torch.data.finding import findings_of, further, in_place, reason_of, texts_of, undecided
-from rehearsal_torch.data.pooled import counted_beyond
-from rehearsal_torch.evaluation.recorded_run import SCORES, Decided, claim, counterpart, effort
-from rehearsal_torch.evaluation.recorded_run import before as compared_with
-from rehearsal_torch.evaluation.rows import interval_of, scored_by_world, scored_trial, truth_bounds
+from rehearsal_torch.data.mean_gain import counted_beyond
+from rehearsal_torch.evaluation.claim_rows import interval_of, scored_by_world, scored_trial, truth_bounds
+from rehearsal_torch.evaluation.run_record import SCORES, Decided, claim, counterpart, effort
+from rehearsal_torch.evaluation.run_record import before as compared_with
 from rehearsal_torch.reporting.decision_frame import cost_sentence, doubts, in_all, overall_of
-from rehearsal_torch.reporting.page.markup import name_of
-from rehearsal_torch.reporting.page.material import (
+from rehearsal_torch.reporting.labels import Wording, claimed_ends
+from rehearsal_torch.reporting.page.html import name_of
+from rehearsal_torch.reporting.page.page_content import (
     Material,
     and_list,
     counted,
@@ -47,7 +48,6 @@ from rehearsal_torch.reporting.page.material import (
     shown,
 )
 from rehearsal_torch.reporting.trial_report import kept
-from rehearsal_torch.reporting.wording import Wording, claimed_ends
 
 # With more cases than these, one sentence on all of them stands before the sentences of each.
 SEVERAL = 5

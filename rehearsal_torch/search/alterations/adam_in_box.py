@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.data.finite import ranked
+from rehearsal_torch.data.non_finite import ranked
 from rehearsal_torch.objectives.centre_distance import VALIDATION, CentreDistance
 from rehearsal_torch.objectives.objective import Candidates, gradient
 from rehearsal_torch.search.search import UNLIMITED, BatchSearch, Budget, chosen, in_time

@@ -50,7 +50,7 @@ from scipy.sparse import coo_array
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.data.sizes import require
+from rehearsal_torch.data.size_limits import require
 from rehearsal_torch.objectives.objective import Candidates
 from rehearsal_torch.objectives.scenario_success import CountObjective, Scenarios
 from rehearsal_torch.search.alterations.interval_sweep import (

@@ -42,7 +42,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.data.finite import ranked
+from rehearsal_torch.data.non_finite import ranked
 from rehearsal_torch.objectives.objective import AlterationObjective, Candidates
 from rehearsal_torch.search.search import UNLIMITED, BatchSearch, Budget, chosen, in_time
 from rehearsal_torch.seeding import generator, sobol

@@ -51,10 +51,10 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.data.finite import ranked
-from rehearsal_torch.data.sizes import require
+from rehearsal_torch.data.non_finite import ranked
+from rehearsal_torch.data.size_limits import require
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.objectives.reward import Reward
+from rehearsal_torch.objectives.step_reward import Reward
 from rehearsal_torch.search.search import UNLIMITED, Budget, Search
 from rehearsal_torch.search.sequences.baselines import greedy_sequence, nothing_open
 from rehearsal_torch.search.sequences.decision_process import (

@@ -30,7 +30,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.data.finite import UNDEFINED, ranked
+from rehearsal_torch.data.non_finite import UNDEFINED, ranked
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.search.search import UNLIMITED, Budget, Search
 from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort, sequence_decision

@@ -43,11 +43,11 @@ import torch
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.data.sizes import require
+from rehearsal_torch.data.size_limits import require
 from rehearsal_torch.mechanisms.bent_transition import BentTrajectory
 from rehearsal_torch.mechanisms.mechanism import CurvedTrajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.objectives.reward import BoundedReward
+from rehearsal_torch.objectives.step_reward import BoundedReward
 from rehearsal_torch.search.search import Budget, Search, ended
 from rehearsal_torch.search.sequences.astar import AStar, UnboundedError
 from rehearsal_torch.search.sequences.baselines import GreedyChanges

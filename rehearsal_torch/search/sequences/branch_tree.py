@@ -34,7 +34,7 @@ from itertools import count
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.finite import ranked
+from rehearsal_torch.data.non_finite import ranked
 from rehearsal_torch.mechanisms.mechanism import CurvedTrajectory
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
 from rehearsal_torch.search.search import Budget

@@ -23,7 +23,8 @@ All of them, at most k (p + 1) sequences for k changes of p doses, are evaluated
 return equals that of the sequence found, up to the tolerance of the search, are taken: all together if that
 holds for them jointly, else the first, with whole actions first. This is repeated until none is left.
 Differences do not add up, since the return is always compared with that of the sequence found. A sequence on
-which all members of an ensemble agree (`claims.sequences`) is not exchanged for one on which they do not.
+which all members of an ensemble agree (`claims.sequence_rules`) is not exchanged for one on which they do
+not.
 
 Where a step back gains, as it may after a search that has proven nothing, it is not taken: the answer stays
 that of the search. Another sequence with the same return and fewer changes, at other time steps, is not

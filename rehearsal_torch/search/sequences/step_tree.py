@@ -56,7 +56,7 @@ from math import comb
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.finite import ranked
+from rehearsal_torch.data.non_finite import ranked
 from rehearsal_torch.mechanisms.bent_enclosure import BentEnclosure
 from rehearsal_torch.mechanisms.bent_transition import BentTrajectory
 from rehearsal_torch.mechanisms.displacement import MARGIN, Enclosure, Intervals, enclosed, nowhere

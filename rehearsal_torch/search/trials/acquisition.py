@@ -50,7 +50,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Decision, Estimate
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.data.finite import best_of_all, ranked
+from rehearsal_torch.data.non_finite import best_of_all, ranked
 from rehearsal_torch.objectives.expected_reward import CausalObjective
 from rehearsal_torch.objectives.objective import normal_quantile
 from rehearsal_torch.search.search import UNLIMITED, Budget, Search

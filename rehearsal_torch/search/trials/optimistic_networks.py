@@ -27,7 +27,7 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
-from rehearsal_torch.data.finite import best_of_all, ranked
+from rehearsal_torch.data.non_finite import best_of_all, ranked
 from rehearsal_torch.objectives.expected_reward import CausalObjective
 from rehearsal_torch.objectives.upper_bounds import Optimism
 from rehearsal_torch.search.search import Budget

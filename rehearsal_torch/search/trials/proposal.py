@@ -29,14 +29,14 @@ from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.data.trials.log import TrialLog
+from rehearsal_torch.data.trials.trial_log import TrialLog
 from rehearsal_torch.objectives.expected_reward import CausalObjective
 from rehearsal_torch.objectives.objective import class_of
-from rehearsal_torch.problems.causal.own_experiments import start_points
+from rehearsal_torch.problems.trials.user_experiments import start_points
 from rehearsal_torch.search.search import Budget, Search
 from rehearsal_torch.search.trials.acquisition import TrialSearch, decided, recommend
 from rehearsal_torch.seeding import round_seed
-from rehearsal_torch.surrogates.network.causal_model import CausalModel
+from rehearsal_torch.surrogates.network.causal_surrogate import CausalModel
 
 # Maximum number of points of the start design that are skipped, and number of space-filling points among
 # which a new action is chosen.

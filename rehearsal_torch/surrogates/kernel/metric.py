@@ -43,8 +43,8 @@ import torch
 from scipy.linalg.lapack import dpstrf
 from torch import Tensor
 
-from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.table import evenly
+from rehearsal_torch.data.trainable_part import Solved
 from rehearsal_torch.estimators.feature_regression import minimum
 
 FLOOR = 1e-4

@@ -35,9 +35,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.trainable_part import Solved
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.kernel.metric import MetricRidge
 from rehearsal_torch.surrogates.rehearsal_surrogate import AdjustedSurrogate

@@ -50,9 +50,9 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.part import Solved
-from rehearsal_torch.data.sizes import bounded
+from rehearsal_torch.data.size_limits import bounded
 from rehearsal_torch.data.table import evenly
+from rehearsal_torch.data.trainable_part import Solved
 from rehearsal_torch.seeding import generator, sobol
 from rehearsal_torch.surrogates.kernel.metric import MetricRidge, gram, relevant_directions, scaled_metric
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, Prepared

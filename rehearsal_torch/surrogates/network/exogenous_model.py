@@ -34,10 +34,10 @@ from torch import Tensor
 
 from rehearsal_torch.data.causal_task import MIN_ROWS, CausalTask
 from rehearsal_torch.data.known_reward import WeightedSum
-from rehearsal_torch.data.part import Solved, Trained
-from rehearsal_torch.data.question import Question
-from rehearsal_torch.data.sizes import require
+from rehearsal_torch.data.size_limits import require
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.task_compatibility import Question
+from rehearsal_torch.data.trainable_part import Solved, Trained
 from rehearsal_torch.estimators import noise_models as noises
 from rehearsal_torch.estimators.function_draws import FunctionDraws
 from rehearsal_torch.estimators.gaussian_process import (
@@ -47,15 +47,15 @@ from rehearsal_torch.estimators.gaussian_process import (
     SolvedProcesses,
     TrainedProcesses,
 )
+from rehearsal_torch.estimators.gp_kernel import Kernel
 from rehearsal_torch.estimators.hsic import Dependence, dependence, independent_probability
 from rehearsal_torch.estimators.hyper_draws import hyper_draws, repeated
-from rehearsal_torch.estimators.kernel import Kernel
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.mechanisms import gp_mechanism
 from rehearsal_torch.mechanisms.mechanism import NodeMechanism
 from rehearsal_torch.mechanisms.plausible_mechanism import Drawn, PlausibleMechanism
 from rehearsal_torch.seeding import sobol
-from rehearsal_torch.surrogates.network.causal_model import CausalModel, CausalNetwork, PlausibleNetworks
+from rehearsal_torch.surrogates.network.causal_surrogate import CausalModel, CausalNetwork, PlausibleNetworks
 from rehearsal_torch.surrogates.surrogate import Fits
 
 # Numbers of levels that are so few that nothing lies between them, and the units over which they are spread:

@@ -28,9 +28,9 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.estimate import DIFFERENCE, Estimate
-from rehearsal_torch.data.part import Solved
-from rehearsal_torch.data.pooled import WIDER, GainDraws
+from rehearsal_torch.data.mean_gain import WIDER, GainDraws
 from rehearsal_torch.data.table import evenly
+from rehearsal_torch.data.trainable_part import Solved
 from rehearsal_torch.seeding import numpy_generator
 from rehearsal_torch.surrogates.outcome.case_draws import CaseDraws
 from rehearsal_torch.surrogates.outcome.shared_draws import SharedDraws

@@ -35,8 +35,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.table import evenly
+from rehearsal_torch.data.trainable_part import Solved
 
 NEIGHBOURS, AROUND, SHARE = 5, 50, 0.975
 FLOOR, LEAST, DISTINCT = 1e-8, 0.25, 100

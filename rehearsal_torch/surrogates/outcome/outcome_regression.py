@@ -45,13 +45,13 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.codings.class_actions import combinations
+from rehearsal_torch.data.codings.one_hot_actions import combinations
 from rehearsal_torch.data.estimate import Intervals, apart, ends_of
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.data.sizes import bounded
+from rehearsal_torch.data.size_limits import bounded
 from rehearsal_torch.data.table import Table, drawn
+from rehearsal_torch.data.trainable_part import Solved
 from rehearsal_torch.estimators.feature_classifier import FeatureClassifier
 from rehearsal_torch.estimators.feature_regression import FeatureRegression
 from rehearsal_torch.estimators.response_regression import ResponseRegression
@@ -65,6 +65,7 @@ from rehearsal_torch.surrogates.outcome.average_effects import (
 from rehearsal_torch.surrogates.outcome.average_effects import (
     NEAR_ROWS as COMPARED_ROWS,
 )
+from rehearsal_torch.surrogates.outcome.behaviour_policy import UsualAction
 from rehearsal_torch.surrogates.outcome.case_draws import CaseDraws
 from rehearsal_torch.surrogates.outcome.near_rows import NearRows
 from rehearsal_torch.surrogates.outcome.shared_draws import (
@@ -73,7 +74,6 @@ from rehearsal_torch.surrogates.outcome.shared_draws import (
     SharedDraws,
     mean_success,
 )
-from rehearsal_torch.surrogates.outcome.usual_action import UsualAction
 from rehearsal_torch.surrogates.outcome_draws import FaceCoordinates, KeptDraws, OutcomeDraws
 from rehearsal_torch.surrogates.rehearsal_surrogate import AdjustedSurrogate
 from rehearsal_torch.surrogates.surrogate import Fits, Modules

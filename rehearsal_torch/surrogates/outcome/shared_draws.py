@@ -53,8 +53,8 @@ from rehearsal_torch.estimators.response_regression import (
     sampled_cells,
     sampled_rows,
 )
+from rehearsal_torch.surrogates.outcome.behaviour_policy import UsualAction
 from rehearsal_torch.surrogates.outcome.near_rows import NearRows
-from rehearsal_torch.surrogates.outcome.usual_action import UsualAction
 from rehearsal_torch.surrogates.outcome_draws import FaceCoordinates
 
 # Numbers of a block of the largest tensor, 32 MB.

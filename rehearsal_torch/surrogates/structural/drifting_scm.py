@@ -27,10 +27,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.records import positions
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.trainable_part import Solved
 from rehearsal_torch.mechanisms.linear_gaussian import AffineMechanism, LinearGaussian
 from rehearsal_torch.surrogates.structural.linear_scm import Equation, LinearSurrogate, rows_before_alteration
 from rehearsal_torch.surrogates.surrogate import Fits, Modules

@@ -56,13 +56,13 @@ from rehearsal_torch.estimators.bayesian_regression import (
     ConjugateRegression,
     EvidenceRidge,
 )
-from rehearsal_torch.estimators.kernel import inverse_root
+from rehearsal_torch.estimators.gp_kernel import inverse_root
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.seeding import paired_generator
 from rehearsal_torch.surrogates.structural.lack_of_fit import LackOfFit
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
 from rehearsal_torch.surrogates.structural.linear_scm import Equation, holding, rows_before_alteration
-from rehearsal_torch.surrogates.structural.sampled_models import (
+from rehearsal_torch.surrogates.structural.model_samples import (
     AffineScenarios,
     Hypothesis,
     SampledModels,

@@ -32,10 +32,10 @@ from scipy.special import fdtrc
 from torch import Tensor
 
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.records import positions
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table, evenly
+from rehearsal_torch.data.trainable_part import Solved
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.seeding import generator
 from rehearsal_torch.spaces.polytope import Polytope

@@ -19,12 +19,12 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.codings.class_actions import joined
+from rehearsal_torch.data.codings.one_hot_actions import joined
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.data.part import Solved
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.data.sizes import bounded
+from rehearsal_torch.data.size_limits import bounded
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.trainable_part import Solved
 from rehearsal_torch.mechanisms.linear_gaussian import AffineMechanism, LinearGaussian
 from rehearsal_torch.seeding import spaced_generator
 from rehearsal_torch.spaces.box import Box

@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from rehearsal_torch.program import main as program
-from rehearsal_torch.program import run
+from rehearsal_torch.console_command import main as program
+from rehearsal_torch.console_command import run
 from tests.data.problem_file.conftest import RIGHT, table, written  # noqa: F401
-from tests.problems.written.conftest import sequence, trials  # noqa: F401
+from tests.problems.drafts.conftest import sequence, trials  # noqa: F401
 
 SOUND = RIGHT | {"graph": ["x -> {a d y z}", "a -> {y z}", "d -> {y z}"], "desired": "y - 2*z >= 0"}
 
@@ -175,7 +175,7 @@ def test_a_check_loads_no_botorch_and_no_statistics(file, sequence, trials, tmp_
     trials()
     heavy = {"botorch", "gpytorch", "scipy.stats", "sklearn", "lightning", "matplotlib"}
     code = (
-        "import sys; from rehearsal_torch.program import main\n"
+        "import sys; from rehearsal_torch.console_command import main\n"
         "names = ('cases.yaml', 'sequence.yaml', 'problem.yaml')\n"
         "codes = [main(['check', name]) for name in names]\n"
         f"print(codes, {heavy | {'hydra'}} & set(sys.modules), file=sys.stderr)\n"

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from rehearsal_torch.cli.verbs.collect import merge, shards, with_curves, without_curves
-from rehearsal_torch.program import run
+from rehearsal_torch.console_command import run
 from rehearsal_torch.run_folder import SECONDS, RunFolder
 from rehearsal_torch.user_error import UserError
 from tests.scripts.typing_in import called

@@ -7,8 +7,8 @@ import pytest
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.verbs import cross_validate as verb
 from rehearsal_torch.cli.verbs.cross_validate import GRID, TABLE, grid
-from rehearsal_torch.files.rows import read_rows
-from rehearsal_torch.methods.run import build
+from rehearsal_torch.files.csv_rows import read_rows
+from rehearsal_torch.methods.run_parts import build
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.training.cross_validation import cross_validate as by_hand
 from rehearsal_torch.user_error import UserError

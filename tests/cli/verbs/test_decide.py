@@ -8,11 +8,11 @@ import pytest
 from rehearsal_torch.cli.verbs.decide import _another, _following
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.problems.causal.benchmark_functions import Dropwave
-from rehearsal_torch.problems.causal.own_experiments import ExperimentTable
-from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan
+from rehearsal_torch.problems.cases.nonlinear_examples import Loan
+from rehearsal_torch.problems.trials.benchmark_functions import Dropwave
+from rehearsal_torch.problems.trials.user_experiments import ExperimentTable
 from rehearsal_torch.problems.world_size import SampleSize
-from rehearsal_torch.round_line import Round
+from rehearsal_torch.round_record import Round
 from rehearsal_torch.run_folder import RunFolder
 from tests.toys.foresight import Market
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from rehearsal_torch.cli.verbs import explore as command
-from rehearsal_torch.program import VERBS
-from rehearsal_torch.program import run as main
+from rehearsal_torch.console_command import VERBS
+from rehearsal_torch.console_command import run as main
 from tests.toys.explored import run_folder
 
 

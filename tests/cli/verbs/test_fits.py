@@ -5,9 +5,9 @@ import pytest
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.verbs.train import fit
 from rehearsal_torch.data.episode import Episode, transitions
-from rehearsal_torch.methods.run import build, method_of, suits
+from rehearsal_torch.methods.run_parts import build, method_of, suits
+from rehearsal_torch.problems.cases.nonlinear_examples import Loan
 from rehearsal_torch.problems.problem import Facts
-from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError

@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 import yaml
 
-from rehearsal_torch.program import main as program
-from rehearsal_torch.program import run
+from rehearsal_torch.console_command import main as program
+from rehearsal_torch.console_command import run
 from tests.data.problem_file.conftest import table
 
 
@@ -175,7 +175,7 @@ def test_a_folder_that_is_not_written_to_is_told(desk, capsys, monkeypatch, numb
     def refuse(path, content):
         raise OSError(number, os.strerror(number), str(path))
 
-    monkeypatch.setattr("rehearsal_torch.files.writing.write_bytes", refuse)
+    monkeypatch.setattr("rehearsal_torch.files.atomic_write.write_bytes", refuse)
     assert run("init", ["data=data/t.csv", "out=n.yaml"]) == 2
     assert capsys.readouterr().err == (
         f"n.yaml: the operating system cannot read or write here ({os.strerror(number)}). Name a file in a "
@@ -185,7 +185,7 @@ def test_a_folder_that_is_not_written_to_is_told(desk, capsys, monkeypatch, numb
 
 # CPU of a draft and of a check, beside that of importing pandas.
 DRAFT, CHECK = 3.0, 4.0
-RUN = "import sys; from rehearsal_torch.program import main; sys.exit(main({typed}))"
+RUN = "import sys; from rehearsal_torch.console_command import main; sys.exit(main({typed}))"
 WIDE = """
 data: wide.csv
 variables: {{{context}, dose: {{role: action, range: [-1, 1]}}, y: outcome}}

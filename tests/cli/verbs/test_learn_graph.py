@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 import yaml
 
+from rehearsal_torch.console_command import run
 from rehearsal_torch.graphs.equivalence import signature
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.program import run
 from tests.toys.graph_files import read_graph
 from tests.toys.random_graphs import drawn
 

@@ -8,12 +8,12 @@ import pytest
 import yaml
 
 from rehearsal_torch.cli.verbs.decide import write_initial_design, write_proposals
-from rehearsal_torch.problems.rehearsal.nonlinear_worlds import Loan
+from rehearsal_torch.console_command import main
+from rehearsal_torch.problems.cases.nonlinear_examples import Loan
+from rehearsal_torch.problems.trials.trials_file import OwnTrials
 from rehearsal_torch.problems.world_size import SampleSize
-from rehearsal_torch.problems.written.trials_file import OwnTrials
-from rehearsal_torch.program import main
 from rehearsal_torch.run_folder import RunFolder
-from tests.problems.written.conftest import TRIALS, experiments, trials  # noqa: F401
+from tests.problems.drafts.conftest import TRIALS, experiments, trials  # noqa: F401
 
 MEASURED = ["ambient", "temperature", "waste", "yield"]
 

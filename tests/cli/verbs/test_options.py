@@ -5,8 +5,8 @@ from omegaconf import OmegaConf
 
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.cli.verbs.options import Knob, comments, main, nodes, shown, table
-from rehearsal_torch.methods.conf import CONF
-from rehearsal_torch.program import main as program
+from rehearsal_torch.console_command import main as program
+from rehearsal_torch.methods.hydra_config import CONF
 from rehearsal_torch.user_error import UserError
 from tests.scripts.typing_in import HERE
 
@@ -16,7 +16,7 @@ def test_what_is_printed(capsys):
     lines = capsys.readouterr().out.splitlines()
     by_key = {line.split()[0]: line for line in lines if line.startswith("  ")}
     assert lines[0] == "The run"
-    assert "dataset=dropwave  rehearsal_torch.problems.causal.benchmark_functions.Dropwave" in lines
+    assert "dataset=dropwave  rehearsal_torch.problems.trials.benchmark_functions.Dropwave" in lines
     assert by_key["learn"].split()[:5] == ["learn", "true", "true", "or", "false"]
     assert by_key["learn"].endswith("Needs a world."), "the experiment sets it, and config.yaml explains it"
     assert "0.3" in by_key["dataset.noise.sigma"]
@@ -54,7 +54,7 @@ def test_meanings_are_wrapped_for_a_terminal():
 def test_what_must_be_given_is_listed_not_refused(capsys, tmp_path):
     (tmp_path / "dataset").mkdir()
     (tmp_path / "dataset/my_loan.yaml").write_text(
-        "_target_: rehearsal_torch.problems.rehearsal.nonlinear_worlds.Loan\nsize:\n"
+        "_target_: rehearsal_torch.problems.cases.nonlinear_examples.Loan\nsize:\n"
         "  _target_: rehearsal_torch.problems.world_size.SampleSize\n  # Of the past.\n  rows: ???\n"
         "  contexts: ${dataset.size.rows}\nseed: 0\n"
     )
@@ -157,7 +157,7 @@ def test_parts_come_in_the_order_of_the_configuration_and_name_option_and_class(
     parts = found("+experiment=cbo", "decision=ucb")
     assert parts[""].target == ""
     assert (parts["dataset"].option, parts["search"].option) == ("dropwave", "acquisition")
-    assert parts["dataset"].target == "rehearsal_torch.problems.causal.benchmark_functions.Dropwave"
+    assert parts["dataset"].target == "rehearsal_torch.problems.trials.benchmark_functions.Dropwave"
     assert parts["dataset"].meaning
     assert not [key for key in parts if key.startswith("hydra")]
     config, _ = composed(["+experiment=cbo", "decision=ucb"], multirun=False)

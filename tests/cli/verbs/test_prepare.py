@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from rehearsal_torch.problems.episodes.machines import Machines
-from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
-from rehearsal_torch.program import run
+from rehearsal_torch.console_command import run
+from rehearsal_torch.problems.sequences.machine_maintenance import Machines
+from rehearsal_torch.problems.sequences.user_episodes import EpisodeTable
 from rehearsal_torch.user_error import UserError
 from tests.places import ROOT
 
@@ -32,7 +32,8 @@ def test_help_is_quick():
     began = time.monotonic()
     heavy = "sorted({'torch', 'pandas', 'sklearn'} & set(sys.modules))"
     code = (
-        "import sys; from rehearsal_torch.program import run; run('prepare', ['machines', '--help']); "
+        "import sys; from rehearsal_torch.console_command import run\n"
+        "run('prepare', ['machines', '--help']); "
         f"print({heavy})"
     )
     message = subprocess.run(

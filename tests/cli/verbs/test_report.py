@@ -2,8 +2,8 @@
 
 import pytest
 
-from rehearsal_torch.program import run
-from rehearsal_torch.reporting.page.markup import MARK
+from rehearsal_torch.console_command import run
+from rehearsal_torch.reporting.page.html import MARK
 from tests.toys import recorded_runs
 from tests.toys.read_page import Page
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from rehearsal_torch.data.problem_file.compiled import written_problem
-from rehearsal_torch.data.problem_file.findings import ProblemError
+from rehearsal_torch.data.problem_file.cases_builder import written_problem
+from rehearsal_torch.data.problem_file.diagnostics import ProblemError
 from tests.data.problem_file.conftest import RIGHT, table
 
 

@@ -3,9 +3,9 @@
 import pandas as pd
 import pytest
 
-from rehearsal_torch.data.problem_file.findings import Findings
-from rehearsal_torch.data.problem_file.form import VariableForm, of_role
-from rehearsal_torch.data.problem_file.kinds import costs, kind_faults, settable
+from rehearsal_torch.data.problem_file.cases_schema import VariableForm, of_role
+from rehearsal_torch.data.problem_file.diagnostics import Findings
+from rehearsal_torch.data.problem_file.variable_kinds import costs, kind_faults, settable
 
 COLUMN = pd.Series([0.0, 1.0, 1.0, 2.5, 4.0])
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rehearsal_torch as rt
-from rehearsal_torch.data.reading import TableError
 from rehearsal_torch.data.tables.in_memory import data_frame, frame_of_rows, row_count
+from rehearsal_torch.data.tables.reader import TableError
 
 COLUMNS = {"a": [1.0, 2.5, -3.0], "b": [0, 1, 1], "c": [True, False, True]}
 

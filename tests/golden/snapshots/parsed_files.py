@@ -17,12 +17,12 @@ import pandas as pd
 import torch
 import yaml
 
-from rehearsal_torch.data.problem_file.compiled import written_problem
-from rehearsal_torch.data.problem_file.kinds import costs
-from rehearsal_torch.problems.causal.own_experiments import causal_task
-from rehearsal_torch.problems.rehearsal.own_table import written_task
-from rehearsal_torch.problems.written.sequence_file import sequence_problem
-from rehearsal_torch.problems.written.trials_file import trials_problem
+from rehearsal_torch.data.problem_file.cases_builder import written_problem
+from rehearsal_torch.data.problem_file.variable_kinds import costs
+from rehearsal_torch.problems.cases.user_table import written_task
+from rehearsal_torch.problems.sequences.sequence_file import sequence_problem
+from rehearsal_torch.problems.trials.trials_file import trials_problem
+from rehearsal_torch.problems.trials.user_experiments import causal_task
 from tests.golden.snapshots.plain_calls import places
 from tests.house.desk import EXPERIMENTS, PROBLEM, TASK
 from tests.places import ROOT

@@ -29,9 +29,9 @@ import numpy as np
 import pandas as pd
 import torch
 
+from rehearsal_torch.cli.configuration_keys import check
 from rehearsal_torch.cli.errors import exit_code
 from rehearsal_torch.cli.overrides import composed
-from rehearsal_torch.cli.validation import check
 from rehearsal_torch.user_error import as_user_error
 from tests.fuzz.verdicts import sentence
 from tests.places import ROOT

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from rehearsal_torch.program import main
-from rehearsal_torch.program import run as run_verb
+from rehearsal_torch.console_command import main
+from rehearsal_torch.console_command import run as run_verb
 from tests.places import PUBLISHED_SEPSIS
 
 ROWS = 160

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import rehearsal_torch as rt
-from rehearsal_torch.problems.episodes.own_episodes import EpisodeTable
-from rehearsal_torch.program import main
+from rehearsal_torch.console_command import main
+from rehearsal_torch.problems.sequences.user_episodes import EpisodeTable
 from tests.golden.snapshots.met_inputs import MET, orchard, presses
 from tests.golden.snapshots.page_text import without_digits
 from tests.golden.snapshots.plain_calls import places

@@ -6,7 +6,7 @@ import json
 import re
 
 import rehearsal_torch
-from rehearsal_torch.problems.written.schema import problem_schema
+from rehearsal_torch.problems.json_schema import problem_schema
 
 # Objects say where in memory they lie, and functions in which module.
 _ADDRESS = re.compile(r"<(?:function|class) '?([\w.]+)'?(?: at 0x\w+)?>|<([\w.]+) object at 0x\w+>")

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from rehearsal_torch.files.plain import PlainFileError
-from rehearsal_torch.files.writing import write_text
+from rehearsal_torch.files.atomic_write import write_text
+from rehearsal_torch.files.bounded_yaml import PlainFileError
 from rehearsal_torch.reporting import run_report
-from rehearsal_torch.reporting.page.markup import facts
-from rehearsal_torch.reporting.page.material import material
+from rehearsal_torch.reporting.page.html import facts
+from rehearsal_torch.reporting.page.page_content import material
 from rehearsal_torch.reporting.page.run_page import (
     FILE,
     answers,

@@ -2,7 +2,8 @@
 
 import pytest
 
-from rehearsal_torch.reporting.page.material import material
+from rehearsal_torch.reporting.labels import Dose, Wording
+from rehearsal_torch.reporting.page.page_content import material
 from rehearsal_torch.reporting.page.sentences import (
     chances,
     changes,
@@ -13,7 +14,6 @@ from rehearsal_torch.reporting.page.sentences import (
     said_of_trials,
     truth,
 )
-from rehearsal_torch.reporting.wording import Dose, Wording
 from tests.conftest import decision
 from tests.toys import recorded_runs
 from tests.toys.recorded_runs import CHANCE, recommended, refused

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rehearsal_torch.reporting.style import drawing, save
+from rehearsal_torch.reporting.figure_style import drawing, save
 from reproduction.auf import triangle_panel
 from reproduction.auf.illustrations import loan, triangle
 

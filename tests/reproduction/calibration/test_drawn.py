@@ -6,8 +6,8 @@ import math
 import pytest
 import torch
 
-from rehearsal_torch.files.rows import read_rows
-from rehearsal_torch.problems.rehearsal.drawn_world import DrawnWorld
+from rehearsal_torch.files.csv_rows import read_rows
+from rehearsal_torch.problems.cases.random_world import DrawnWorld
 from rehearsal_torch.problems.world_size import SampleSize
 from reproduction.calibration import drawn_claims, drawn_tables
 from reproduction.calibration.drawn_claims import COLUMNS, FILE, main, numeric, typed

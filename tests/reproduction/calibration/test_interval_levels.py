@@ -7,7 +7,7 @@ from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.search.alterations.chance_projection import CheapestAlteration
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 from reproduction.calibration.interval_levels import TRACE, IntervalLevels
 from tests.toys.linear_truth import chain
 

@@ -9,8 +9,8 @@ from scipy.stats import norm
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.trials.trial import Recommended
-from rehearsal_torch.files.rows import read_rows
-from rehearsal_torch.problems.causal.drawn_network import DrawnNetwork
+from rehearsal_torch.files.csv_rows import read_rows
+from rehearsal_torch.problems.trials.random_network import DrawnNetwork
 from reproduction.calibration import network_claims
 from reproduction.calibration.jobs import layouts
 from reproduction.calibration.network_claims import COLUMNS, WORLDS, campaign_row, main, network_rows, typed

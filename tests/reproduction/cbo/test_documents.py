@@ -1,7 +1,7 @@
 """The page of the study of causal Bayesian optimisation: differences seed by seed, their mean over problems,
 medians."""
 
-from rehearsal_torch.evaluation.rows import trial_rows
+from rehearsal_torch.evaluation.claim_rows import trial_rows
 from reproduction.cbo import documents
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import GradientBoostingRegressor
 
-from rehearsal_torch.problems.nhanes.generator import OUTCOMES, PARENTS, VARIABLES, Generator
+from rehearsal_torch.problems.nhanes.nhanes_generator import OUTCOMES, PARENTS, VARIABLES, Generator
 from reproduction.nhanes import fitting
 from reproduction.nhanes.fitting import (
     _equation,

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from rehearsal_torch.problems.nhanes.dataset import Nhanes
+from rehearsal_torch.problems.nhanes.nhanes_data import Nhanes
 from rehearsal_torch.problems.world_size import SampleSize
 from reproduction.nhanes.__main__ import main
 from reproduction.nhanes.modules import CYCLES, columns_of, fetch, merged, module_names

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from rehearsal_torch.problems.nhanes.generator import VARIABLES
+from rehearsal_torch.problems.nhanes.nhanes_generator import VARIABLES
 from reproduction.nhanes.modules import CYCLES, columns_of, merged, read_module
 from tests.places import DATA
 from tests.toys.transport import write

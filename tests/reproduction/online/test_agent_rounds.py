@@ -5,8 +5,8 @@ import math
 import pytest
 
 from rehearsal_torch.cli.overrides import composed
-from rehearsal_torch.evaluation.rows import ONLINE_COLUMNS
-from rehearsal_torch.methods.build import problem_of
+from rehearsal_torch.evaluation.claim_rows import ONLINE_COLUMNS
+from rehearsal_torch.methods.instantiate import problem_of
 from rehearsal_torch.user_error import UserError
 from reproduction.online.agent_rounds import AGENTS, WORLDS, missing, rl_rows, world_of
 from reproduction.plan import study

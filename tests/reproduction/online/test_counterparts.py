@@ -3,8 +3,8 @@ graph."""
 
 import pytest
 
-from rehearsal_torch.problems.rehearsal.bermuda import Bermuda
-from rehearsal_torch.problems.rehearsal.linear_worlds import RideHailing, ride_hailing_graphs
+from rehearsal_torch.problems.cases.bermuda import Bermuda
+from rehearsal_torch.problems.cases.linear_examples import RideHailing, ride_hailing_graphs
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
 from reproduction.online.counterparts import associative, causal

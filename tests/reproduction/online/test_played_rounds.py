@@ -3,8 +3,8 @@
 import pytest
 
 from rehearsal_torch.data.decision import Decision
-from rehearsal_torch.problems.rehearsal.bermuda import Bermuda
-from rehearsal_torch.problems.rehearsal.linear_worlds import RideHailing
+from rehearsal_torch.problems.cases.bermuda import Bermuda
+from rehearsal_torch.problems.cases.linear_examples import RideHailing
 from rehearsal_torch.problems.world_size import SampleSize
 
 pytest.importorskip("gymnasium", reason="Gymnasium is an option: pip install 'rehearsal-torch[rl]'")

@@ -1,6 +1,6 @@
 """The section on how often the bounds hold, from rows whose shares are known."""
 
-from rehearsal_torch.reporting.style import drawing
+from rehearsal_torch.reporting.figure_style import drawing
 from reproduction.online.truth import kept, truth
 from reproduction.page import Section
 from tests.toys.online_rows import bounded, rows

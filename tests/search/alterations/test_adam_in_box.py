@@ -9,7 +9,7 @@ from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal,
 from rehearsal_torch.search.alterations.adam_in_box import AdamInBox
 from rehearsal_torch.search.search import Budget
 from rehearsal_torch.surrogates.structural.flow_scm import FlowStructural
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.counted import cases
 from tests.toys.linear_truth import chain, managing
 

@@ -11,7 +11,7 @@ from rehearsal_torch.objectives.chance_cost import ChanceCost
 from rehearsal_torch.search.alterations.chance_projection import CheapestAlteration
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.linear_truth import chain, managing
 
 SINGLE_OR_BOTH = (("raw_cost",), ("self_pricing",), ("raw_cost", "self_pricing"))

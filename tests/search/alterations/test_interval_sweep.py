@@ -18,7 +18,7 @@ from rehearsal_torch.search.alterations.interval_sweep import (
     swept,
 )
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.counted import Counted, bands, cases
 from tests.toys.linear_truth import managing
 

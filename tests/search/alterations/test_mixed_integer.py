@@ -24,7 +24,7 @@ from rehearsal_torch.search.alterations.mixed_integer import (
 )
 from rehearsal_torch.search.search import UNLIMITED, Budget
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.counted import Counted, bands, cases, choose_by_validation
 from tests.toys.linear_truth import chain, managing
 

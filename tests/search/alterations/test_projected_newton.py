@@ -17,7 +17,7 @@ from rehearsal_torch.search.search import Budget
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.linear_truth import chain, managing
 
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from rehearsal_torch.data.decision import EpisodeCase
-from rehearsal_torch.data.finite import UNDEFINED
+from rehearsal_torch.data.non_finite import UNDEFINED
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.objectives.reward import LinearReward
+from rehearsal_torch.objectives.step_reward import LinearReward
 from rehearsal_torch.search.search import Budget
 from rehearsal_torch.search.sequences.baselines import (
     GreedyChanges,

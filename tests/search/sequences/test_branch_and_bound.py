@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from rehearsal_torch.checkpoint import load
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.objectives.episode_reward import StepScore
-from rehearsal_torch.objectives.reward import LinearReward
-from rehearsal_torch.problems.episodes.cohort import SepsisSimulated
+from rehearsal_torch.objectives.step_reward import LinearReward
+from rehearsal_torch.objectives.task_reward import StepScore
+from rehearsal_torch.problems.sequences.sepsis_cohort import SepsisSimulated
 from rehearsal_torch.search.search import UNLIMITED, Budget, Search
 from rehearsal_torch.search.sequences.astar import AStar
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
@@ -20,7 +20,7 @@ from rehearsal_torch.search.sequences.branch_tree import EventTree, Limits
 from rehearsal_torch.search.sequences.decision_process import Effort, branching_factor, sequence_decision
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
 from rehearsal_torch.surrogates.transition_ridge import TransitionRidge
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.places import PUBLISHED_SEPSIS
 from tests.toys.bent_episodes import bent_episode
 from tests.toys.episodes import equation_episode, transition_episode

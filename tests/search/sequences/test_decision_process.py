@@ -11,7 +11,7 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.objectives.reward import LinearReward
+from rehearsal_torch.objectives.step_reward import LinearReward
 from rehearsal_torch.search.search import Budget
 from rehearsal_torch.search.sequences.decision_process import (
     NONE_FOUND,

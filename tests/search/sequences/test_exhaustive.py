@@ -7,7 +7,7 @@ import torch
 
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.objectives.reward import LinearReward
+from rehearsal_torch.objectives.step_reward import LinearReward
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive, tree_size
 from tests.toys.episodes import KnownTruth, equation_episode, transition_episode
 from tests.toys.scored_episodes import scored_episode

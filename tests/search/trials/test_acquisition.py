@@ -8,7 +8,7 @@ import torch
 from scipy.stats import kstest, norm, qmc
 
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.data.finite import NoFiniteValueError
+from rehearsal_torch.data.non_finite import NoFiniteValueError
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.objectives.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.monte_carlo import FUNCTIONS, MonteCarlo
@@ -30,7 +30,7 @@ from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.spaces.candidate_region import CandidateRegion, with_levels
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.causal_toys import hills, linear_chain, one_case, plain
 
 DOUBLE = torch.float64

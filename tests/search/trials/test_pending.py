@@ -9,7 +9,7 @@ from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.known_reward import FunctionReward
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.data.trials.log import TrialLog
+from rehearsal_torch.data.trials.trial_log import TrialLog
 from rehearsal_torch.objectives.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.upper_bounds import ConfidenceBound
 from rehearsal_torch.search.trials import proposal
@@ -23,7 +23,7 @@ from rehearsal_torch.search.trials.proposal import (
 )
 from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.causal_toys import WrittenLaw, WrittenModel, hills, linear_chain, one_case, plain
 from tests.toys.noisy_nodes import CHAIN, chain
 

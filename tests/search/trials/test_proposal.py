@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.data.trials.log import TrialLog
+from rehearsal_torch.data.trials.trial_log import TrialLog
 from rehearsal_torch.objectives.expected_reward import PosteriorMean
-from rehearsal_torch.problems.causal.own_experiments import start_points
+from rehearsal_torch.problems.trials.user_experiments import start_points
 from rehearsal_torch.search.trials import proposal
 from rehearsal_torch.search.trials.proposal import (
     NothingLeftError,

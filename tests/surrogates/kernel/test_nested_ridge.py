@@ -8,7 +8,7 @@ from rehearsal_torch.objectives.kernel_value import KernelValue
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.kernel.nested_ridge import Desirability, NestedRidge
-from rehearsal_torch.surrogates.kernel.product_ridge import ProductRidge
+from rehearsal_torch.surrogates.kernel.product_kernel_ridge import ProductRidge
 from tests.toys.rehearsal_toys import (
     confounded,
     confounded_table,

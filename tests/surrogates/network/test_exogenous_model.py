@@ -10,17 +10,17 @@ import torch
 from rehearsal_torch.checkpoint import CheckpointError, load, save
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.known_reward import WeightedSum
-from rehearsal_torch.data.part import NotFittedError
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.trainable_part import NotFittedError
 from rehearsal_torch.estimators.gp_posterior import log_posterior
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.problems.causal.drawn_network import DrawnNetwork
+from rehearsal_torch.problems.trials.random_network import DrawnNetwork
 from rehearsal_torch.seeding import sobol
 from rehearsal_torch.spaces.box import Box
-from rehearsal_torch.surrogates.counterfactual import sample
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel, NodeRows, UnitCube
-from rehearsal_torch.training.descent import Descent
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.surrogates.structural_counterfactuals import sample
+from rehearsal_torch.training.gradient_descent import Descent
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.noisy_nodes import CHAIN, chain
 from tests.toys.rehearsal_methods import CAUSAL, configuration
 

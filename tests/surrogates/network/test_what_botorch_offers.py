@@ -43,10 +43,10 @@ from botorch.optim import optimize_acqf
 from botorch.optim.optimize_mixed import optimize_acqf_mixed_alternating
 from botorch.utils.multi_objective.box_decompositions.non_dominated import FastNondominatedPartitioning
 
-from rehearsal_torch.problems.causal.benchmark_functions import Dropwave
+from rehearsal_torch.problems.trials.benchmark_functions import Dropwave
+from rehearsal_torch.surrogates.network.botorch_model import NetworkModel
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
-from rehearsal_torch.surrogates.network.network_model import NetworkModel
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.fitted_pair import fitted_pair
 
 

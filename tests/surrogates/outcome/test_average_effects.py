@@ -9,7 +9,7 @@ from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.surrogates.outcome.average_effects import AverageEffects
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 
 SMALL = {
     **{"members": 2, "blocks": 8, "functions": 12, "frequencies": 60},

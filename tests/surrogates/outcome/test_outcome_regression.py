@@ -11,8 +11,8 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.estimators.feature_classifier import FeatureClassifier
 from rehearsal_torch.estimators.response_regression import ResponseRegression
 from rehearsal_torch.objectives.gain import SupportedGain
-from rehearsal_torch.problems.rehearsal.bermuda import Bermuda
-from rehearsal_torch.problems.rehearsal.nonlinear_worlds import YesNo
+from rehearsal_torch.problems.cases.bermuda import Bermuda
+from rehearsal_torch.problems.cases.nonlinear_examples import YesNo
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.search.alterations.projected_ascent import SampledRefinement
 from rehearsal_torch.spaces.polytope import Polytope
@@ -28,7 +28,7 @@ from rehearsal_torch.surrogates.outcome.outcome_regression import (
     values_of,
 )
 from rehearsal_torch.surrogates.outcome_draws import FaceCoordinates
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.rehearsal_toys import (
     confounded,
     confounded_table,

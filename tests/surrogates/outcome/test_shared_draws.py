@@ -8,7 +8,7 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.surrogates.outcome.case_draws import CaseDraws
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
 from rehearsal_torch.surrogates.outcome.shared_draws import _Distributions, mean_success
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.surrogates.outcome.test_outcome_regression import SMALL
 from tests.toys.rehearsal_toys import (
     confounded,

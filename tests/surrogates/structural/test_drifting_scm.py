@@ -12,7 +12,7 @@ import torch
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.surrogates.structural.drifting_scm import DriftingLinear, DriftingRegression
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.linear_truth import chain
 
 

@@ -12,8 +12,8 @@ from rehearsal_torch.spaces.box import Alteration, Box
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.flow_scm import FlowStructural, LinearFlow
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
-from rehearsal_torch.training.descent import Descent
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.gradient_descent import Descent
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.linear_truth import managing
 
 BRIEFLY = {"max_epochs": 3, "batch_size": 64, "learning_rate": 5e-3, "progress": False}

@@ -8,9 +8,9 @@ from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.objectives.success_probability import SuccessProbability
-from rehearsal_torch.problems.rehearsal.bermuda import Bermuda, bermuda_graphs
-from rehearsal_torch.problems.rehearsal.changing_world import FollowedStore
-from rehearsal_torch.problems.rehearsal.linear_worlds import RideHailing
+from rehearsal_torch.problems.cases.bermuda import Bermuda, bermuda_graphs
+from rehearsal_torch.problems.cases.changing_world import FollowedStore
+from rehearsal_torch.problems.cases.linear_examples import RideHailing
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
@@ -20,7 +20,7 @@ from rehearsal_torch.surrogates.structural.graph_posterior import (
     GraphBelief,
     StructuralPosterior,
 )
-from rehearsal_torch.training.fit import fit
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.linear_truth import chain
 from tests.toys.toy_posteriors import Toy, toy_cases
 

@@ -1,0 +1,364 @@
+"""Explaining one decision of a fitted method: `RehearsalModel.explain`.
+
+Collected are, for the recommended action (or the one that was found and not recommended):
+
+    adjustment   the covariates of each candidate set, from the graph
+    near rows    the rows whose distance to context and action is at most the 97.5th percentile of the rows'
+                 own distance to their 5th nearest row (`surrogates.rehearsal_surrogate`)
+    runners-up   the best action of the other candidate sets, searched as the method searches; and in the same
+                 set the best of 512 points of the box, and of a step of a tenth of the range along each
+                 variable, that differ from it by at least that step in some variable, or in a level
+    edges        whether it stands without single edges of the graph
+    hidden cause the tipping strength (`data.sensitivity`)
+
+Runners-up are ranked by the value by which the method's search compares actions. A flat optimum shows as a
+runner-up that is not told apart from the action.
+
+For every directed edge into an altered variable, an outcome, or a variable on a directed path between them,
+the graph without it is taken for true:
+
+    no directed path     nothing that is set reaches an outcome any more: the gain is 0
+    same fit             the fit does not change (`claims.graph_robustness.fit_key`), nor does the gain
+    another fit          the method is fitted again under the graph, and judges the same action
+
+A recommendation stands if the gain, its estimate minus that for no action (or for the present values, where
+they are known), is positive; no action stands if it is not. An edge into variables that are joined by
+bi-directional edges goes into all of them, and is taken out as a whole.
+
+Source of the edges: after Maathuis, Kalisch and Buehlmann (2009) (effects over several graphs).
+"""
+
+import math
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from rehearsal_torch.api.explanation import (
+    Adjusted,
+    Explanation,
+    NearRows,
+    RunnerUp,
+    WithoutEdge,
+)
+from rehearsal_torch.api.fit_and_decide import decided
+from rehearsal_torch.api.rehearsal_request import NewCases
+from rehearsal_torch.api.what_if import FittedMethod, difference_of, number, objectives_in
+from rehearsal_torch.claims.graph_robustness import fault, fit_key, gains
+from rehearsal_torch.data.codings.decision_texts import sentence_in_words, wanted_in
+from rehearsal_torch.data.codings.one_hot_actions import cycled
+from rehearsal_torch.data.decision import DIFFERENCE, Decision, Estimate, RehearsalCase
+from rehearsal_torch.data.non_finite import in_numbers, ranked
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.graphs.separation import adjustment, reaches
+from rehearsal_torch.objectives.objective import AlterationObjective, Candidates
+from rehearsal_torch.spaces.box import Alteration, Box
+from rehearsal_torch.surrogates.rehearsal_surrogate import ROUNDING, RehearsalSurrogate
+from rehearsal_torch.user_error import RequestError
+
+POINTS = 512
+# By which share of its range a variable differs clearly.
+APART = 0.1
+
+
+@dataclass(frozen=True)
+class FittedRows:
+    """The rows of a fit, which a saved model does not hold, and the method fitted to them under another
+    graph.
+    """
+
+    observations: Callable[[], Table]
+    under: Callable[[RehearsalGraph], RehearsalSurrogate]
+
+
+def explain(
+    model: FittedMethod,
+    case: RehearsalCase,
+    decision: Decision,
+    past: FittedRows | None,
+    rows: bool,
+    refits: int,
+) -> Explanation:
+    """Why a method decides as it does in a case, as `RehearsalModel.explain` has it."""
+    action = _considered(decision)
+    names = () if action.alteration is None else action.alteration.names
+    adjusted = tuple(
+        _adjusted(model, each) for each in sorted(model.task.candidates, key=lambda own: own != names)
+    )
+    if action.alteration is None:
+        return Explanation(case, decision, {}, adjusted, None, (), (), wanted=wanted_in(model.task))
+    setting = dict(zip(names, action.alteration.values.tolist(), strict=True))
+    notes: list[str] = []
+    observed = None if past is None else past.observations()
+    near = _near(model, case, action, observed, rows)
+    if near is None:
+        notes.append("There are too few rows to say which are near.")
+    edges: tuple[WithoutEdge, ...] = ()
+    with in_numbers("the fitted surrogate"), torch.random.fork_rng(devices=[]):
+        others = _runners_up(model, objectives_in(model, [case]), action)
+        if len(model.surrogate.overlap.graphs) > 1:
+            notes.append("Single edges were not taken out: the method weighs several graphs itself.")
+        elif decision.undecided:
+            notes.append("Single edges were not taken out: nothing is recommended that could stand.")
+        else:
+            edges = _without_edges(model, case, decision, action, past, refits)
+    words = model.task.worded
+    return Explanation(
+        case,
+        decision,
+        words(setting),
+        adjusted,
+        near,
+        tuple(replace(each, alteration=words(each.alteration)) for each in others),
+        tuple(replace(each, instead=words(each.instead)) for each in edges),
+        tuple(notes),
+        wanted_in(model.task),
+    )
+
+
+def check_explained(refits: object, rows: object) -> None:
+    """Refuses arguments of `RehearsalModel.explain` of the wrong kind."""
+    if isinstance(refits, bool) or not isinstance(refits, int) or refits < 0:
+        raise RequestError(f"refits: expected a whole number of at least 0; got {refits!r}")
+    if not isinstance(rows, bool):
+        raise RequestError(f"rows: expected True or False; got {rows!r}")
+
+
+def _considered(decision: Decision) -> Decision:
+    """The decision with the action that it withdrew, if it did; without an alteration if there is none."""
+    would = decision.trace.get("would_set")
+    if decision.alteration is not None or not isinstance(would, Mapping):
+        return decision
+    values = torch.tensor(list(would.values()), dtype=torch.float64)
+    return replace(decision, alteration=Alteration(tuple(would), values))
+
+
+def _adjusted(model: FittedMethod, names: tuple[str, ...]) -> Adjusted:
+    task = model.task
+    sets = adjustment(task.graph, task.context, names, task.outcomes)
+    own, context, before, between = map(task.variables, (names, task.context, sets.before, sets.between))
+    reasons = tuple(sentence_in_words(each, task.coded) for each in sets.reasons)
+    enters = model.surrogate.by_adjustment
+    return Adjusted(own, context, before, between, reasons, enters, sets.front_door)
+
+
+def _near(
+    model: FittedMethod, case: RehearsalCase, action: Decision, observed: Table | None, shown: bool
+) -> NearRows | None:
+    """The rows near the action: of all rows where they are known, else of those that the model stores."""
+    known = model.surrogate.overlap
+    assert action.alteration is not None
+    names = action.alteration.names
+    if not known.known or names not in model.task.candidates:
+        return None
+    point = torch.cat([model.task.given([case])[0], action.alteration.values.to(torch.float64)])
+    values = known.stored().cpu() if observed is None else observed.columns(known.names)
+    distances, radius = known.distances(names, point, values).cpu(), known.limit(names)
+    order = distances.argsort(stable=True)
+    order = order[distances[order] <= radius + ROUNDING]
+    used = (*model.task.context, *names)
+    columns = values[order][:, [known.names.index(name) for name in used]]
+    ends = zip(used, columns.T, strict=True) if len(order) else ()
+    region = {name: (float(column.min()), float(column.max())) for name, column in ends}
+    region, classes = _in_words(model.task, region, columns, used)
+    desired, frame = None, None
+    if observed is not None:
+        desired = int(model.task.region.contains(observed.columns(model.task.outcomes)[order]).sum())
+    if shown:
+        source, heads = (values, known.names) if observed is None else (observed.values, observed.names)
+        frame = pd.DataFrame(source[order].numpy(), columns=list(heads))
+        if model.task.codings:
+            rows: list[Any] = frame.to_dict("records")
+            frame = pd.DataFrame([model.task.worded(row) for row in rows], index=frame.index)
+        frame = frame.assign(distance=distances[order].numpy())
+    effective, beyond = (number(action.trace.get(name)) for name in ("support", "beyond"))
+    return NearRows(len(order), len(values), radius, region, desired, effective, frame, classes, beyond)
+
+
+def _in_words(
+    task: RehearsalTask, region: Mapping[str, tuple[float, float]], columns: Tensor, used: Sequence[str]
+) -> tuple[dict[str, tuple[Any, Any]], dict[str, tuple[str, ...]]]:
+    """The region with texts in place of codes, and for each variable of classes those that occur."""
+    worded: dict[str, tuple[Any, Any]] = dict(region)
+    classes: dict[str, tuple[str, ...]] = {}
+    for coding in task.codings:
+        if not set(coding.columns) <= set(region):
+            continue
+        if coding.reference is None:
+            low, high = (coding.text([end]) for end in region[coding.name])
+            if low is not None and high is not None:
+                worded[coding.name] = (low, high)
+            continue
+        rows = columns[:, [used.index(name) for name in coding.columns]].tolist()
+        present = {coding.text(row) for row in rows}
+        classes[coding.name] = tuple(each for each in coding.levels if each in present)
+        worded = {name: ends for name, ends in worded.items() if name not in coding.columns}
+    return worded, classes
+
+
+def _runners_up(
+    model: FittedMethod, objective: Candidates[AlterationObjective], action: Decision
+) -> tuple[RunnerUp, ...]:
+    """The best action of the other sets, and the best other action of the same set."""
+    assert action.alteration is not None
+    names, runners_up = action.alteration.names, list[RunnerUp]()
+    search = copy(model.method.search)
+    search.declines = False
+    sets = []
+    for each in objective.whole:
+        if each.names != names:
+            alone = Candidates(objective.cases, [each], objective.surrogate)
+            sets.append(search(alone))
+    finite = [each.value if math.isfinite(each.value) else -math.inf for each in sets]
+    if sets and (best := _considered(sets[finite.index(max(finite))])).alteration is not None:
+        runners_up.append(_compared(objective, action, best, "set"))
+    own = next((each for each in objective.whole if each.names == names), None)
+    other = None if own is None else _elsewhere(own, model.task.box.only(names), action.alteration.values)
+    if other is not None:
+        runners_up.append(_compared(objective, action, Decision(Alteration(names, other), 0.0), "action"))
+    return tuple(runners_up)
+
+
+@torch.no_grad()
+def _elsewhere(objective: AlterationObjective, box: Box, action: Tensor) -> Tensor | None:
+    """The best of some actions that differ clearly from a given one, (k,); None if there is none."""
+    step = (APART * box.width).diag()
+    spread = cycled(box.sobol(POINTS), box.names, objective.cases[0].codings, box.levels)
+    points = torch.cat([box.project(torch.cat([action + step, action - step])), spread])
+    points = points[clearly_apart(box, points, action)].unsqueeze(1)
+    if not len(points):
+        return None
+    points = points.to(objective.starts(1).device)
+    values = ranked(objective.sought_at_last(points))[:, 0]
+    values = values.masked_fill(~objective.acceptable(points)[:, 0], -torch.inf)
+    if not bool(values.isfinite().any()):
+        return None
+    return points[int(values.argmax()), 0].to("cpu", torch.float64)
+
+
+def _compared(
+    objective: Candidates[AlterationObjective], action: Decision, other: Decision, of: Any
+) -> RunnerUp:
+    """The other action with its estimate, and the difference to the first."""
+    assert action.alteration is not None
+    assert other.alteration is not None
+    names, values = other.alteration.names, other.alteration.values
+    (mine,), (found,) = (objective.appraisals([each]) for each in (action, other))
+    setting = dict(zip(names, values.tolist(), strict=True))
+    estimate, own = None if found is None else found.estimate, None if mine is None else mine.estimate
+    apart = None
+    if estimate is not None and own is not None:
+        apart = Estimate(round(own.point - estimate.point, 6), DIFFERENCE)
+    known, basis = difference_of(objective, action.alteration, other.alteration), ""
+    if known is not None:
+        apart, basis = known
+    against = None if found is None else found.refused or found.unsupported or found.declined
+    return RunnerUp(setting, of, estimate, apart, str(against or ""), basis)
+
+
+def _without_edges(
+    model: FittedMethod,
+    case: RehearsalCase,
+    decision: Decision,
+    action: Decision,
+    past: FittedRows | None,
+    refits: int,
+) -> tuple[WithoutEdge, ...]:
+    """What becomes of a decision without each edge into an altered variable, an outcome, or between them."""
+    assert action.alteration is not None
+    task, names, recommended = model.task, action.alteration.names, decision.alteration is not None
+    (own,) = gains(model.method.objective, model.surrogate, [case], [action]).tolist()
+    # By fit: the gain of the action, and what the method would set.
+    first = fit_key(model.surrogate, task, task.graph)
+    known: dict[Hashable, tuple[float, dict[str, float]]] = {first: (own, {})}
+
+    def verdict(edge: tuple[str, str], graph: RehearsalGraph | None, problem: str) -> WithoutEdge:
+        if graph is None or (problem := fault(task, graph)):
+            return WithoutEdge(edge, "unknown", None, f"the graph would be no valid one ({problem})")
+        if not reaches((graph,), names, task.outcomes):
+            altered, outcomes = ", ".join(task.variables(names)), ", ".join(task.outcomes)
+            where = f"no directed path leads from {altered} to {outcomes} then"
+            return WithoutEdge(edge, "falls" if recommended else "stands", 0.0, where)
+        key = fit_key(model.surrogate, task, graph)
+        if key not in known and past is None:
+            why = "that needs the rows of the fit, which were not saved: explain(case, table=...)"
+            return WithoutEdge(edge, "unknown", None, why)
+        if key not in known and len(known) > refits:
+            why = f"more than {refits} fits are needed, the limit of this explanation (refits=...)"
+            return WithoutEdge(edge, "unknown", None, why)
+        if key not in known and past is not None:
+            known[key] = _judged(model, case, action, past.under(graph))
+        why = "the fit does not change" if key == first else "fitted again under the graph without it"
+        gain, instead = known[key]
+        if not math.isfinite(gain):
+            return WithoutEdge(edge, "unknown", None, "the method has no estimate of the gain")
+        return WithoutEdge(edge, "stands" if (gain > 0) == recommended else "falls", gain, why, instead)
+
+    edges = _without(task, _ends(task.graph, names, task.outcomes))
+    return tuple(verdict(edge, graph, problem) for edge, graph, problem in edges)
+
+
+def _judged(
+    model: FittedMethod, case: RehearsalCase, action: Decision, surrogate: RehearsalSurrogate
+) -> tuple[float, dict[str, float]]:
+    """The gain of an action under a fit, and what the method would set there, if that differs clearly."""
+    (gain,) = gains(model.method.objective, surrogate, [case], [action]).tolist()
+    stated = () if case.costs is None else [case.costs.stated()]
+    problem = NewCases(
+        surrogate.task, surrogate.task.given([case]), [case.identity], [case.present], unit_costs=stated
+    )
+    (again,) = decided(problem, surrogate, model.method, model.seed, overturning=model.overturning)
+    other, own = again.decision.alteration, action.alteration
+    assert own is not None
+    same = other is not None and other.names == own.names
+    if other is None or (
+        same and not clearly_apart(model.task.box.only(own.names), other.values, own.values)
+    ):
+        return gain, {}
+    return gain, dict(zip(other.names, other.values.tolist(), strict=True))
+
+
+def clearly_apart(box: Box, points: Tensor, action: Tensor) -> Tensor:
+    """Whether points differ from an action in some variable by at least a tenth of its range, or in its
+    level, (..., k), (k,) -> (...) bool.
+    """
+    levelled = torch.tensor([name in box.levels for name in box.names])
+    apart = (points - action).abs()
+    clear = torch.where(levelled, apart > box.near, apart >= APART * box.width * (1 - 1e-9))
+    return (clear & (box.width > 0)).any(-1)
+
+
+def _ends(graph: RehearsalGraph, altered: Sequence[str], outcomes: Sequence[str]) -> list[str]:
+    """The altered variables and the outcomes, and what lies on a directed path between them."""
+    after = graph.descendants(altered, altered) & graph.ancestors(outcomes)
+    return [name for name in graph.names if name in after or name in altered or name in outcomes]
+
+
+def _without(
+    task: RehearsalTask, into: Sequence[str]
+) -> Iterator[tuple[tuple[str, str], RehearsalGraph | None, str]]:
+    """Each edge into one of some variables, the graph without it, and why there is no such graph; the edges
+    of the indicators of classes are one edge of their variable.
+    """
+    graph = task.graph
+    parts = {each.name: each.columns for each in task.codings}
+    seen: dict[tuple[str, tuple[str, ...]], None] = {}
+    for name in dict.fromkeys(into):
+        for cause in task.variables(graph.parents(name)):
+            seen[cause, graph.clique(name)] = None
+    for cause, members in seen:
+        target = ", ".join(task.variables(members))
+        gone = {(part, member) for part in parts.get(cause, (cause,)) for member in members}
+        edges = [edge for edge in graph.edges if edge not in gone]
+        try:
+            left = RehearsalGraph.mixed(graph.names, edges, graph.bidirected)
+        except ValueError as error:
+            yield (cause, target), None, str(error)
+            continue
+        yield (cause, target), left, ""

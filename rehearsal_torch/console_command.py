@@ -1,0 +1,470 @@
+"""The console command: ``rehearsal VERB [FILE] key=value ...``.
+
+Each verb runs the same code as its script, with the same grammar. Hydra runs those that read a configuration
+(`cli.main`); the others take options as key=value, and some take run folders without a key. The first
+argument may be a file, short for ``path=FILE`` (``data=FILE`` for init and learn-graph, ``problem=FILE`` for
+check); each verb takes all of these.
+
+The module that does a verb's work (`cli.verbs`) is imported once its arguments are parsed, so that the
+overview, help and slips are answered at once.
+
+Exit codes are those of the verbs: 0 success; 1 a job failed; 2 an error in the arguments; 128 + n ended by
+signal n.
+"""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from importlib import import_module
+from pathlib import Path
+from textwrap import fill
+
+from rehearsal_torch.cli.command_words import EXPERIMENTS, PROGRAM, quoted_file, spoken
+from rehearsal_torch.cli.errors import exit_code
+from rehearsal_torch.problems.drafts.draft_yaml import YAML, is_plain, problem_content
+from rehearsal_torch.user_error import UserError, did_you_mean
+
+# What verbs call their file: each takes all three.
+FILES = ("path", "problem", "data")
+HELP = ("-h", "--help", "help")
+# 128 + the number of SIGPIPE.
+_PIPE = 141
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option, given as key=value.
+
+    Attributes:
+        meaning: Its description in the help.
+        default: Its default value; None if there is none.
+        choices: The allowed values; empty for any value.
+        whole: The smallest and the largest whole number; None for other values.
+    """
+
+    key: str
+    meaning: str
+    default: str | None = None
+    choices: tuple[str, ...] = ()
+    required: bool = False
+    whole: tuple[int, int] | None = None
+
+    def check(self, value: str) -> None:
+        """Refuses a value that the option cannot have."""
+        where = f"{self.key}={value}"
+        if value == "":
+            raise UserError("has no value", where, f"It is {self.meaning}")
+        if self.choices and value not in self.choices:
+            raise UserError(f"expected {' or '.join(self.choices)}", where, did_you_mean(value, self.choices))
+        if self.whole is not None:
+            low, high = self.whole
+            digits = value.isascii() and value.isdecimal() and len(value) <= len(str(high))
+            if not digits or not low <= int(value) <= high:
+                raise UserError(f"expected a whole number from {low} to {high}", where)
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A verb of the command.
+
+    Attributes:
+        name: That of its script: on the command line, with hyphens.
+        summary: What it does, one sentence.
+        example: What is typed behind it, in the overview.
+        file: The key of the data file, if it reads one.
+        options: What may be typed as key=value; None where Hydra reads what is typed.
+        work: The function that does it, ``MODULE.FUNCTION`` in `cli.verbs`: from the options, key to value,
+            after the paths if the verb takes some, to the exit code.
+        more: Further sentences of its help.
+        paths: The run folders in the usage; empty if the verb takes none.
+        interrupted: What is said after Ctrl-C.
+        verbs: Its own verbs, by name.
+    """
+
+    name: str
+    summary: str
+    example: str = ""
+    file: str | None = None
+    options: tuple[Option, ...] | None = None
+    work: str = ""
+    more: str = ""
+    paths: str = ""
+    interrupted: str = "Interrupted; run the same command again."
+    verbs: Mapping[str, "Verb"] = field(default_factory=dict)
+
+    def main(self, typed: Sequence[str]) -> int:
+        """Runs the verb with the arguments after its name, and returns the exit code."""
+        if self.verbs:
+            return self._of_its_verbs(typed)
+        if self.options is None and not self.work:
+            command = import_module("rehearsal_torch.cli.main")
+            code: int = command.main(getattr(command, self.name), typed)
+            return code
+        if self.options is None:
+            return self._work(typed)
+        if any(text in HELP for text in typed) or (self.paths and not typed):
+            print(self.help())
+            return 0 if typed else 2
+        return exit_code(
+            lambda: self._work(*(self.read_with_paths(typed) if self.paths else (self.read(typed),))),
+            self.interrupted,
+        )
+
+    def _of_its_verbs(self, typed: Sequence[str]) -> int:
+        if not typed or typed[0] in HELP:
+            usage = f"Usage: {spoken(self.name)} VERB key=value ...   (VERB --help lists its options)"
+            listed = [f"  {name:<10} {verb.summary}" for name, verb in self.verbs.items()]
+            print("\n".join([self.summary, "", usage, "", *listed]))
+            return 0 if typed else 2
+        if typed[0] in self.verbs:
+            return self.verbs[typed[0]].main(typed[1:])
+
+        def refuse() -> int:
+            remedy = did_you_mean(typed[0], self.verbs) or f"The verbs are {', '.join(self.verbs)}"
+            raise UserError("there is no such verb", typed[0], remedy)
+
+        return exit_code(refuse, "")
+
+    def _work(self, *given: object) -> int:
+        module, _, function = self.work.partition(".")
+        code: int = getattr(import_module(f"rehearsal_torch.cli.verbs.{module}"), function)(*given)
+        return code
+
+    def read(self, typed: Sequence[str]) -> dict[str, str]:
+        """Key to value, for the options that are given or have a default."""
+        known = {option.key: option for option in self.options or ()}
+        given: dict[str, str] = {}
+        for text in typed:
+            key, equals, value = text.partition("=")
+            if not equals:
+                remedy = (
+                    f"Write {key}=..."
+                    if key in known
+                    else f"The options of {self.name} are {', '.join(f'{each}=...' for each in known)}"
+                )
+                raise UserError("expected key=value", text, remedy)
+            if key not in known:
+                raise UserError(f"{self.name} has no such option", key, did_you_mean(key, known))
+            if key in given:
+                raise UserError("was given twice", key, "Leave one out")
+            known[key].check(value)
+            given[key] = value
+        missing = [option for option in known.values() if option.required and option.key not in given]
+        if missing:
+            wanted = " and ".join(f"{option.key}= ({option.meaning})" for option in missing)
+            raise UserError(f"{self.name} needs {wanted}", "", f"For example: {self.usage()}")
+        return {key: option.default for key, option in known.items() if option.default is not None} | given
+
+    def read_with_paths(self, typed: Sequence[str]) -> tuple[list[Path], dict[str, str]]:
+        """Paths, each as PATH or run=PATH, and options. What exists is a path, also with "=" in its name, as
+        folders of sweeps have.
+        """
+        keys, paths, options = {option.key for option in self.options or ()}, list[Path](), list[str]()
+        for text in typed:
+            before = text.partition("=")[0]
+            if before in keys or ("=" in text and before != "run" and not Path(text).exists()):
+                options.append(text)
+            elif text.startswith("-"):
+                raise UserError("expected a run folder or key=value", text, f"See {spoken(self.name)} --help")
+            else:
+                paths.append(Path(text.removeprefix("run=")))
+        given = self.read(options)
+        if not paths or (len(paths) > 1 and "..." not in self.paths):
+            what = f"expected {'at least ' if '...' in self.paths else ''}one run folder; got {len(paths)}"
+            raise UserError(what, "", f"For example: {spoken(self.name)} {self.example}")
+        return paths, given
+
+    def usage(self) -> str:
+        """The shortest command line."""
+        required = [f"{option.key}={option.key.upper()}" for option in self.options or () if option.required]
+        script, *own = self.name.split()
+        return " ".join([spoken(script), *own, *([self.paths] if self.paths else []), *required])
+
+    def help(self) -> str:
+        """Summary, usage and options."""
+        about = fill(f"{self.summary} {self.more}", 100)
+        lines = [about, "", f"Usage: {self.usage()} [key=value ...]", ""]
+        for option in self.options or ():
+            shown = f"{option.key}={'|'.join(option.choices) or '...'}"
+            default = "" if option.default is None else f" (default: {option.default})"
+            lines.append(f"  {shown:<24} {option.meaning}{' (required)' if option.required else default}")
+        return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the verb given on the command line, or by the arguments after ``rehearsal``."""
+    try:
+        code = _run(list(sys.argv[1:] if arguments is None else arguments))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader, such as head, has closed the pipe; nothing more can be written, not even at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _PIPE
+    return code
+
+
+def run(script: str, arguments: Sequence[str] | None = None) -> int:
+    """Runs a verb by the name of its script, with the arguments after it."""
+    return main([script.replace("_", "-"), *(sys.argv[1:] if arguments is None else arguments)])
+
+
+def _run(typed: list[str]) -> int:
+    if not typed or typed[0] in HELP:
+        print(_overview())
+        return 0
+    if typed[0] == "--version":
+        print(f"{PROGRAM} {import_module(__name__.partition('.')[0]).__version__}")
+        return 0
+    name, given = typed[0], typed[1:]
+    try:
+        if name not in VERBS:
+            raise UserError("there is no such verb", f"{PROGRAM} {name}", did_you_mean(name, VERBS))
+        verb = VERBS[name]
+        given = with_file(name, given, verb.file) if verb.file else given
+    except UserError as error:
+        print(error, file=sys.stderr, flush=True)
+        return 2
+    return verb.main(given)
+
+
+def with_file(verb: str, typed: Sequence[str], key: str) -> list[str]:
+    """The arguments, with the data file turned into an override."""
+    typed = [text if Path(text).is_file() else _under(key, text) for text in typed]
+    if sum(text.startswith(f"{key}=") for text in typed) > 1:
+        raise UserError("the file is given twice", f"{PROGRAM} {verb}", "Leave one of the two out")
+    if not typed or not _bare(typed[0]):
+        return list(typed)
+    file, rest = typed[0], list(typed[1:])
+    if rest and _bare(rest[0]):
+        raise UserError(
+            f"expected at most one file; got {file} and {rest[0]}",
+            f"{PROGRAM} {verb}",
+            "Everything else is typed as key=value",
+        )
+    if any(text.startswith(f"{key}=") for text in rest):
+        raise UserError(
+            f"{file} is short for {key}={file}, which is given as well",
+            f"{PROGRAM} {verb}",
+            "Leave one of the two out",
+        )
+    if Path(file).suffix.lower() in YAML and key == "path":
+        _problem_file(verb, file, rest)
+    return [f"{key}={quoted_file(file)}" if key == "path" else f"{key}={file}", *rest]
+
+
+def _problem_file(verb: str, file: str, rest: Sequence[str]) -> None:
+    """Refuses YAML files that are no problem files, where a table is expected."""
+    named = [text.partition("=")[2] for text in rest if text.startswith("+experiment=")]
+    # A name that is nearly one of them is answered where experiments are looked up, and a file that cannot be
+    # read is told by its reader.
+    if named and any(get_close_matches(each, EXPERIMENTS.values(), 1, 0.85) for each in named):
+        return
+    if not named and (problem_content(file) is not None or not is_plain(file)):
+        return
+    raise UserError(
+        f"expected a data file, such as table.csv; {file} is a YAML file",
+        f"{PROGRAM} {verb}",
+        f"A problem file is decided by {PROGRAM} {verb} {file}, without +experiment=; name a task as "
+        f"dataset.task={file}, a configuration of the project as +experiment=NAME, and a run folder as "
+        "resume=FOLDER",
+    )
+
+
+def _under(key: str, text: str) -> str:
+    """An argument, with the file under the verb's own key where another verb's was typed."""
+    before, equals, file = text.partition("=")
+    if not equals or before == key or before not in FILES:
+        return text
+    return f"{key}={quoted_file(file)}" if key == "path" else f"{key}={file}"
+
+
+def _bare(text: str) -> bool:
+    """Whether an argument is a file: by the lack of signs, or as there is one, such as a=b/problem.yaml."""
+    return ("=" not in text and not text.startswith(("-", "+", "~"))) or Path(text).is_file()
+
+
+def _overview() -> str:
+    about = f"({PROGRAM} VERB --help tells more; FILE is short for path=FILE)"
+    lines = [
+        "Learns from data, and decides what to do.",
+        "",
+        f"Usage: {PROGRAM} VERB [FILE] key=value ...   {about}",
+    ]
+    for name, verb in VERBS.items():
+        lines += ["", f"  {name:<15} {verb.summary}", f"  {'':<15} {PROGRAM} {name} {verb.example}"]
+    return "\n".join(lines)
+
+
+_YES_NO, _COUNT = ("true", "false"), (0, 10**9)
+_TABLE = Option("data", "the table: .csv, .tsv, .xlsx, .parquet, ..., with a header row", required=True)
+_VERBS = (
+    Verb(
+        "train",
+        "Fits a surrogate to data, saves it, and shows example decisions.",
+        "+experiment=sepsis",
+        "path",
+    ),
+    Verb(
+        "decide",
+        "Decides for every case: rows of a table, experiments, or patients.",
+        "problem.yaml",
+        "path",
+    ),
+    Verb(
+        "init",
+        "Writes a first problem file from a table.",
+        "table.csv out=problem.yaml",
+        "data",
+        (
+            _TABLE,
+            Option("out", "the problem file", "problem.yaml"),
+            Option(
+                "question",
+                "cases (which alteration in each), sequence (which actions step by step), trials (which "
+                "experiment next); auto tells a table of episodes by its columns of units and time",
+                "auto",
+                ("auto", "cases", "sequence", "trials"),
+            ),
+            Option("outcome", "the column that should come out as desired"),
+            Option("action", "the columns that may be set: action=[dose, rate] or action=dose,rate"),
+            Option("unit", "for a sequence: the column that says whose row it is"),
+            Option("time", "for a sequence: the column that says when"),
+            Option("force", "overwrites the file", "false", _YES_NO),
+        ),
+        "init.init",
+        "What is not typed is guessed where names tell it, else asked for at a terminal, else marked.",
+        interrupted="Interrupted; nothing was written.",
+    ),
+    Verb(
+        "check",
+        "Checks a problem file, and says how to decide by it.",
+        "problem.yaml",
+        "problem",
+        (
+            Option("problem", "the problem file; it may be typed first, without problem="),
+            Option("schema", "writes the JSON schema of problem files to this file, for editors"),
+            Option("force", "overwrites the file of schema=", "false", _YES_NO),
+        ),
+        "check.check",
+        "Data, variables and what is asked for are checked, with all faults and warnings at once.",
+        interrupted="Interrupted.",
+    ),
+    Verb(
+        "cross_validate",
+        "Evaluates surrogates by the likelihood of held-out data.",
+        "-m +experiment=lipschitz_grid",
+        "path",
+    ),
+    Verb(
+        "collect",
+        "Merges the shards of a sweep.",
+        "runs/sepsis/FOLDER",
+        options=(Option("trusted", "modules of classes of your own that the curves need: trusted=[my_lab]"),),
+        work="collect.collect",
+        more="It was one over shard=range(N). The curves of claims.csv need the checkpoint and the data.",
+        paths="FOLDER [FOLDER ...]",
+    ),
+    Verb(
+        "report",
+        "Writes a page that can be handed on, of one run or of several.",
+        "runs/auf/FOLDER",
+        options=(
+            Option("out", "a file, to which a page that compares the runs is written"),
+            Option("rows", "whether the recorded rows of the cases are shown as well", "false", _YES_NO),
+            Option("figures", "whether figures are drawn again from the records", "false", _YES_NO),
+            Option("cases", "how many cases are shown one by one", "20", whole=(1, 10_000)),
+        ),
+        work="report.report",
+        more="It is report.html in the run folder: answers, pictures, what would overturn them, assumptions, "
+        "data, warnings and provenance, in one file. With several runs and out=FILE, one that compares them "
+        "is written as well.",
+        paths="RUN [RUN ...]",
+    ),
+    Verb(
+        "explore",
+        "Serves a page on this machine, on which a fitted method is asked about cases and actions.",
+        "runs/own_problem/FOLDER",
+        options=(
+            Option("port", "the port; 0 takes a free one", "0", whole=(0, 65535)),
+            Option("host", "the loopback address to listen on", "127.0.0.1"),
+            Option("method", "for a file of trials: the method that proposes", "excbo"),
+            Option("open", "whether a browser is opened", "false", _YES_NO),
+        ),
+        work="explore.explore",
+        more="It may be asked about episodes, too, and a file of trials is continued. RUN is a run of "
+        "rehearsal decide, a model that was saved, or the file of rt.CausalOptimiser. Needs pip install "
+        "'rehearsal-torch[app]'.",
+        paths="RUN",
+        interrupted="Interrupted.",
+    ),
+    Verb(
+        "learn_graph",
+        "Learns rehearsal graphs from a table.",
+        "table.csv context=season outcomes=customers",
+        "data",
+        (
+            _TABLE,
+            Option("columns", "the variables, separated by commas; default: all columns"),
+            Option("context", "variables before all others (X)"),
+            Option("outcomes", "variables after all others (Y)"),
+            Option("alterable", "variables that may be altered, for the drawing"),
+            Option("background", "a YAML file with any of tiers, forbidden and required"),
+            Option(
+                "test", "the test of conditional independence", "fisherz", ("fisherz", "chisq", "gsq", "kci")
+            ),
+            Option("level", "the significance level of the test", "0.05"),
+            Option("resamples", "the number of bootstrap resamples; 0 for none", "100", whole=_COUNT),
+            Option(
+                "weights",
+                "the weights of the learnt graphs: equal (Eq. 7), or by frequency",
+                "equal",
+                ("equal", "frequency"),
+            ),
+            Option("bidirected", "include graphs with bidirected edges", "true", _YES_NO),
+            Option("max_graphs", "the maximum number of graphs per table", "1000", whole=(1, 10**9)),
+            Option("seed", "the seed of the resampling", "0", whole=_COUNT),
+            Option("out", "the output folder; default: a new one in runs/learn_graph"),
+        ),
+        "learn_graph.learn_graph",
+        "These are the equivalence class, and bootstrap probabilities of graphs and edges.",
+        interrupted="Interrupted; nothing was written.",
+    ),
+    Verb(
+        "prepare",
+        "Prepares data from public files, or an example of a table.",
+        "machines out=FOLDER",
+        verbs={
+            "bermuda": Verb(
+                "prepare bermuda",
+                "Fits the equations of the Bermuda reef to its measurements, and compares them with the "
+                "shipped ones.",
+                options=(
+                    Option("source", "the table of measurements, a CSV file", required=True),
+                    Option("out", "a file for the equations, as JSON"),
+                ),
+                work="prepare.bermuda",
+            ),
+            "machines": Verb(
+                "prepare machines",
+                "Writes simulated machines in maintenance as an example of a table of episodes, with its "
+                "task.",
+                options=(
+                    Option("out", "the output folder", required=True),
+                    Option("machines", "number of machines", "600", whole=(1, 10**9)),
+                    Option("seed", "seed of the machines", "0", whole=_COUNT),
+                ),
+                work="prepare.machines",
+            ),
+        },
+    ),
+    Verb(
+        "options",
+        "Lists every option of a configuration: key, value, type, description.",
+        "+experiment=cbo decision=ucb",
+        "path",
+        work="options.main",
+    ),
+)
+VERBS = {verb.name.replace("_", "-"): verb for verb in _VERBS}

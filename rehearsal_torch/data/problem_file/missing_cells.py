@@ -1,0 +1,261 @@
+"""Missing cells of the rows of a problem file, by its part `missing`.
+
+    complete        rows with a missing cell in a used column are left out, and counted; the default
+    refuse          a missing cell is a fault
+    {impute: m}     missing cells are imputed m times (`data.imputation`); here they are only counted
+
+A column is used if its variable is in the graph. Cases to decide for need every variable of the context.
+
+A row is complete if no column that is used has a missing cell in it. Leaving the others out is harmless
+where completeness is chance, and keeps regressions of the outcomes right where it depends on their inputs
+alone; where it depends on the outcomes, or on variables that no regression is given, estimates from complete
+rows are biased. Which of these holds cannot be seen in full, but dependence on an observed variable can: each
+used column is compared between complete and incomplete rows, among the rows that have a value in it, by the
+rank test of Mann and Whitney, and the p-values are adjusted for the number of columns by Holm's method.
+
+Source: Little and Rubin (2019), Ch. 3 (complete cases); White and Carlin (2010) (when complete cases are
+unbiased); Mann and Whitney (1947); Holm (1979).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtr
+
+from rehearsal_torch.data.codings.coding import Coding
+from rehearsal_torch.data.problem_file.cases_schema import VariableForm
+from rehearsal_torch.data.problem_file.diagnostics import Findings, key
+from rehearsal_torch.data.rehearsal_task import MIN_ROWS
+from rehearsal_torch.data.tables.reader import ReadTable, number_faults, numbers_of
+
+# The shares of rows left out, and of cells missing in a column, above which a warning is due, the level of
+# the tests, and the fewest rows of a group that is compared.
+MANY, SPARSE, LEVEL, FEWEST = 0.05, 0.2, 0.05, 5
+
+
+@dataclass(frozen=True)
+class MissingCells:
+    """The missing cells of the used columns: which of the `rows` rows are complete, (rows,) bool, and how
+    many cells are missing in those columns that lack some.
+    """
+
+    rows: int
+    complete: np.ndarray
+    columns: Mapping[str, int]
+
+    @property
+    def incomplete(self) -> int:
+        """The number of rows with a missing cell."""
+        return self.rows - int(self.complete.sum())
+
+    def by_column(self) -> str:
+        """The counts of the columns as text, the largest first, such as "bmi: 12, age: 3"."""
+        ordered = sorted(self.columns.items(), key=lambda each: -each[1])
+        return ", ".join(f"{name}: {count}" for name, count in ordered)
+
+
+def missing_cells(frame: pd.DataFrame, names: Sequence[str]) -> MissingCells:
+    """The missing cells of some columns; text and infinite numbers are not missing."""
+    empty = frame[list(names)].isna()
+    counts = {name: count for name in names if (count := int(empty[name].sum()))}
+    return MissingCells(len(frame), ~empty.any(axis=1).to_numpy(), counts)
+
+
+def dependence(frame: pd.DataFrame, names: Sequence[str], complete: np.ndarray) -> dict[str, float]:
+    """The adjusted p-values of "completeness does not depend on this column", smallest first; without
+    constant columns, and those in which fewer than five complete or incomplete rows have a value.
+    """
+    p_values = {}
+    for name in names:
+        values = numbers_of(frame[name])
+        known = np.isfinite(values)
+        first, second = values[known & complete], values[known & ~complete]
+        if min(len(first), len(second)) >= FEWEST and np.ptp(values[known]) > 0:
+            p_values[name] = rank_test(first, second)
+    return holm(p_values)
+
+
+def rank_test(first: np.ndarray, second: np.ndarray) -> float:
+    """The p-value of equal distributions by Mann and Whitney's test: two-sided, by the normal approximation
+    with corrections for ties and for continuity.
+    """
+    n, m = len(first), len(second)
+    _, turns, ties = np.unique(np.concatenate([first, second]), return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(ties) - (ties - 1) / 2)[turns]
+    larger = ranks[:n].sum() - n * (n + 1) / 2
+    tied = ((ties**3 - ties) / ((n + m) * (n + m - 1))).sum()
+    deviation = np.sqrt(n * m / 12 * (n + m + 1 - tied))
+    return float(min(1.0, 2 * ndtr(-(max(larger, n * m - larger) - n * m / 2 - 0.5) / deviation)))
+
+
+def holm(p_values: Mapping[str, float]) -> dict[str, float]:
+    """p-values adjusted by Holm's method, smallest first."""
+    ordered = sorted(p_values.items(), key=lambda each: each[1])
+    adjusted, largest = {}, 0.0
+    for place, (name, p) in enumerate(ordered):
+        largest = max(largest, min(1.0, p * (len(ordered) - place)))
+        adjusted[name] = largest
+    return adjusted
+
+
+def doubts(found: MissingCells, frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
+    """Why complete rows may mislead: many are left out, or completeness depends on an observed column."""
+    if not found.incomplete:
+        return []
+    sentences = []
+    share = found.incomplete / found.rows
+    if share > MANY:
+        why = f"{share:.1%} of the rows are left out because a cell is missing ({found.by_column()})"
+        remedy = "estimates are those of the complete rows; missing: {impute: 20} uses the others as well"
+        sentences.append(f"{why}: {remedy}")
+    depends = {name: p for name, p in dependence(frame, names, found.complete).items() if p < LEVEL}
+    if depends:
+        shown = ", ".join(f"{name} (p = {p:.1g})" for name, p in depends.items())
+        sentences.append(
+            f"whether a row is complete depends on {shown}, by Mann-Whitney tests adjusted by Holm's "
+            "method: complete rows are no random sample; missing: {impute: 20} is right where missing cells "
+            "depend on observed ones alone"
+        )
+    return sentences
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """What became of missing cells.
+
+    Attributes:
+        cells: Those of the used columns, of all rows.
+        rule: complete, refuse, or how often missing cells are imputed.
+        doubts: Why complete rows may mislead, one sentence each.
+    """
+
+    cells: MissingCells
+    rule: str | int
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def imputations(self) -> int:
+        """m; 0 where nothing is imputed."""
+        return self.rule if isinstance(self.rule, int) and self.cells.incomplete else 0
+
+    def card(self) -> dict[str, str]:
+        """The entries of a data card; empty without missing cells."""
+        if not self.cells.incomplete:
+            return {}
+        cells = self.cells
+        done = f"imputed {self.imputations} times" if self.imputations else "left out"
+        counts = f"{cells.incomplete} of {cells.rows} rows, {done}; by column: {cells.by_column()}"
+        return {"missing cells": counts}
+
+    def sentence(self) -> str:
+        """What became of missing cells, without a full stop."""
+        cells, by_column = self.cells, f"(missing cells by column: {self.cells.by_column()})"
+        found = f"{cells.incomplete} of {cells.rows} rows have a missing cell"
+        if not self.imputations:
+            return f"{found} and are left out {by_column}"
+        drawn = f"{self.imputations} times, from the joint distribution of all used columns"
+        return f"{found}; missing cells are imputed {drawn} {by_column}"
+
+
+def without_gaps(
+    rows: ReadTable,
+    variables: Mapping[str, VariableForm],
+    used: Sequence[str],
+    rule: str | int,
+    found: Findings,
+    codings: Mapping[str, Coding] = MappingProxyType({}),
+) -> tuple[ReadTable, Gaps]:
+    """The rows that are used, with codes for texts, the faults of their columns, and what became of gaps."""
+    cells = missing_cells(rows.frame, used)
+    there = [name for name in variables if name in rows.frame.columns]
+
+    def check(frame: pd.DataFrame, names: Sequence[str], least: int = 0) -> None:
+        for fault in number_faults(frame, names, least, varying=True, two_texts="write kind: binary"):
+            if fault.path in variables:
+                words = f"column {fault.path!r} of {rows.where}: {fault.words}"
+                found.fault(key("variables", fault.path), words)
+            else:
+                found.fault("data", f"{rows.where}: {fault}")
+
+    if rule == "refuse":
+        check(rows.frame, there, MIN_ROWS)
+        return rows, Gaps(cells, rule)
+    earlier = len(found.faults)
+    check(rows.frame, (), MIN_ROWS)
+    # Each column by its own cells: what is no number is a fault, whether or not its row is complete.
+    for name in there:
+        check(rows.frame[[name]].dropna(), (name,))
+    for name in used:
+        known = cells.rows - cells.columns.get(name, 0)
+        if known < MIN_ROWS <= cells.rows:
+            lost = f"{cells.columns[name]} of {cells.rows} cells are missing"
+            remedy = f"expected at least {MIN_ROWS} values: take the variable out"
+            found.fault(key("variables", name), f"column {name!r} of {rows.where}: {lost}; {remedy}")
+    classes = {name for name, each in codings.items() if each.reference is not None}
+    for name in sorted(classes & set(cells.columns)) if isinstance(rule, int) else ():
+        found.fault(
+            "missing",
+            f"{name} has {cells.columns[name]} missing cells, and is one of {len(codings[name].levels)} "
+            "classes, which are not drawn since they have no order: write missing: complete, or fill the "
+            "cells, for instance by a class of their own",
+        )
+    leave_out, reasons = rule == "complete" and cells.incomplete > 0, list[str]()
+    if leave_out and not found.faults:
+        reasons = doubts(cells, rows.frame, [name for name in used if name not in classes])
+    for sentence in reasons:
+        found.warn("missing", "rows", sentence, rows=cells.rows, incomplete=cells.incomplete)
+    if rule != "refuse" and not found.faults:
+        _mostly_missing(cells, rows.frame, used, leave_out, found)
+    gaps = Gaps(cells, rule, tuple(reasons))
+    kept = rows.frame[cells.complete] if leave_out else rows.frame
+    if len(kept) < MIN_ROWS <= cells.rows:
+        found.fault(
+            "missing",
+            f"{len(kept)} of {cells.rows} rows of {rows.where} are complete (missing cells by column: "
+            f"{cells.by_column()}); expected at least {MIN_ROWS}: write missing: {{impute: 20}}, or take "
+            "variables with many missing cells out",
+        )
+    elif leave_out and len(found.faults) == earlier:
+        check(kept, used)
+    notes = (*rows.notes, gaps.sentence()) if leave_out or gaps.imputations else rows.notes
+    return replace(rows, frame=kept, notes=notes), gaps
+
+
+def _mostly_missing(
+    cells: MissingCells, frame: pd.DataFrame, used: Sequence[str], leave_out: bool, found: Findings
+) -> None:
+    """Findings of columns of which many cells are missing, and how many rows this costs."""
+    empty = frame[list(used)].isna()
+    lacking = empty.sum(axis=1).to_numpy()
+    for name, count in cells.columns.items():
+        share = count / cells.rows
+        if share <= SPARSE or name not in used:
+            continue
+        alone = int((empty[name].to_numpy() & (lacking == 1)).sum())
+        here = "what is filled in for them rests on the others alone"
+        if leave_out:
+            remedy = "take the variable out, or write missing: {impute: 20}"
+            here = f"{alone} rows are left out for this column alone: {remedy}"
+        words = f"{count} of {cells.rows} cells ({share:.0%}) are missing; {here}"
+        found.of_variable(name, "values", words, share=share, missing=count, alone=alone)
+
+
+def case_faults(cases: ReadTable, context: Sequence[str], found: Findings) -> None:
+    """Faults of the context of cases; a missing cell has a remedy of its own."""
+    for name in context:
+        column = cases.frame.get(name, pd.Series(dtype=float))
+        empty = column.isna().to_numpy(dtype=bool)
+        if empty.any():
+            first = cases.at(int(column.index[int(empty.argmax())]))
+            found.fault(
+                "cases",
+                f"{cases.where}: {name} is missing in {int(empty.sum())} of {len(empty)} cases, first in "
+                f"{first}: a case needs every variable of its context; measure it, leave the case out, "
+                f"or write {name}: other",
+            )
+        rest = cases.frame[~empty] if len(column) else cases.frame
+        for each in number_faults(rest, [name], at=cases.at):
+            found.fault("cases", f"{cases.where}: {each}")

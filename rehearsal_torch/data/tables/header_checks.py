@@ -1,0 +1,282 @@
+"""Data frames that were read from outside: limits, numbering of the rows, and faults of the header.
+
+The index of a frame is the line of the file minus two (the header of a plain file is line 1), so that every
+fault is reported with the line, or the row of the sheet, in which it occurs. Lines without any value are left
+out, as are columns without name and values: spreadsheets leave both. What is no number and no text, such as a
+date, is kept as text, so that it is reported and never taken for a number. Different cells stay different: a
+long text ends in its SHA-256.
+"""
+
+import hashlib
+import math
+import reprlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from pathlib import Path, PurePath
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+import pandas as pd
+
+from rehearsal_torch.data.tables.cell_values import EMPTY, Told, column_of, plain_text, unit_of
+from rehearsal_torch.data.tables.header_and_footer import footers
+from rehearsal_torch.files.bounded_yaml import repeated
+from rehearsal_torch.files.redaction import InputError, beginning
+from rehearsal_torch.files.schema import is_number
+
+BYTES = 2 * 2**30
+COLUMNS = 10_000
+CELLS = 200_000_000
+# The largest whole number that is read.
+MOST = 10**300
+# The longest text that a cell without a text of its own becomes, and its beginning where it is cut.
+LONGEST, BEGINNING = 200, 60
+# In order, as those of sets, to twenty levels; Python alone would fail at a thousand.
+_WHOLE = reprlib.Repr()
+_WHOLE.maxlevel = 20
+_WHOLE.maxtuple = _WHOLE.maxlist = _WHOLE.maxarray = _WHOLE.maxdict = _WHOLE.maxset = CELLS
+_WHOLE.maxfrozenset = _WHOLE.maxdeque = CELLS
+_WHOLE.maxstring = _WHOLE.maxlong = _WHOLE.maxother = 2 * BYTES
+EXTRA = "pip install 'rehearsal-torch[files]'"
+NO_DATA_BASE = (
+    "data bases and addresses are not read: in a script of your own, save what the query gives, "
+    "pandas.read_sql(query, connection).to_parquet('table.parquet'), and name that file"
+)
+
+
+class TableError(InputError):
+    """A table that cannot be used; its message lists every fault."""
+
+
+@dataclass(frozen=True)
+class ReadTable:
+    """A table that was read.
+
+    Attributes:
+        frame: Its rows; the index is the line minus two.
+        where: Its name in messages.
+        notes: What the reader decided by itself (separator, decimal sign, sheet), one sentence each.
+        signs: Separator and decimal sign of a text; those of .csv for everything else.
+        file: The file of text that it was read from; None for everything else.
+        listed: Of a list in a problem file: the line of each of its members there; empty for everything else.
+        units: The unit of each column that says one, in its name, ``Temp. (°C)``, or in its cells.
+    """
+
+    frame: pd.DataFrame
+    where: str
+    notes: tuple[str, ...] = ()
+    signs: tuple[str, str] = (",", ".")
+    file: Path | None = None
+    listed: tuple[int, ...] = ()
+    units: Mapping[str, str] = field(default_factory=dict)
+
+    def at(self, index: int) -> str:
+        """Where a row of `frame` stands: "line 7", or "case 2 (line 10)" of a list in a problem file, whose
+        index is its number minus two.
+        """
+        if not self.listed:
+            return line_words(index)
+        return f"case {index + 2} (line {self.listed[index + 1]})"
+
+
+def line_words(index: int) -> str:
+    """Where a row of a file stands, in words."""
+    return f"line {index + 2}"
+
+
+def bounded(where: str | Path, size: int, cells: int) -> None:
+    """Refuses a table of more than 2 GiB or 200 million cells before it is made, of whatever kind of file."""
+    if size > BYTES or cells > CELLS:
+        most = f"{BYTES // 2**30} GiB" if BYTES % 2**30 == 0 else f"{BYTES:,} bytes"
+        expected = f"expected at most {most} when unpacked, and {CELLS:,} cells"
+        raise TableError(f"{where}: {expected}; there are more: keep the columns that are needed")
+
+
+def few_columns(count: int, where: str) -> None:
+    """Refuses a table with more than 10,000 columns."""
+    if count > COLUMNS:
+        raise TableError(f"{where}: expected at most {COLUMNS} columns; got {count}: is it the right table?")
+
+
+def names_of(header: Sequence[Any]) -> list[str]:
+    """The names of columns, each once, of what stands in the header."""
+    names, seen = list[str](), Counter[str]()
+    for place, cell in enumerate(header):
+        name = ("" if cell is None else plain_text(str(cell))) or f"Unnamed: {place}"
+        names.append(name if name not in seen else f"{name}.{seen[name]}")
+        seen[name] += 1
+    return names
+
+
+def titles_note(where: str, above: int, titled: bool) -> list[str]:
+    """The note of what stands above the header."""
+    lines = "1 line above it is" if above == 1 else f"{above} lines above it are"
+    return [f"of {where}, the header is line {above + 1}; {lines} left out"] if titled else []
+
+
+def header_faults(header: Sequence[str | None], frame: pd.DataFrame) -> list[str]:
+    """Faults of duplicate column names, and of several unnamed columns with values."""
+    twice = sorted(repeated(name for name in header if name is not None))
+    found = [f"several columns are called {', '.join(twice)}: keep one of each"] if twice else []
+    some = frame.notna().any().to_numpy()
+    nameless = [str(place + 1) for place, name in enumerate(header) if name is None and some[place]]
+    if len(nameless) > 1:
+        found.append(f"columns {', '.join(nameless)} have values and no name: name them, or delete them")
+    return found
+
+
+def refused_or_collected(found: Sequence[str], where: str, faults: list[str] | None) -> None:
+    """Appends faults to those of the caller, or raises them if there is no list."""
+    if faults is not None:
+        faults += found
+    elif found:
+        raise TableError(f"{where}: {'; '.join(found)}")
+
+
+def table_of(
+    cells: pd.DataFrame, header: Sequence[Any], where: str, faults: list[str] | None = None, sign: str = "."
+) -> ReadTable:
+    """The table of the cells below a header, with a note for each kind of cells that are read otherwise than
+    they are written.
+
+    Args:
+        cells: The cells, a column for each cell of the header; the index is the line minus two.
+        header: The names; None, or text without a letter, for a column without a name.
+        where: Its name in messages.
+        faults: Takes faults of the whole, which are an error otherwise.
+        sign: The decimal sign of texts.
+    """
+    names = [None if cell is None else plain_text(str(cell)) or None for cell in header]
+    frame, gaps = _without_words(cells.set_axis(range(cells.shape[1]), axis=1))
+    # Only rows with an empty first cell can be entirely empty.
+    some = np.flatnonzero(frame.iloc[:, 0].isna().to_numpy()) if frame.shape[1] else np.empty(0, int)
+    empty = some[frame.iloc[some].isna().all(axis=1).to_numpy()] if len(some) else some
+    frame = frame.drop(index=frame.index[empty]) if len(empty) else frame
+    wrong, notes, told = header_faults(names, frame), list[str](), Told()
+    if below := footers(frame, sign):
+        left = frame.iloc[-below:]
+        first = plain_text(str(left.iloc[0].dropna().iloc[0]))
+        last = f" to {int(left.index[-1]) + 2} are" if below > 1 else " is"
+        words = f"line{'s' * (below > 1)} {int(left.index[0]) + 2}{last} no row of the table and left out"
+        notes.append(f"of {where}, {words} ({beginning(first, 40)!r})")
+        frame = frame.iloc[:-below]
+    columns, units = dict[str, pd.Series](), dict[str, str]()
+    for place, name in enumerate(names_of(header)):
+        if names[place] is None and not frame[place].notna().any():
+            continue
+        columns[name] = column_of(frame[place], name, told, sign)
+        if columns[name].dtype.kind == "O" and (gone := gaps[place]):
+            told.add("word", name, gone[0], len(gone))
+        if unit := unit_of(name) or told.units.get(name, ""):
+            units[name] = unit
+        if sign == ",":
+            wrong += _mixed_signs(name, frame[place], columns[name])
+    refused_or_collected(wrong, where, faults)
+    made = pd.DataFrame(columns, index=frame.index, copy=False)
+    notes += [f"of {where}, {each}" for each in told.sentences()]
+    return ReadTable(made, where, tuple(notes), units=units)
+
+
+def _without_words(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[list[str]]]:
+    """The cells without words for an empty one, such as None and NA; and these, by column."""
+    columns, words = dict[int, pd.Series](), list[list[str]]()
+    for place in range(frame.shape[1]):
+        cells = frame[place]
+        gone = cells.isin(EMPTY) if cells.dtype.kind not in "biufc" else np.zeros(len(cells), bool)
+        words.append([str(each) for each in cells[gone] if str(each).strip()])
+        columns[place] = cells.mask(gone, None) if gone.any() else cells
+    return pd.DataFrame(columns, index=frame.index, copy=False), words
+
+
+# Numbers with a point, between thousands or before decimals; dates and versions have points elsewhere.
+_POINTS = r"[+-]?(?:\d*\.\d+|\d{1,3}(?:\.\d{3})+|\d+(?:\.\d+)+,\d+)"
+_COMMAS = r"[+-]?\d+(?:,\d+(?:[eE][+-]?\d+)?)?"
+
+
+def _mixed_signs(name: str, cells: pd.Series, column: pd.Series) -> list[str]:
+    """The fault of a column of numbers with decimal commas in which some have a point that may be another
+    decimal sign. Dates and versions, such as 01.02.2024, are texts.
+    """
+    if column.dtype.kind in "biufc":
+        return []
+    written = cells.dropna().astype(str).str.strip()
+    points = written.str.fullmatch(_POINTS).to_numpy(dtype=bool)
+    if not points.any() or not written[~points].str.fullmatch(_COMMAS).all():
+        return []
+    place = int(points.argmax())
+    got = f"{written.iloc[place]!r} in line {int(written.index[place]) + 2}: write it as the others"
+    return [f"{name}: expected decimal commas, without signs between thousands; got {got}"]
+
+
+def frame_of(
+    header: Sequence[Any],
+    rows: Iterable[tuple[int, Sequence[Any]]],
+    where: str,
+    faults: list[str] | None = None,
+) -> ReadTable:
+    """The table of the cells of a sheet.
+
+    Args:
+        header: The names; None, or text without a letter, for a column without a name.
+        rows: The index of each row, and its cells, up to as many as the header has.
+        where: Its name in messages.
+        faults: Takes faults of the whole, which are an error otherwise.
+    """
+    width = len(header)
+    few_columns(width, where)
+    kept, places, letters = list[list[Any]](), list[int](), 0
+    for place, row in rows:
+        cells = [plain_cell(cell) for cell in row]
+        if any(cell is not None for cell in cells[width:]):
+            words = "has values beyond the last column with a name: name every column"
+            raise TableError(f"{where}: line {place + 2} {words}")
+        letters += sum(len(cell) for cell in cells if isinstance(cell, str))
+        bounded(where, letters, (len(kept) + 1) * width)
+        kept.append([*cells[:width], *[None] * (width - len(cells))])
+        places.append(place)
+    columns = {place: _written([row[place] for row in kept]) for place in range(width)}
+    frame = pd.DataFrame(columns, index=pd.Index(places, dtype=np.int64))
+    return table_of(frame, header, where, faults)
+
+
+def _written(cells: list[Any]) -> Any:
+    """The cells of a column: numbers where there is nothing else, and texts as a file would have them."""
+    if not any(isinstance(cell, str | bool | np.bool_) for cell in cells):
+        return np.array([math.nan if cell is None else cell for cell in cells], dtype=np.float64)
+    texts = [
+        "" if cell is None else f"{cell:.15g}" if isinstance(cell, float) else str(cell) for cell in cells
+    ]
+    return np.array([text or None for text in texts], dtype=object)
+
+
+def plain_cell(cell: Any) -> Any:
+    """A cell as a number, a truth value, text or None; anything else becomes text that is no number: bytes
+    such as b"3" and tensors were never written as numbers.
+    """
+    if isinstance(cell, str):
+        text = cell.strip()
+        return None if not text or text == "#N/A" else text
+    if cell is None or cell is pd.NA or cell is pd.NaT:
+        return None
+    if isinstance(cell, bool | int | float | np.number | np.bool_):
+        # A whole number beyond all floats, which Python may not even write.
+        return (-math.inf if cell < 0 else math.inf) if isinstance(cell, int) and abs(cell) > MOST else cell
+    if isinstance(cell, Decimal):
+        return math.nan if cell.is_nan() else float(cell)
+    if isinstance(cell, date | time):
+        return cell.isoformat().removesuffix("T00:00:00")
+    if isinstance(cell, timedelta):
+        return str(cell)
+    text = str(cell) if isinstance(cell, UUID | PurePath | Enum) else ""
+    if not text or is_number(text):
+        # NumPy leaves out the middle of an array.
+        text = f"array({cell.tolist()!r})" if isinstance(cell, np.ndarray) else _WHOLE.repr(cell)
+    content = text.encode("utf-8", "backslashreplace")
+    if len(text) > LONGEST:
+        return f"{text[:BEGINNING]}... {hashlib.sha256(content).hexdigest()}"
+    return content.decode()

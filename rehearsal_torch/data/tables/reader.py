@@ -1,0 +1,221 @@
+"""Reading of tables from files, and of their numeric columns, with all faults reported at once.
+
+    .csv .tsv .txt, and .gz of them     separated text; separator and decimal sign are detected
+    .xlsx .xlsm                         a sheet of an Excel workbook       (extra `files`)
+    .parquet .feather .arrow            columns of Arrow; also a folder of .parquet      (extra `files`)
+
+What the reader decides by itself (separator, decimal sign, sheet) is noted. The index of the data frame is
+the line number in the file minus two, so that every fault is reported with the first line in which it occurs.
+"""
+
+import datetime
+import re
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from rehearsal_torch.data.tables.cell_values import DATE, LIMIT
+from rehearsal_torch.data.tables.csv_file import read_separated
+from rehearsal_torch.data.tables.excel import WORKBOOKS, read_workbook
+from rehearsal_torch.data.tables.header_checks import NO_DATA_BASE, ReadTable, TableError, line_words
+from rehearsal_torch.data.tables.parquet import COLUMNAR, Needed, read_columnar
+from rehearsal_torch.files.redaction import beginning
+from rehearsal_torch.files.schema import LARGEST, Fault, listed, meant
+
+__all__ = ["DATE", "ReadTable", "TableError", "TableWarning", "number_columns", "read_table", "table_file"]
+# The number of rows by which a column of two texts is told.
+TWO = 10_000
+# The beginning of bytes, tensors, arrays, lists and other objects as text.
+OBJECT = re.compile(r"b['\"]|(tensor|array|bytearray|np\.bytes_|Fraction)\(|[\[({<]")
+DIGITS = re.compile(r"\s*[+-]?[.\d]")
+WITH_UNIT = re.compile(r"\s*[+-]?\d+(?:[.,]\d+)?(?:\s*[%$€£]|\s+[^\W\d]{1,5})\s*\Z|\s*[$€£]\s*\d")
+COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*\Z")
+ENCODE = "encode strings as numbers, or leave the variable out"
+
+
+class TableWarning(UserWarning):
+    """What the reader of a table decided by itself."""
+
+
+def table_file(path: str | Path | None, needed: Needed | None = None) -> pd.DataFrame:
+    """The rows of `read_table`, with a TableWarning for each note."""
+    found = read_table(path, needed=needed)
+    for note in found.notes:
+        warnings.warn(note, TableWarning, stacklevel=2)
+    return found.frame
+
+
+def read_table(
+    path: str | Path | None,
+    role: str = "path",
+    faults: list[str] | None = None,
+    *,
+    separator: str | None = None,
+    decimal: str | None = None,
+    sheet: str | None = None,
+    needed: Needed | None = None,
+) -> ReadTable:
+    """Reads a table from a file; its ending decides how.
+
+    Args:
+        path: A file with a header row, at most 2 GiB unpacked, or a folder of Parquet files.
+        role: The name of the argument, for messages.
+        faults: Takes duplicate column names, which are an error otherwise.
+        separator: Of a text file: one of , ; | and the tab; None detects it.
+        decimal: Of a text file: the decimal sign, "." or ","; None detects it.
+        sheet: Of a workbook: the sheet; None for the first.
+        needed: Of a Parquet or Feather file: which of its columns to read, from the names of all; None for
+            all.
+
+    Raises:
+        TableError: if there is no such file, it cannot be read, or a setting is for another kind of file.
+    """
+    if path is None:
+        raise TableError(f"no table is given: set {role}=table.csv, a comma-separated file with a header row")
+    if "://" in str(path):
+        raise TableError(f"{role}: {NO_DATA_BASE}")
+    file = Path(path)
+    try:
+        folder = file.is_dir() and any(each.suffix.lower() == ".parquet" for each in file.iterdir())
+        if not file.is_file() and not folder:
+            remedy = f"check {role}=, which is relative to the current folder"
+            raise TableError(f"there is no file {file}: {remedy}")
+        ending = file.suffix.lower()
+        if sheet is not None and ending not in WORKBOOKS:
+            raise TableError(f"{file} is no workbook: leave sheet out")
+        if (separator is not None or decimal is not None) and ending in (*WORKBOOKS, *COLUMNAR):
+            raise TableError(f"{file} is no text file: leave separator and decimal out")
+        if ending in WORKBOOKS:
+            return read_workbook(file, sheet, faults)
+        if ending in COLUMNAR or folder:
+            return read_columnar(file, faults, needed)
+        return read_separated(file, separator, decimal, faults)
+    except OSError as error:
+        raise TableError(f"{file} cannot be read ({error.strerror or error})") from error
+
+
+def number_columns(
+    frame: pd.DataFrame,
+    names: Sequence[str],
+    source: str,
+    min_rows: int = 1,
+    varying: bool = False,
+    keep: Iterable[int] | None = None,
+) -> np.ndarray:
+    """The named columns as float64, (n, len(names)).
+
+    Raises:
+        TableError: with all `number_faults`.
+    """
+    rows = frame if keep is None else frame.iloc[list(keep)]
+    if faults := number_faults(rows, names, min_rows, varying):
+        raise TableError(listed(source, faults))
+    found = [numbers_of(rows[name]) for name in names]
+    return np.stack(found, -1) if found else np.empty((len(rows), 0))
+
+
+def number_faults(
+    rows: pd.DataFrame,
+    names: Sequence[str],
+    min_rows: int = 1,
+    varying: bool = False,
+    at: Callable[[int], str] = line_words,
+    two_texts: str = "write 0 and 1",
+) -> list[Fault]:
+    """The faults of the named columns, each at its column: it is missing, not numeric, has values that are
+    missing, infinite or beyond 1e150, or is constant though it should be `varying`; or there are too few
+    rows.
+    """
+    faults = [
+        Fault("", f"no column {name!r}; {meant(name, [str(each) for each in rows.columns])}", "unknown")
+        for name in names
+        if name not in rows.columns
+    ]
+    if len(rows) < min_rows:
+        words = f"expected at least {min_rows} rows; got {len(rows)}: no model can be fitted to so few"
+        faults.append(Fault("", words))
+    for name in [name for name in names if name in rows.columns]:
+        numbers = numbers_of(rows[name])
+        text = np.isnan(numbers) & rows[name].notna().to_numpy()
+        bad = ~np.isfinite(numbers) & ~text
+        large = np.isfinite(numbers) & (np.abs(numbers) > LARGEST)
+        if text.any():
+            cell = rows[name][text].iloc[0]
+            remedy = as_number(cell)
+            coded = remedy == ENCODE
+            if both := _of_two(rows[name]):
+                remedy, coded = f"it has two values, {both[0]!r} and {both[1]!r}: {two_texts}", True
+            words = f"expected numbers; got {beginning(str(cell), 60)!r}{_at(rows, text, at)}: {remedy}"
+            faults.append(Fault(name, words, "texts" if coded else ""))
+        if bad.any():
+            words = f"{int(bad.sum())} of {len(rows)} values are missing or infinite{_at(rows, bad, at)}"
+            faults.append(Fault(name, f"{words}: drop or impute those rows"))
+        if large.any():
+            first = numbers[int(large.argmax())]
+            words = f"{first:g}{_at(rows, large, at)} is too large to compute with: expected values up to"
+            faults.append(Fault(name, f"{words} {LARGEST:g}, so use another unit"))
+        if varying and len(rows) > 1 and not text.any() and not bad.any():
+            if (numbers == numbers[0]).all():
+                words = f"all {len(rows)} values are {numbers[0]:g}: a constant carries no information, take"
+                faults.append(Fault(name, f"{words} the variable out"))
+            elif np.ptp(numbers) < 1 / LARGEST:
+                words = f"all {len(rows)} values lie within {np.ptp(numbers):g}, too close to compute with"
+                faults.append(Fault(name, f"{words}: use another unit"))
+    return faults
+
+
+def _of_two(column: pd.Series) -> list[str]:
+    """The two texts of a column that has two; empty for other columns."""
+    cells = column.dropna().head(TWO).tolist()
+    texts = sorted({beginning(each, 30) for each in cells if isinstance(each, str)})
+    if len(texts) != 2 or not all(isinstance(each, str) for each in cells):
+        return []
+    numeric = any(kind.match(each) for kind in (DATE, OBJECT, DIGITS) for each in texts)
+    return [] if numeric else texts
+
+
+def as_number(cell: object) -> str:
+    """How a cell that is not a number may be written as one."""
+    dates = datetime.date | datetime.timedelta | np.datetime64 | pd.Period
+    if isinstance(cell, dates) or DATE.match(str(cell)):
+        return "write dates and durations as numbers, such as days since the first, or leave the variable out"
+    if isinstance(cell, complex):
+        return "split complex numbers into two columns, or leave the variable out"
+    if LIMIT.match(str(cell)):
+        what = "a limit says that the value lies beyond it"
+        return f"{what}: where few values do, write the limit itself, or leave the variable out"
+    if OBJECT.match(str(cell)):
+        return "write a plain number into every cell (such as .item() of a tensor), or leave the variable out"
+    if COMMA.match(str(cell)):
+        return "write a decimal point, or leave out signs between thousands"
+    if WITH_UNIT.match(str(cell)):
+        return "write all of its numbers without a unit"
+    return ENCODE
+
+
+def misspelt_number(text: str) -> bool:
+    """Whether a text is a date, or a number with a unit or a decimal comma."""
+    return any(each.match(text) is not None for each in (DATE, WITH_UNIT, COMMA))
+
+
+def numbers_of(column: pd.Series) -> np.ndarray:
+    """A column as float64, NaN where a cell is not a number; truth values are 1 and 0."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(object)
+    if isinstance(column.dtype, pd.PeriodDtype) or column.dtype.kind in "mMc":
+        # pandas would count microseconds, also for a missing date, and drop imaginary parts.
+        return np.full(len(column), np.nan)
+    try:
+        numbers = pd.to_numeric(column, errors="coerce")
+    except OverflowError:  # a whole number of hundreds of digits
+        column = column.map(lambda cell: np.inf if isinstance(cell, int) and abs(cell) > 10**300 else cell)
+        numbers = pd.to_numeric(column, errors="coerce")
+    return np.asarray(numbers.to_numpy(np.float64, na_value=np.nan))
+
+
+def _at(rows: pd.DataFrame, where: np.ndarray, at: Callable[[int], str]) -> str:
+    """The first line of the file with a fault; the header is line 1."""
+    return f" in {at(int(rows.index[int(where.argmax())]))}"

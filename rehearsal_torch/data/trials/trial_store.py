@@ -1,0 +1,327 @@
+"""Storage of a campaign's trials: in memory, or in a file that several processes share.
+
+With a file, a change locks the file, reads what other processes have written, and takes effect once it is on
+disk. Without a file, trials are kept in memory with the same interface. A call that raises an error has
+changed nothing. The file is JSON, readable by people and continued by any process:
+
+    {"format": "rehearsal-trials/1",
+     "task": {"graph": ..., "actions": ..., "reward": ..., "limits": ...},
+     "seed": 0, "initial": 6,
+     "trials": [
+      {"id": 1, "state": "completed", "asked": {"a": 0.25}, "nodes": {"Y": 1.5}},
+      {"id": 2, "state": "pending", "asked": {"a": 0.75}}]}
+
+No times are written, so that the same steps give the same bytes. Numbers are written without loss. A newer
+format has another number, and is refused by name. The file is replaced atomically.
+
+Source: JSON snapshots of a campaign as in Ax and BoFire.
+"""
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from rehearsal_torch.data.causal_task import MIN_ROWS, CausalTask
+from rehearsal_torch.data.known_reward import FunctionReward
+from rehearsal_torch.data.problem_file.task_file import faces
+from rehearsal_torch.data.size_limits import SizeError, check_seed, whole
+from rehearsal_torch.data.trials.trial import MOST, STATES, Trial, refused
+from rehearsal_torch.data.trials.trial_log import TrialLog, tolerances
+from rehearsal_torch.files.atomic_write import write_text
+from rehearsal_torch.files.bounded_yaml import PlainFileError, json_of, text_of
+from rehearsal_torch.files.lock import InUseError, locked
+from rehearsal_torch.files.redaction import InputError, beginning
+
+FORMAT = "rehearsal-trials/1"
+FAMILY = FORMAT.split("/")[0]
+# At some thousands of bytes per trial, more trials than are ever run.
+BYTES = 64 * 2**20
+
+
+class TrialFileError(InputError):
+    """A file of trials that cannot be read or written; the message lists every fault."""
+
+
+class Campaign(BaseModel):
+    """The content of the file.
+
+    Attributes:
+        task: The task as plain data; its reward is None for a Python function.
+        seed: Determines the initial design and, with the trials, the suggestions.
+        initial: The number of experiments before the first model.
+        trials: The trials in the order of their numbers.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    format: str = FORMAT
+    task: dict[str, Any]
+    seed: int
+    initial: Annotated[int, Field(ge=MIN_ROWS, le=MOST)]
+    trials: Annotated[tuple[Trial, ...], Field(strict=False)] = ()
+
+    @field_validator("trials")
+    @classmethod
+    def _numbered(cls, trials: tuple[Trial, ...]) -> tuple[Trial, ...]:
+        numbers = [trial.id for trial in trials]
+        wrong = [later for earlier, later in pairwise(numbers) if later <= earlier]
+        if wrong:
+            expected = "expected trials in ascending order of their ids"
+            raise ValueError(f"{expected}; {wrong[0]} is repeated or out of order")
+        return trials
+
+    def text(self) -> str:
+        """The text of the file, with one line per trial."""
+
+        def line(value: Any) -> str:
+            return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+        head = [
+            f'"format": {line(self.format)}',
+            f'"task": {line(self.task)}',
+            f'"seed": {self.seed}, "initial": {self.initial}',
+        ]
+        trials = ",\n".join(f"  {trial.line}" for trial in self.trials)
+        return "{" + ",\n ".join([*head, f'"trials": [\n{trials}]' if trials else '"trials": []']) + "}\n"
+
+
+def read_campaign(path: str | Path, known: str | None = None) -> tuple[Campaign | None, str]:
+    """The campaign of a file, None if its text is `known`; and the text.
+
+    Raises:
+        TrialFileError: if it cannot be read, is in another format, or is wrong; all faults are listed.
+    """
+    try:
+        text = text_of(path, BYTES)
+        return None if text == known else campaign_of(json_of(text, str(path)), str(path)), text
+    except PlainFileError as error:
+        raise TrialFileError(str(error)) from error
+
+
+def campaign_of(plain: Any, where: str) -> Campaign:
+    """The campaign of plain data."""
+    made = plain.get("format") if isinstance(plain, Mapping) else None
+    if made != FORMAT:
+        if isinstance(made, str) and made.startswith(f"{FAMILY}/"):
+            got = f"got {beginning(made, 60)}: it was written by another version of rehearsal_torch"
+            raise TrialFileError(f"{where}: expected the format {FORMAT}; {got}, read it with that version")
+        expected = f'expected a file of trials with "format": "{FORMAT}"'
+        raise TrialFileError(f"{where}: {expected}; got {_kind(plain)}: is it the right file?")
+    try:
+        return Campaign.model_validate(plain)
+    except ValidationError as error:
+        faults = [_fault(each["loc"], each, plain) for each in error.errors(include_url=False)]
+        raise TrialFileError(str(refused(where, faults))) from error
+
+
+def write_campaign(path: str | Path, campaign: Campaign) -> str:
+    """Replaces the file atomically, and returns its text; the old file stays if it cannot be written."""
+    text = campaign.text()
+    try:
+        write_text(path, text)
+    except OSError as error:
+        remedy = "nothing was recorded: free some space or choose another file, and repeat it"
+        raise TrialFileError(f"{path}: cannot be written ({error.strerror or error}); {remedy}") from error
+    return text
+
+
+def _fault(place: Sequence[str | int], error: Mapping[str, Any], plain: Mapping[str, Any]) -> str:
+    """The plain message of a fault that pydantic found: trial, key, and what was expected."""
+    names = [str(each) for each in place]
+    if len(place) > 1 and place[0] == "trials" and isinstance(place[1], int):
+        trial = plain["trials"][place[1]]
+        number = trial.get("id") if isinstance(trial, Mapping) else None
+        named = isinstance(number, int) and number <= MOST
+        names[:2] = [f"trial {number}" if named else f"trials, entry {place[1] + 1}"]
+    where, kind = ": ".join(names), error["type"]
+    got = f"got {beginning(repr(error['input']), 60)}"
+    if kind == "missing":
+        return f"{where}: is missing"
+    if kind == "extra_forbidden":
+        return f"{where}: is not a key of this format"
+    if kind == "value_error":
+        return f"{where}: {error['ctx']['error']}"
+    wanted = {
+        "literal_error": f"one of {', '.join(STATES)}",
+        "float_type": "a finite number",
+        "finite_number": "a finite number",
+        "int_type": "a whole number",
+        "dict_type": "an object, name to value",
+        "model_type": "an object, a trial",
+        "string_type": "a string",
+        "tuple_type": "a list",
+        "greater_than_equal": f"at least {error.get('ctx', {}).get('ge')}",
+        "less_than_equal": f"at most {error.get('ctx', {}).get('le')}",
+    }.get(kind)
+    return f"{where}: expected {wanted}; {got}" if wanted else f"{where}: {error['msg']}; {got}"
+
+
+def _kind(plain: Any) -> str:
+    if not isinstance(plain, Mapping):
+        return type(plain).__name__
+    if "format" in plain:
+        return f"the format {beginning(repr(plain['format']), 60)}"
+    return f"an object with {', '.join(map(str, list(plain)[:6])) or 'nothing'}"
+
+
+# Seconds to wait for another process that holds the lock.
+PATIENCE = 60.0
+
+
+def initial_count(task: CausalTask) -> int:
+    """The default number of experiments before the first model: 2 (k + 1) with k actions, and at least 5."""
+    return max(MIN_ROWS, 2 * (len(task.actions) + 1))
+
+
+class TrialStore:
+    """A task, a seed, an initial design, and the trials so far.
+
+    Args:
+        task: The task; None takes that of the file.
+        seed: The seed; None takes that of the file, or 0.
+        initial: The number of experiments before the first model; None takes that of the file, or
+            `initial_count`.
+        file: The file of the trials, with the suffix .json; None keeps them in memory. An existing file is
+            continued.
+        tolerance: How far told settings may lie from a pending trial's (`log.tolerances`); not in the file.
+
+    Raises:
+        TrialFileError: if the file cannot be read or written, was started with another seed or initial
+            design, or its trials do not match the task.
+        ValueError: if there is no task or it cannot be used, or a number is out of range.
+    """
+
+    def __init__(
+        self,
+        task: CausalTask | Mapping[str, Any] | None,
+        seed: int | None = None,
+        initial: int | None = None,
+        file: str | Path | None = None,
+        tolerance: float | Mapping[str, float] | None = None,
+    ) -> None:
+        if file is not None and Path(file).suffix != ".json":
+            expected = "expected a name that ends in .json for a file of trials"
+            raise TrialFileError(f"{file}: {expected}; tables of experiments are read with `read`")
+        self.file = None if file is None else Path(file)
+        with self._locked():
+            begun, self._text = None, ""
+            if self.file is not None and self.file.exists():
+                begun, self._text = read_campaign(self.file)
+            self.task = self._task(task, begun)
+            self.tolerance = tolerances(tolerance, self.task)
+            self.seed = self._agreed("seed", seed, begun, 0)
+            check_seed(self.seed)
+            self.initial = self._agreed("initial", initial, begun, initial_count(self.task))
+            if self.initial < MIN_ROWS:
+                expected = f"expected at least {MIN_ROWS} initial experiments"
+                raise ValueError(f"{expected}; got {initial}: a model needs at least as many")
+            if self.initial > MOST:
+                raise ValueError(f"initial: expected at most {MOST:,} experiments before the first model")
+            self.log = self._going_with(() if begun is None else begun.trials)
+            self.keep(self.log)
+
+    @contextmanager
+    def changing(self) -> Iterator[TrialLog]:
+        """The current trials, which no other process can change until the block ends.
+
+        Raises:
+            InUseError: if another process holds the lock for more than a minute.
+        """
+        with self._locked():
+            yield self.fresh()
+
+    def fresh(self) -> TrialLog:
+        """The current trials, including those written by other processes.
+
+        Raises:
+            TrialFileError: if the file cannot be read, or its task, seed or initial design were changed.
+        """
+        found, text = (None, "") if self.file is None else read_campaign(self.file, self._text)
+        if found is not None:
+            own = self.campaign(self.log)
+            if (found.task, found.seed, found.initial) != (own.task, own.seed, own.initial):
+                words = "another process changed the task, the seed or the initial design"
+                raise TrialFileError(f"{self.file}: {words}: load the file again")
+            self.log, self._text = self._going_with(found.trials), text
+        return self.log
+
+    def keep(self, log: TrialLog) -> None:
+        """Makes a log the current state, on disk first: if it cannot be written, nothing has changed."""
+        if self.file is not None:
+            campaign = self.campaign(log)
+            if campaign.text() != self._text:
+                self._text = write_campaign(self.file, campaign)
+        self.log = log
+
+    def campaign(self, log: TrialLog) -> Campaign:
+        """The content of the file for a log."""
+        # The trials of a log have been checked.
+        return Campaign.model_construct(
+            format=FORMAT, task=_plain(self.task), seed=self.seed, initial=self.initial, trials=log.trials
+        )
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        if self.file is None:
+            yield
+            return
+        until = time.monotonic() + PATIENCE
+        with ExitStack() as held:
+            while True:
+                try:
+                    held.enter_context(locked(self.file))
+                    break
+                except InUseError:
+                    if time.monotonic() > until:
+                        raise
+                    time.sleep(0.05)
+                except OSError as error:
+                    reason = f"cannot be written ({error.strerror or error})"
+                    words = f"{self.file}: {reason}: choose a path that can be written"
+                    raise TrialFileError(words) from error
+            yield
+
+    def _task(self, task: CausalTask | Mapping[str, Any] | None, begun: Campaign | None) -> CausalTask:
+        if task is not None:
+            return CausalTask.of(task)
+        if begun is None:
+            raise ValueError("expected a task, or a file of trials that holds one; got neither")
+        if begun.task.get("reward") is None:
+            words = "the reward is a Python function, which is not stored in the file: pass the task as well"
+            raise TrialFileError(f"{self.file}: {words}")
+        try:
+            return CausalTask.of(begun.task)
+        except (ValueError, TypeError, KeyError) as error:
+            raise TrialFileError(f"{self.file}: task: {error}") from error
+
+    def _agreed(self, what: str, given: object, begun: Campaign | None, usual: int) -> int:
+        """The given number, or that of the file, or the default."""
+        known, given = None if begun is None else getattr(begun, what), whole(given)
+        if given is None:
+            return usual if known is None else int(known)
+        if isinstance(given, bool) or not isinstance(given, int):
+            raise SizeError(f"{what}: expected a whole number; got {given!r}")
+        if known is not None and given != known:
+            remedy = "leave it out, or start another file"
+            raise TrialFileError(f"{self.file} was started with {what}={known}; got {what}={given}: {remedy}")
+        return given
+
+    def _going_with(self, trials: tuple[Any, ...]) -> TrialLog:
+        log = TrialLog(self.task, trials, self.tolerance)
+        if faults := log.faults():
+            raise TrialFileError(str(refused(f"{self.file}: the trials do not match the task", faults)))
+        return log
+
+
+def _plain(task: CausalTask) -> dict[str, Any]:
+    """The task as plain data; the reward is None for a Python function."""
+    if not isinstance(task.reward, FunctionReward):
+        return task.to_plain()
+    limits = None if task.limits is None else faces(task.limits)
+    return {"graph": task.graph.to_plain(), "actions": task.box.to_plain(), "reward": None, "limits": limits}

@@ -1,0 +1,130 @@
+"""What actions do on average over the rows of a table, in words and as rows of a file.
+
+Source: `surrogates.outcome.average_effects`.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rehearsal_torch.data.estimate import DIFFERENCE, Estimate, Intervals, ends_of, points
+from rehearsal_torch.evaluation.claim_rows import number
+from rehearsal_torch.evaluation.run_record import Recorded
+from rehearsal_torch.files.csv_rows import read_rows
+from rehearsal_torch.spaces.box import setting_text
+from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
+from rehearsal_torch.surrogates.surrogate import Surrogate
+
+FILE = "average.csv"
+NUMBERS = ("point", "lower", "upper", "level", "beyond", "check", "check_lower", "check_upper")
+COLUMNS = ("action", "against", "levels", *NUMBERS, "told")
+# Actions of levels against none that one sentence holds.
+FEW = 4
+NO_ACTION = "no action"
+
+
+@dataclass(frozen=True)
+class AverageEffect:
+    """By how much an action changes the mean probability of a desired outcome over the rows.
+
+    Attributes:
+        action: Name to value, with texts in place of codes.
+        against: The same of what it is compared with; empty for no action.
+        gain: The difference with its interval, by the draws of single cases.
+        beyond: S, the share of rows in whose place no row is near with the action.
+        check: A doubly robust estimate of it; None where there is none, as for continuous actions.
+        told: Whether it is told from zero, by `gain` or by `check`; where the model predicts rows that were
+            left out no better than a constant, by `check` alone.
+        contradicted: Whether the two intervals lie apart, so that one of the models is wrong.
+        levels: Whether the action is one of levels.
+    """
+
+    action: Mapping[str, Any]
+    against: Mapping[str, Any]
+    gain: Estimate
+    beyond: float
+    check: Estimate | None
+    told: bool
+    contradicted: bool
+    levels: bool
+
+    def __str__(self) -> str:
+        said = Intervals()
+        words = [_difference(self.gain, said)]
+        words += [] if self.check is None else [f"doubly robust {_difference(self.check, said)}"]
+        doubts = ["the two contradict each other"] if self.contradicted else []
+        doubts += [] if self.told else ["not told from zero"]
+        return "; ".join(
+            [f"{_words(self.action)} against {_words(self.against)}: {', '.join(words)}", *doubts]
+        )
+
+
+def _words(action: Mapping[str, Any]) -> str:
+    pairs = (
+        (name, value if isinstance(value, str) else setting_text(value)) for name, value in action.items()
+    )
+    return " and ".join(f"{name} {text}" for name, text in pairs) or NO_ACTION
+
+
+def _difference(estimate: Estimate, said: Intervals) -> str:
+    sign = "+" if estimate.point > 0 else ""
+    return f"{sign}{said.difference(estimate.point, ends_of(estimate), estimate.level)}"
+
+
+def _apart(estimate: Estimate | None) -> bool:
+    lower, upper = (None if estimate is None else ends_of(estimate)) or (0.0, 0.0)
+    return lower > 0 or upper < 0
+
+
+def effects_of(surrogate: Surrogate) -> list[AverageEffect]:
+    """Those of all candidate sets; empty where the method has none."""
+    if not isinstance(surrogate, OutcomeRegression):
+        return []
+    task, doubted, found = surrogate.task, bool(surrogate.score.doubt()), []
+    for names, averages in zip(task.candidates, surrogate.averages, strict=True):
+        settings = [
+            task.worded(dict(zip(names, row, strict=True)))
+            for row in (averages.actions.tolist() if averages.fitted else [])
+        ]
+        for effect in averages.effects():
+            gain = effect.draws.estimate()
+            judges = [effect.check] if doubted else [gain, effect.check]
+            told = any(_apart(each) for each in judges)
+            against = {} if effect.against is None else settings[effect.against]
+            levels = set(names) <= set(task.box.levels)
+            parts = gain, effect.draws.beyond, effect.check, told, effect.contradicted, levels
+            found.append(AverageEffect(settings[effect.action], against, *parts))
+    return found
+
+
+def rows_of(effects: Sequence[AverageEffect]) -> list[dict[str, Any]]:
+    """The rows of ``average.csv``."""
+    rows = []
+    for each in effects:
+        numbers = [each.gain.point, each.gain.lower, each.gain.upper, each.gain.level, each.beyond]
+        check = each.check
+        numbers += [math.nan] * 3 if check is None else [check.point, check.lower, check.upper]
+        words = {"action": _words(each.action), "against": _words(each.against)}
+        words |= {"levels": "yes" if each.levels else "no"}
+        rows.append(words | dict(zip(NUMBERS, numbers, strict=True)) | {"told": "yes" if each.told else "no"})
+    return rows
+
+
+def sentence(rows: Sequence[Mapping[str, str]]) -> str:
+    """The rows of the file in a sentence: actions of few levels against no action; else empty."""
+    few = [row for row in rows if row["levels"] == "yes" and row["against"] == NO_ACTION]
+    if not 0 < len(few) <= FEW:
+        return ""
+    said, parts = Intervals(), []
+    for row in few:
+        point, lower, upper, level, _, *check = (number(row[name]) for name in NUMBERS)
+        text = f"{row['action']} {_difference(Estimate(point, DIFFERENCE, lower, upper, level), said)}"
+        known = [] if math.isnan(check[0]) else [f"doubly robust {' to '.join(points(check[1:]))}"]
+        parts.append(", ".join([text, *known, *([] if row["told"] == "yes" else ["not told from zero"])]))
+    return f"On average over the rows, against no action: {'; '.join(parts)}."
+
+
+def averages(run: Recorded) -> str:
+    """The sentence of a run; empty if it has none."""
+    return sentence(read_rows(run.path / FILE, COLUMNS, NUMBERS))

@@ -1,0 +1,312 @@
+"""Bounded reading of plain files: YAML and JSON of untrusted origin.
+
+A few lines of YAML can expand to billions of values through nested aliases. A text is therefore measured
+before anything is built from it: its length, its nesting depth, and the number of values with every alias
+expanded. A duplicate key in a mapping is refused, where YAML and JSON would silently take the last one. NaN
+and the infinities are allowed in YAML, where .inf is written on purpose (the caller checks them), and refused
+in JSON, which lacks them.
+
+Records of plain data are checked by the kinds of their values (`checked`), which are written as they appear
+in messages. Some hold the SHA-256 of what they hold (`sealed`), so that a change by hand, or damage, is
+noticed; the order of names counts, as that of actions decides what their numbers mean.
+"""
+
+import hashlib
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+
+from rehearsal_torch.files.redaction import InputError, beginning
+
+BYTES = 4 * 2**20
+DEPTH = 40
+VALUES = 200_000
+SCALAR = 10_000
+Value = TypeVar("Value", bound=Hashable)
+
+_Loader: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class PlainFileError(InputError):
+    """A file or text that cannot be read; the message says where, what was expected, what was found, and what
+    to do. Where known, it has the line at which a text is no YAML, from 1, and that at which the part begins
+    that holds it.
+    """
+
+    def __init__(self, words: str, line: int | None = None, since: int | None = None) -> None:
+        super().__init__(words)
+        self.line, self.since = line, since
+
+
+class NoFileError(PlainFileError):
+    """There is no such file."""
+
+
+def read_yaml(path: str | Path, largest: int = BYTES) -> Any:
+    """The content of a YAML file, None if it is empty; PlainFileError if it is missing, too large, or not
+    YAML within the limits.
+    """
+    return yaml_of(text_of(path, largest), str(path))
+
+
+def read_json(path: str | Path, largest: int = BYTES) -> Any:
+    """The content of a JSON file; PlainFileError if it is missing, too large, or no JSON."""
+    return json_of(text_of(path, largest), str(path))
+
+
+def text_of(path: str | Path, largest: int = BYTES) -> str:
+    """The text of a UTF-8 file of at most `largest` bytes; PlainFileError if it is none."""
+    file = Path(path)
+    try:
+        if not file.is_file():
+            if file.is_dir():
+                raise PlainFileError(f"{file}: there is a folder, not a file")
+            raise NoFileError(f"{file}: there is no such file")
+        with file.open("rb") as stream:
+            content = stream.read(largest + 1)
+    except OSError as error:
+        raise PlainFileError(f"{file}: cannot be read ({error.strerror or error})") from error
+    except PlainFileError:
+        raise
+    except ValueError as error:
+        raise PlainFileError(f"{str(file)!r} is not a valid file name ({error})") from error
+    if len(content) > largest:
+        raise PlainFileError(
+            f"{file}: expected at most {_size(largest)}; it is larger: is it the right file?"
+        )
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        wide = content[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in content[:200]
+        guess = "it looks like UTF-16" if wide else f"byte {error.start} is not valid"
+        raise PlainFileError(
+            f"{file}: expected text in UTF-8; {guess}: save the file again as UTF-8"
+        ) from error
+
+
+def yaml_of(text: str, where: str) -> Any:
+    """The content of a YAML text, None if it is empty; PlainFileError if it is not YAML, has more than 40
+    levels of nesting or 200,000 values, or repeats a key.
+    """
+
+    def load() -> Any:
+        _measure(text)
+        return yaml.load(text, Loader=_Strict)
+
+    return _guarded("YAML", where, load)
+
+
+def json_of(text: str, where: str) -> Any:
+    """The content of a JSON text; PlainFileError if it is not JSON, is nested too deeply, holds NaN or an
+    infinity, or repeats a key.
+    """
+    return _guarded(
+        "JSON", where, lambda: json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
+    )
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether a value is a tensor. Whoever has one has loaded torch, which checks of files go without."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def repeated(values: Iterable[Value]) -> list[Value]:
+    """What occurs more than once, in the order in which it occurs first."""
+    return [value for value, count in Counter(values).items() if count > 1]
+
+
+def _guarded(kind: str, where: str, read: Callable[[], Any]) -> Any:
+    try:
+        return read()
+    except PlainFileError as error:
+        raise PlainFileError(f"{where}: {error}") from error
+    except RecursionError as error:
+        raise PlainFileError(
+            f"{where}: expected {kind} with at most {DEPTH} levels of nesting; there are more"
+        ) from error
+    except yaml.MarkedYAMLError as error:
+        raise _unread(kind, where, error) from error
+    except (yaml.YAMLError, ValueError, TypeError, OverflowError) as error:
+        raise PlainFileError(
+            f"{where} cannot be read as {kind}: {beginning(' '.join(str(error).split()), 300)}"
+        ) from error
+
+
+def _unread(kind: str, where: str, error: yaml.MarkedYAMLError) -> PlainFileError:
+    """What the parser met, and in which line; nothing of the text is quoted but what the parser quotes."""
+    mark, before = error.problem_mark or error.context_mark, error.context_mark
+    since = None if before is None else before.line + 1
+    line = None if mark is None else mark.line + 1
+    place = "" if mark is None else f"line {line}, column {mark.column + 1}: "
+    within = f", {error.context}" if error.context else ""
+    begun = f" that begins in line {since}" if within and since is not None and since != line else ""
+    words = " ".join(f"{place}{error.problem or 'it is not finished'}{within}{begun}".split())
+    return PlainFileError(f"{where} cannot be read as {kind}: {beginning(words, 300)}", line, since)
+
+
+def _measure(text: str) -> None:
+    """Measures the number of values, aliases expanded, and the depth of a YAML text, without building
+    anything.
+    """
+    sizes: dict[str, int] = {}
+    stack: list[tuple[str | None, int]] = [(None, 0)]
+    for event in yaml.parse(text, Loader=_Loader):
+        size = 0
+        if isinstance(event, yaml.AliasEvent):
+            if event.anchor not in sizes:
+                raise PlainFileError(
+                    f"the alias *{event.anchor} refers to a value that contains it, or that follows it: "
+                    "write the value out"
+                )
+            size = sizes[event.anchor]
+        elif isinstance(event, yaml.ScalarEvent):
+            if not event.style and len(event.value) > SCALAR:
+                raise PlainFileError(
+                    f"{_line(event)}: expected a value of at most {SCALAR} characters; got {len(event.value)}"
+                )
+            size = 1
+            if event.anchor:
+                sizes[event.anchor] = size
+        elif isinstance(event, yaml.SequenceStartEvent | yaml.MappingStartEvent):
+            stack.append((event.anchor, 1))
+            # A redefined anchor no longer refers to its earlier value.
+            sizes.pop(event.anchor or "", None)
+            if len(stack) > DEPTH + 1:
+                raise PlainFileError(
+                    f"{_line(event)}: expected at most {DEPTH} levels of nesting; there are more"
+                )
+        elif isinstance(event, yaml.SequenceEndEvent | yaml.MappingEndEvent):
+            anchor, size = stack.pop()
+            if anchor:
+                sizes[anchor] = size
+        stack[-1] = (stack[-1][0], stack[-1][1] + size)
+        if stack[-1][1] > VALUES:
+            raise PlainFileError(
+                f"expected at most {VALUES} values, aliases expanded; there are more: is it the right file?"
+            )
+
+
+def _line(event: yaml.Event) -> str:
+    return "the text" if event.start_mark is None else f"line {event.start_mark.line + 1}"
+
+
+class _Strict(_Loader):
+    """A safe YAML loader that refuses duplicate keys."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        """A mapping; refused if it repeats a key."""
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            if isinstance(key_node, yaml.ScalarNode) and key_node.tag != "tag:yaml.org,2002:merge":
+                if (key_node.tag, key_node.value) in seen:
+                    raise PlainFileError(
+                        f"line {key_node.start_mark.line + 1}: the key {key_node.value!r} occurs twice in "
+                        "one mapping: leave one out"
+                    )
+                seen.add((key_node.tag, key_node.value))
+        made: dict[Hashable, Any] = super().construct_mapping(node, deep)
+        return made
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = repeated(key for key, _ in pairs)[0]
+        raise PlainFileError(f"the key {twice!r} occurs twice in one object: leave one out")
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise PlainFileError(f"expected numbers; got {name}, which JSON does not define")
+
+
+def _size(count: int) -> str:
+    return f"{count // 2**20} MiB" if count % 2**20 == 0 else f"{count:,} bytes"
+
+
+LARGEST = sys.float_info.max
+TEXTS, NUMBER, WHOLE = "a list of strings", "a number", "a whole number"
+
+
+def checked(
+    content: Any, where: str, forms: Mapping[str, str], needed: Sequence[str] = (), remedy: str = ""
+) -> dict[str, Any]:
+    """The content, if it is a mapping with the required keys and with values of the required kinds (`is_a`);
+    PlainFileError if not.
+    """
+    end = f": {remedy}" if remedy else ""
+    if not isinstance(content, dict):
+        raise PlainFileError(f"{where}: expected a mapping of names to values; got {shown(content)}{end}")
+    if missing := [key for key in needed if key not in content]:
+        raise PlainFileError(
+            f"{where}: expected the keys {', '.join(needed)}; there is no {' and no '.join(missing)}{end}"
+        )
+    for key, form in forms.items():
+        if key in content and not is_a(content[key], form):
+            raise PlainFileError(f"{where}: {key}: expected {form}; got {shown(content[key])}{end}")
+    return content
+
+
+def is_a(value: Any, form: str) -> bool:
+    """Whether a value is of one of the given kinds, joined by "or" or commas: "true, false or null"."""
+    return any(_KINDS[kind](value) for kind in form.replace(", ", " or ").split(" or "))
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and -LARGEST <= value <= LARGEST
+
+
+def _all(values: Any, kind: type) -> bool:
+    return isinstance(values, list) and all(isinstance(value, kind) for value in values)
+
+
+# Numbers are finite, whole numbers fit into 64 bits.
+_KINDS: dict[str, Callable[[Any], bool]] = {
+    "null": lambda value: value is None,
+    "true": lambda value: value is True,
+    "false": lambda value: value is False,
+    "a string": lambda value: isinstance(value, str),
+    TEXTS: lambda value: _all(value, str),
+    "a list of mappings": lambda value: _all(value, dict),
+    "a mapping": lambda value: isinstance(value, dict),
+    "a mapping of numbers": lambda value: (
+        isinstance(value, dict) and all(number is None or _number(number) for number in value.values())
+    ),
+    NUMBER: _number,
+    WHOLE: lambda value: _number(value) and isinstance(value, int) and -(2**63) <= value < 2**63,
+}
+
+
+def shown(value: Any) -> str:
+    """A value as shown in messages: one line of at most 80 characters."""
+    text = value if isinstance(value, str) else repr(value)
+    plain = text if text.isprintable() and text else repr(text)
+    return plain if len(plain) <= 80 else beginning(plain, 77) + "..."
+
+
+SUM = "sha256"
+
+
+def sealed(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """The data with their sum."""
+    return {**plain, SUM: _sum(plain)}
+
+
+def opened(plain: object, where: str) -> dict[str, Any]:
+    """The data without their sum; PlainFileError if they are none, or have changed since."""
+    if not isinstance(plain, Mapping) or SUM not in plain:
+        raise PlainFileError(f"{where}: expected names and values with their {SUM}")
+    content = {str(name): value for name, value in plain.items() if name != SUM}
+    if plain[SUM] != _sum(content):
+        raise PlainFileError(f"{where}: it has changed since it was written, by its {SUM}")
+    return content
+
+
+def _sum(plain: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(plain, ensure_ascii=True, default=str).encode()).hexdigest()

@@ -1,0 +1,501 @@
+"""A user-supplied table: observations of the past, and cases to decide on.
+
+The observations show what happened without rehearsal. The cases are rows of a second file, of which only the
+context is needed, or held-out rows of the table. What another action would have brought is unknown, so a
+decision cannot be scored. For a held-out row one comparison is possible: whether the predicted probability of
+a desired outcome under no action, which methods report as well, agrees with the recorded outcome.
+
+Rows that belong together (``unit`` of the task: a patient, a store) are held out together, so that a held-out
+row has no relative among the rows to learn from.
+
+A task is a YAML file or plain data (`data.problem_file.task_file`); all its faults are reported at once.
+
+If no observation lies in the desired region, or every one does, the outcome to be predicted is a constant: a
+method then gives every action the same probability, and the comparison with no action says nothing. The
+region is often written in other units than the table, or with a bound on the wrong side.
+
+Source: Du et al. (2026), Sec. 2.1 (what is given); the score is ours, after Brier (1950).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+
+import numpy as np
+import pandas as pd
+
+from rehearsal_torch.data.codings.coding import coded, lost_classes, of_numbers, rare_classes, uncoded
+from rehearsal_torch.data.costs import CaseCosts
+from rehearsal_torch.data.finding import recorded
+from rehearsal_torch.data.graph_check import Refuted, refuted_claims
+from rehearsal_torch.data.problem_file.diagnostics import Findings
+from rehearsal_torch.data.problem_file.task_file import REHEARSAL_PARTS, TaskError, task_content
+from rehearsal_torch.data.records import Records, content_order
+from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask, task_of
+from rehearsal_torch.data.tables.decision_cases import (
+    assumed_usual,
+    cases_in_codes,
+    costs_in,
+    parted,
+    present_in,
+    with_usual,
+)
+from rehearsal_torch.data.tables.in_memory import SET, data_frame
+from rehearsal_torch.data.tables.parquet import Needed
+from rehearsal_torch.data.tables.reader import (
+    ReadTable,
+    TableError,
+    number_columns,
+    number_faults,
+    numbers_of,
+    read_table,
+)
+from rehearsal_torch.files.bounded_yaml import repeated
+from rehearsal_torch.files.schema import listed, meant
+from rehearsal_torch.problems.cases.task_warnings import note_findings
+from rehearsal_torch.problems.problem import Facts, OwnData, RehearsalProblem, ranges_of
+from rehearsal_torch.spaces.box import as_tensor
+from rehearsal_torch.spaces.polytope import Polytope
+
+if TYPE_CHECKING:
+    from narwhals.typing import IntoDataFrame
+    from torch import Tensor
+
+    from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
+    from rehearsal_torch.data.table import Table
+
+
+def set_faults(frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
+    """The faults of variables with values that a decision set, by the columns that mark these."""
+    marked = [name for name in names if f"{SET}{name}" in frame.columns]
+    counts = {name: int((frame[f"{SET}{name}"].fillna(1) != 0).sum()) for name in marked}
+    return [
+        f"{SET}{name}: expected observations; {count} rows have a value of {name} that was set by a "
+        "decision: leave those rows out"
+        for name, count in counts.items()
+        if count
+    ]
+
+
+def unit_faults(frame: pd.DataFrame, unit: str | None) -> list[str]:
+    """The faults of the column that says which rows belong together."""
+    if unit is None:
+        return []
+    if unit not in frame.columns:
+        return [f"unit: no column {unit!r}; {meant(unit, [str(name) for name in frame.columns])}"]
+    column = frame[unit]
+    if empty := column.index[column.isna()].tolist():
+        return [f"unit: {unit!r} is missing in line {empty[0] + 2}: name the unit of every row"]
+    if (count := column.nunique()) < 2:
+        return [f"unit: {unit!r} is the same in all rows; expected at least 2 units, got {count}"]
+    return []
+
+
+# Sides of the region that no row is on, of which a sentence names at most these.
+MOST = 3
+REMEDY = "check its bounds and their units"
+
+
+def one_sided(table: Records, region: Polytope) -> str:
+    """One sentence if none of the observations, or every one, lies in the region; empty otherwise."""
+    slack, rows = region.slacks(table.columns(region.names)), f"the {len(table)} rows"
+    inside = (slack >= 0).all(-1)
+    if bool(inside.all()):
+        unseen = "the rows do not show what would leave it"
+        return f"every one of {rows} lies in the desired region: {unseen}; {REMEDY}"
+    if bool(inside.any()):
+        return ""
+    unmet = np.flatnonzero(~(slack >= 0).any(0)).tolist()
+    sides = [_side(region, face, table.columns(region.names)) for face in unmet[:MOST]]
+    more = [f"{len(unmet) - MOST} more bounds are met by no row"] if len(unmet) > MOST else []
+    why = "; ".join([*sides, *more]) or "each of its bounds is met by some row, all of them by none"
+    unseen = "the rows do not show what leads there"
+    return f"none of {rows} lies in the desired region: {why}: {unseen}; {REMEDY}"
+
+
+def _side(region: Polytope, face: int, values: np.ndarray) -> str:
+    """What a face asks for that no row has, and how close the rows (n, |Y|) come."""
+    normal, offset = region.rows[face], float(region.limits[face])
+    used = np.flatnonzero(normal).tolist()
+    if len(used) == 1:
+        (place,), slope = used, float(normal[used[0]])
+        name, column, bound = region.names[place], values[:, place], f"{offset / slope + 0.0:.6g}"
+        if slope < 0:
+            return f"{name} is at most {float(column.max()):.6g}, and the region asks for at least {bound}"
+        return f"{name} is at least {float(column.min()):.6g}, and the region asks for at most {bound}"
+    total = " + ".join(f"{float(normal[place]):.6g} {region.names[place]}" for place in used)
+    least = float((values @ normal).min())
+    words = f"{total} is at least {least:.6g}, and the region asks for at most {offset:.6g}"
+    return words.replace("+ -", "- ")
+
+
+def written_task(
+    task: str | Path | Mapping[str, Any] | RehearsalTask | None,
+    columns: Sequence[str] | None = None,
+    rows: pd.DataFrame | None = None,
+    notes: list[str] | None = None,
+) -> RehearsalTask:
+    """Reads a rehearsal task; TaskError lists all faults. By `rows`, codings without levels or reference are
+    completed; `notes` collects what was found in them, a sentence each.
+    """
+    if isinstance(task, RehearsalTask):
+        return task
+    source, plain = task_content(task, REHEARSAL_PARTS)
+    made = task_of(plain, source, columns, rows)
+    if rows is not None and notes is not None and made.codings:
+        by_rows = [name for name, each in plain["codings"].items() if isinstance(each, str)]
+        notes += [f"{name} is coded {made.coded[name].words}" for name in by_rows]
+    return made
+
+
+CAUTION = (
+    "observational data: recommendations rest on the given graph, and on no hidden confounding beyond it"
+)
+RULES = ("random", "last")
+# Rows from a file, or in memory: a table, or a data frame of pandas, polars or pyarrow.
+Rows: TypeAlias = "str | Path | Table | ReadTable | IntoDataFrame"
+
+
+class RehearsalTable(OwnData, RehearsalProblem):
+    """A table and a task.
+
+    Messages number the rows of a table in memory like the lines of a file: the header is line 1.
+
+    Args:
+        path: The observations: a file (see `data.tables.reader`), a data frame of pandas, polars or pyarrow,
+            a table that was read, or a table in which nothing was altered; columns that the task does not
+            name are ignored.
+        task: The roles of the variables: a YAML file, or its content; its `unit` names a column, of numbers
+            or texts, whose equal values mark rows that belong together, and its `codings` say what texts are
+            as numbers.
+        contexts: The cases, in the same forms, one per row, with the context's columns; None decides on the
+            held-out rows.
+        identity: A column of the cases' file with their names; None takes the row's line in the file.
+        validation: Share of the rows that is held out, in [0, 1); None holds out a fifth, ten rows at least,
+            or none if `contexts` has the cases.
+        kept: Which rows are held out: "random", or the "last" of the file.
+        seed: Seed of the random choice, and of imputations.
+        imputations: m, how often missing cells are imputed (`data.imputation`); only rows without missing
+            cells are held out then. None or 0 refuses missing cells.
+        present: Whether what `contexts` holds in the columns of actions are their present values, which they
+            keep if nothing is done; an empty cell is an unknown one.
+
+    Raises:
+        TableError: if a file cannot be read, or a column is missing, not numeric, incomplete or constant; all
+            faults are listed.
+        TaskError: if the task is invalid; all faults are listed.
+        ValueError: if another argument is out of range, or there are no cases.
+    """
+
+    def __init__(
+        self,
+        path: Rows | None,
+        task: str | Path | Mapping[str, Any] | RehearsalTask | None,
+        contexts: Rows | None = None,
+        identity: str | None = None,
+        validation: float | None = None,
+        kept: str = "random",
+        seed: int = 0,
+        imputations: int | None = None,
+        present: bool = True,
+    ) -> None:
+        if kept not in RULES:
+            raise ValueError(f"kept: expected {' or '.join(RULES)}; got {kept!r}")
+        if validation is not None and not 0 <= validation < 1:
+            raise ValueError(f"validation: expected a share in [0, 1); got {validation}")
+        faults: list[str] = []
+        table = rows_in(path, "path", "the table", faults, lambda names: _needed(task, identity, names))
+        # The rows as they were read, with their texts.
+        self.frame, frame, where = table.frame, table.frame, table.where
+        notes: list[str] = []
+        self.rare: dict[str, str] = {}
+        try:
+            self.task = written_task(task, rows=frame, notes=notes)
+        except TaskError as error:
+            # Faults in the columns that the task does name are reported together with the task's.
+            named = [name for name in error.named or () if of_numbers(frame, name)]
+            faults += number_faults(frame, named, MIN_ROWS, varying=True) if named else []
+            if not faults or not error.faults:
+                raise
+            raise TaskError(f"{error.source} and {where}", [*error.faults, *faults], error.named) from error
+        self.source, names = Path(where).name, self.task.graph.names
+        # A table in memory of numbers alone holds codes.
+        texts = {} if _is_table(path) else self.task.coded
+        if texts:
+            self.rare = rare_classes(frame, texts)
+            read = coded(frame, texts, texts)
+            faults += read.faults
+            frame, names = read.frame, tuple(name for name in names if name not in read.broken)
+        faults += [*unit_faults(frame, self.task.unit), *set_faults(frame, names)]
+        if imputations:
+            for name in names:
+                known = frame.dropna(subset=frame.columns.intersection([name]))
+                faults += number_faults(known, [name], MIN_ROWS, varying=True)
+        else:
+            faults += number_faults(frame, names, MIN_ROWS, varying=True)
+        faults = [uncoded(each) for each in faults]
+        if faults:
+            raise TableError(listed(where, faults))
+        names = self.task.graph.names
+        units = None if self.task.unit is None else [str(each) for each in frame[self.task.unit]]
+        complete = frame[list(names)].notna().all(axis=1).to_numpy()
+        order = content_order([numbers_of(frame[name]) for name in names])
+        past, aside = parted(complete, validation, kept, seed, contexts is not None, units, order)
+        self._places, place_of = aside, np.argsort(order)
+        self._order = np.argsort(place_of[[*past, *aside]])
+        learnt = f"{where}, rows to learn from"
+        if lost := lost_classes(frame.iloc[past], self.task.codings):
+            raise TableError(listed(learnt, lost))
+        self.past_units = None if units is None else tuple(units[place] for place in past)
+        self.aside_units = None if units is None else tuple(units[place] for place in aside)
+        self._imputed = (imputations or 0, seed)
+        if imputations:
+            values = np.stack([numbers_of(frame[name].iloc[past]) for name in names], -1)
+        else:
+            values = number_columns(frame, names, learnt, MIN_ROWS, varying=True, keep=past)
+        # Tests of the graph know that rows may be a time series.
+        self._past = Records(names, values, np.array(past))
+        self._aside: Records | None = None
+        if aside:
+            held = number_columns(frame, names, f"{where}, held-out rows", MIN_ROWS, keep=aside)
+            self._aside = Records(names, held)
+        _check_levels(self.task, self.rows)
+        self.task = with_usual(self.task, self.rows)
+        self.share = float(self.task.region.holds(self.rows.columns(self.task.outcomes)).mean())
+        given = None if contexts is None else rows_in(contexts, "dataset.contexts", "the cases")
+        cases, origin = (frame.iloc[aside], where) if given is None else (given.frame, given.where)
+        self.read_notes = (*table.notes, *notes, *(() if given is None else given.notes))
+        if not len(cases):
+            remedy = "name a file with dataset.contexts=FILE, or hold rows out with dataset.validation=0.2"
+            raise ValueError(f"{origin}: no cases to decide on: {remedy}")
+        self.recorded = contexts is None
+        if not self.recorded and not _is_table(contexts):
+            cases = cases_in_codes(cases, origin, self.task)
+        self.contexts, self.identities = cases_in(cases, origin, self.task.context, identity)
+        stated = present and contexts is not None
+        self.present = present_in(cases, origin, self.task.box.names) if stated else [{}] * len(cases)
+        # Rows of the past need no costs of their own, until one of them is decided for.
+        costs = self.task.costs.items()
+        needed = {name: cost for name, cost in costs if present or cost.column in cases.columns}
+        self.unit_costs = costs_in(cases, origin, needed)
+
+    @cached_property
+    def past(self) -> Table:
+        """The rows to learn from, in which missing cells are imputed."""
+        from rehearsal_torch.data.imputation import ImputedTable
+        from rehearsal_torch.data.table import Table
+
+        (count, seed), values = self._imputed, as_tensor(self._past.values)
+        names = self._past.names
+        table = ImputedTable.of(names, values, count, seed) if count else Table.observed(names, values)
+        if self.past_units is not None:
+            table = replace(table, units=_whole(np.unique(self.past_units, return_inverse=True)[1]))
+        return replace(table, places=_whole(self._past.places))
+
+    @cached_property
+    def rows(self) -> Records:
+        """The same as NumPy's numbers."""
+        return self.past.records() if self._imputed[0] else self._past
+
+    @cached_property
+    def aside(self) -> Table | None:
+        """The held-out rows, if there are some."""
+        from rehearsal_torch.data.table import Table
+
+        return (
+            None if self._aside is None else Table.observed(self._aside.names, as_tensor(self._aside.values))
+        )
+
+    @cached_property
+    def given(self) -> Tensor:
+        """The contexts of the cases, (B, |X|)."""
+        return as_tensor(self.contexts)
+
+    def observations(self) -> Table:
+        """The rows to learn from, in the file's units, in an order that does not depend on the file's
+        (`data.table.content_order`), so that folds, subsets and sums do not.
+        """
+        return self.past
+
+    def facts(self) -> Facts:
+        """Notes on files, desired region and present values; units, and how often cells are imputed."""
+        assumed = assumed_usual(self.task, self.present)
+        rare = (f"{name}: {words}" for name, words in self.rare.items())
+        return replace(
+            super().facts(),
+            notes=(*self.read_notes, *rare, *self.region_notes, *([assumed] if assumed else [])),
+            units=self.past_units,
+            seen_by=self.seen_by,
+            imputations=self._imputed[0],
+        )
+
+    def _note(self, found: Findings) -> None:
+        note_findings(self, found)
+
+    def held_out(self) -> Table:
+        """The held-out rows; if there are none, the rows to learn from: early stopping is then not valid."""
+        return self.past if self.aside is None else self.aside
+
+    @cached_property
+    def refuted(self) -> tuple[Refuted, ...]:
+        """The missing arrows of the graph that the rows to learn from contradict."""
+        return refuted_claims(self.rows, self.task, self.past_units)
+
+    @cached_property
+    def region_notes(self) -> Sequence[str]:
+        """That none of the rows to learn from, or every one, lies in the desired region."""
+        found = one_sided(self.rows, self.task.region)
+        return (found,) if found else ()
+
+    def seen_by(self, fingerprint: str | None) -> bool | None:
+        """Whether a model has seen the held-out rows: not if it was fitted to the rows to learn from, and
+        indeed if it was fitted to all rows; None for other tables, which may hold some
+        of them.
+        """
+        if self.aside is None or not self.recorded:
+            return False
+        if fingerprint is None:
+            return None
+        if self.past.fingerprint() == fingerprint:
+            return False
+        from rehearsal_torch.data.table import Table
+
+        whole = Table.observed(self.every.names, as_tensor(self.every.values))
+        return True if whole.fingerprint() == fingerprint else None
+
+    @property
+    def every(self) -> Records:
+        """All rows, in the order of `observations`: those to learn from, and those held out."""
+        if self._aside is None:
+            return self.rows
+        return Records(self.rows.names, np.concatenate([self.rows.values, self._aside.values])[self._order])
+
+    def count(self) -> int:
+        """The number of cases."""
+        return len(self.contexts)
+
+    def case(self, index: int) -> RehearsalCase:
+        """Case number `index`."""
+        if not 0 <= index < self.count():
+            raise IndexError(f"expected a case in 0 ... {self.count() - 1}; got {index}")
+        from rehearsal_torch.data.decision import RehearsalCase
+
+        return RehearsalCase(
+            self.identities[index],
+            dict(zip(self.task.context, self.given[index], strict=True)),
+            self.task.box.bounds(),
+            self.aside_units[index] if self.recorded and self.aside_units is not None else None,
+            self.task.box.levels,
+            self.present[index],
+            codings=self.task.codings,
+            costs=CaseCosts.of(self.task.costs, self.task.worth, self.present[index], self.unit_costs[index]),
+        )
+
+    def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:
+        """For a held-out row under no action: whether its outcome was desired, the predicted probability, the
+        squared difference (``brier_no_action``), and the share of desired rows among those to learn from
+        (``constant_no_action``). The alteration itself is never scored: its outcome is unknown.
+        """
+        if not self.recorded or self.aside is None or decision.baseline is None:
+            return {}
+        predicted = decision.baseline.point
+        row = self.aside.columns(self.task.outcomes)[self.identities.index(case.identity)]
+        desired = float(self.task.region.contains(row))
+        return {
+            "desired_no_action": desired,
+            "predicted_no_action": predicted,
+            "constant_no_action": self.share,
+            "brier_no_action": (predicted - desired) ** 2,
+        }
+
+    def card(self) -> Mapping[str, Any]:
+        """Sizes, roles, ranges, the share of desired outcomes, findings and the fingerprint."""
+        return {
+            "source": self.source,
+            "rows": len(self.rows),
+            "kept_aside": 0 if self._aside is None else len(self._aside),
+            **({} if self.past_units is None else {"units": len(set(self.past_units))}),
+            "cases": self.count(),
+            "desired": round(self.share, 4),
+            **self.task.to_plain(),
+            "ranges": ranges_of(self.rows),
+            "caution": CAUTION,
+            **recorded(self.findings()),
+            "fingerprint": self.past.fingerprint(),
+        }
+
+
+def cases_in(
+    frame: pd.DataFrame, origin: str, context: Sequence[str], identity: str | None = None
+) -> tuple[np.ndarray, list[str]]:
+    """The contexts of cases, (B, |X|), and their names: those of a column, or their lines in the file."""
+    given = number_columns(frame, context, origin)
+    if identity is not None and identity not in frame.columns:
+        columns = ", ".join(map(str, frame.columns[:30]))
+        raise ValueError(f"identity: {origin} has no column {identity!r}; it has {columns}")
+    identities = list(map(str, frame.index + 2 if identity is None else frame[identity]))
+    if twice := repeated(identities):
+        where = f"is in column {identity!r} of {origin} more than once"
+        raise ValueError(f"identity: {twice[0]!r} {where}: number the cases, or leave identity out")
+    return given, identities
+
+
+def rows_in(
+    given: Rows | None, role: str, called: str, faults: list[str] | None = None, needed: Needed | None = None
+) -> ReadTable:
+    """Rows as a data frame, numbered from 0 if in memory, with their name in messages."""
+    if isinstance(given, ReadTable):
+        return given
+    if given is None or isinstance(given, str | Path):
+        return read_table(given, role, faults, needed=needed)
+    if _is_table(given):
+        if count := int(given.altered.any(-1).sum()):
+            raise TableError(
+                f"{called}: expected observations; {count} rows have a value that was set by a decision: "
+                "leave those rows out, such as by table.unaltered(names)"
+            )
+        rows = pd.DataFrame(given.values.detach().cpu().numpy(), columns=list(given.names))
+        return ReadTable(rows, called)
+    return ReadTable(data_frame(given, called, faults), called)
+
+
+def _is_table(given: Any) -> TypeGuard[Table]:
+    # Whoever has a table of tensors has loaded its module.
+    module = sys.modules.get("rehearsal_torch.data.table")
+    return module is not None and isinstance(given, module.Table)
+
+
+def _needed(
+    task: str | Path | Mapping[str, Any] | RehearsalTask | None, identity: str | None, names: Sequence[str]
+) -> Sequence[str]:
+    """The columns that a task needs; all of them where there are faults, as messages say what there is."""
+    try:
+        read = written_task(task, columns=names)
+    except TaskError:
+        return names
+    wanted = {*read.graph.names, *(each for each in (read.unit, identity) if each is not None)}
+    priced = {each.column for each in read.costs.values()}
+    complete = wanted <= set(names)
+    return [name for name in names if name.removeprefix(SET) in wanted | priced] if complete else names
+
+
+def _whole(numbers: np.ndarray | None) -> Tensor:
+    return as_tensor(numbers).long()
+
+
+def _check_levels(task: RehearsalTask, rows: Records) -> None:
+    """Refuses levels of variables that may be set which no row has: nothing is known of their effect."""
+    for name, levels in task.box.levels.items():
+        known = np.unique(rows.columns((name,)))
+        size = 1e-9 * (1 + np.abs(known).max())
+        unseen = [each for each in levels if not (np.abs(known - each) <= size).any()]
+        if unseen:
+            shown = ", ".join(f"{each:g}" for each in unseen)
+            some = ", ".join(f"{each:g}" for each in known[:10])
+            unknown = f"no row has the value {shown}, so that nothing is known of it; the rows have {some}"
+            raise TaskError("the task", [f"box.{name}: {unknown}: offer values that occur, or bounds"])

@@ -1,0 +1,180 @@
+"""The roles of the columns of episodes, and what they set in the configuration of a method.
+
+A problem (`problems.sequences.sequence_schema`) says which columns are states, which are constant, which are
+actions, and what a step is worth. A model of transitions and the return of an episode take these as settings.
+
+Actions with given levels are coded 0 ... L - 1 in the order of the task. A static column with named values
+becomes one column of 0 and 1 for each value but the first, "model=B".
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from rehearsal_torch.problems.sequences.time_steps import Calendar
+
+_REWARD = "rehearsal_torch.objectives.task_reward.episode_reward"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A feature of an episode.
+
+    Attributes:
+        unit: Empty if none was named.
+        low: The smallest possible value; None if open.
+        high: The largest; None if open.
+        values: Named values, of a static column; empty for numbers.
+    """
+
+    name: str
+    unit: str = ""
+    low: float | None = None
+    high: float | None = None
+    values: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that it becomes in an episode."""
+        return tuple(f"{self.name}={value}" for value in self.values[1:]) or (self.name,)
+
+
+@dataclass(frozen=True)
+class Action:
+    """An action, or one of its coordinates.
+
+    Attributes:
+        unit: Of a dose; empty for levels.
+        levels: The names of the levels, in order; empty for doses.
+        costs: The cost of each level, or of one unit of a dose, (1,); empty without a cost.
+        combine: How rows that fall into one step are joined: sum, mean or max.
+    """
+
+    name: str
+    unit: str = ""
+    levels: tuple[str, ...] = ()
+    costs: tuple[float, ...] = ()
+    combine: str = "sum"
+
+
+@dataclass(frozen=True)
+class Carry:
+    """What happens to missing values and steps: the rule refuse, drop or carry, and for carry the number of
+    steps in a row that are filled with the last value.
+    """
+
+    rule: str = "refuse"
+    steps: int = 0
+
+    @classmethod
+    def of(cls, plain: str | Mapping[Literal["carry"], int]) -> "Carry":
+        """The policy as written in a task."""
+        return cls(plain) if isinstance(plain, str) else cls("carry", int(plain["carry"]))
+
+
+@dataclass(frozen=True)
+class Words:
+    """What one unit, such as machine, several of them, and a step, such as week, are called; the step is
+    empty if unknown.
+    """
+
+    unit: str
+    units: str
+    step: str = ""
+
+
+@dataclass(frozen=True)
+class EpisodeRoles:
+    """What a problem of episodes says of its columns (`problems.sequences.sequence_schema`).
+
+    Attributes:
+        unit: The column that says whose row it is.
+        time: The column of time.
+        step: The length of a step, in the unit of time, or a step of the calendar; None if rows are steps.
+        varying: The states that a model predicts.
+        static: Columns that are constant over an episode.
+        contextual: Columns that vary, and that no action changes.
+        actions: The coordinates of an action.
+        count: Levels of every action.
+        weights: State to weight in the reward.
+        score: Part to criteria, as in `objectives.task_reward`.
+        reward_name: Empty if the reward was not named.
+        order: States that come about in this order within a step; empty if nothing is said.
+        rules: Which changes may be recommended, by the names of `objectives.change_rules`; those not named
+            are the method's own.
+    """
+
+    unit: str
+    time: str
+    step: float | Calendar | None
+    varying: tuple[Column, ...]
+    static: tuple[Column, ...]
+    contextual: tuple[Column, ...]
+    actions: tuple[Action, ...]
+    count: int
+    weights: Mapping[str, float] = field(default_factory=dict)
+    score: Mapping[str, Any] = field(default_factory=dict)
+    reward_name: str = ""
+    missing: Carry = field(default_factory=Carry)
+    words: Words = field(default_factory=lambda: Words("unit", "units"))
+    rules: Mapping[str, Any] = field(default_factory=dict)
+    order: tuple[str, ...] = ()
+
+    @property
+    def features(self) -> tuple[Column, ...]:
+        """States, static and contextual columns."""
+        return (*self.varying, *self.static, *self.contextual)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are read beside unit and time."""
+        return (*(column.name for column in self.features), *(action.name for action in self.actions))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of the episodes, in order."""
+        features = [name for column in self.features for name in column.names]
+        return (*features, *(action.name for action in self.actions))
+
+    def surrogate_settings(self) -> dict[str, Any]:
+        """The settings of a model of transitions."""
+        return {
+            "varying": [column.name for column in self.varying],
+            "static": [name for column in self.static for name in column.names],
+            "contextual": [column.name for column in self.contextual],
+            "doses": [column.name for column in self.actions],
+            "levels": self.count,
+            **({"order": list(self.order)} if self.order else {}),
+        }
+
+    def reward_settings(self) -> dict[str, Any]:
+        """The reward of a step as the node of a configuration."""
+        costs = {
+            action.name: list(action.costs) if action.levels else action.costs[0]
+            for action in self.actions
+            if action.costs
+        }
+        return {
+            "_target_": _REWARD,
+            "weights": dict(self.weights) or None,
+            "components": {part: dict(criteria) for part, criteria in self.score.items()} or None,
+            "costs": costs or None,
+            "doses": [action.name for action in self.actions],
+            "name": self.reward_name or None,
+        }
+
+    def rule_settings(self) -> dict[str, Any]:
+        """The rules of changes."""
+        return {**self.rules, "named": [action.name for action in self.actions if action.levels]}
+
+    def wording(self) -> dict[str, Any]:
+        """The words for reports: of units and steps, units of columns, and names of levels of actions."""
+        measured: list[Column | Action] = [*self.varying, *self.actions]
+        units = {column.name: column.unit for column in measured if column.unit}
+        return {
+            "unit": self.words.unit,
+            "units": self.words.units,
+            "step": self.words.step,
+            "units_of": units,
+            "levels": {column.name: list(column.levels) for column in self.actions if column.levels},
+        }

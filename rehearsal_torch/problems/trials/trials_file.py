@@ -1,0 +1,153 @@
+"""Problem files that ask for trials, read with the experiments so far, and as a problem: which to run next.
+
+    file = trials_problem("problem.yaml")       all faults of the file at once, each with its line
+    file.task, file.rows, file.fixed            the task, the experiments so far, and what is held
+
+What a file holds is `data.problem_file.trials_schema`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pandas as pd
+
+from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.problem_file.diagnostics import (
+    Findings,
+    column_faults,
+    expect,
+    graph_faults,
+    key,
+    opened,
+    parts_of,
+    rows_of,
+)
+from rehearsal_torch.data.problem_file.graph_section import graph_part
+from rehearsal_torch.data.problem_file.trials_schema import TrialsProblem, TrialVariable
+from rehearsal_torch.data.problem_file.variable_kinds import units_of
+from rehearsal_torch.data.tables.reader import ReadTable
+from rehearsal_torch.data.trials.trial_log import tolerances
+from rehearsal_torch.files.schema import FaultsError
+from rehearsal_torch.problems.problem import Facts, OfFile, ranges_of
+from rehearsal_torch.problems.trials.user_experiments import ExperimentTable
+from rehearsal_torch.spaces.box import levels_text
+
+
+@dataclass(frozen=True)
+class TrialsFile:
+    """A problem file that asks for trials.
+
+    Attributes:
+        rows: The experiments so far; a table without rows if there are none.
+        fixed: Actions that the next experiment holds at a value.
+        variables: What the file says of each variable.
+        found: Its lines, and warnings so far.
+        tolerance: How far settings may lie from a pending trial's, as written (`data.trials.trial_log`).
+    """
+
+    source: str
+    task: CausalTask
+    rows: ReadTable
+    fixed: Mapping[str, float]
+    variables: Mapping[str, TrialVariable]
+    found: Findings
+    method: str | None = None
+    tolerance: float | Mapping[str, float] | None = None
+
+
+def trials_problem(path: str | Path | None) -> TrialsFile:
+    """Reads a problem file that asks for trials; ProblemError with all its faults."""
+    file = opened(path, tuple(TrialsProblem.model_fields))
+    expect(file, "trials")
+    found = file.found
+    written = file.plain.get("graph")
+    graph = graph_part(written, file.folder, found)
+    unread = ("graph",) if graph is None and written is not None else ()
+    plain = {name: each for name, each in {**file.plain, "graph": graph}.items() if name not in unread}
+    parts = parts_of(replace(file, plain=plain), TrialsProblem, unread)
+    variables: Mapping[str, TrialVariable] = parts.get("variables", {})
+    rows, task = None, None
+    if not found.faults:
+        problem = TrialsProblem.model_construct(**parts)
+        try:
+            task = CausalTask.of(problem, found.source)
+            task.held(problem.fixed)
+            tolerances(problem.tolerance, task)
+        except FaultsError as error:
+            found.of_reader(error.faults)
+    if parts.get("data") is not None:
+        rows = rows_of(parts["data"], file.folder, "data", found)
+        if rows is not None:
+            column_faults(((key("variables", name), name) for name in variables), rows, found)
+    elif task is not None:
+        empty = pd.DataFrame(columns=[*task.actions, *task.nodes], dtype=float)
+        name, remedy = Path(found.source).name, "write the experiments to a table, such as experiments.csv"
+        note = f"{name} names no data: {remedy}, and add the line data: experiments.csv"
+        rows = ReadTable(empty, f"{name} (no data yet)", (note,))
+    found.settle()
+    assert task is not None
+    assert rows is not None
+    graph_faults(variables, task.graph, found)
+    settings = parts["fixed"], variables, found, parts["method"], parts["tolerance"]
+    return TrialsFile(found.source, task, rows, *settings)
+
+
+class OwnTrials(OfFile, ExperimentTable):
+    """A problem file, as a table of experiments.
+
+    Args:
+        path: The problem file, or one that was read.
+        fixed: Actions that the next experiment holds at a value, in place of those that the file holds; None
+            for these.
+
+    Raises:
+        ProblemError: if the file cannot be used; all faults are listed.
+        TableError: if a column is not numeric or incomplete; all faults are listed.
+        ValueError: if a fixed value may not be set.
+    """
+
+    def __init__(
+        self, path: str | Path | TrialsFile | None, fixed: Mapping[str, float] | None = None
+    ) -> None:
+        self.problem = path if isinstance(path, TrialsFile) else trials_problem(path)
+        super().__init__(self.problem.rows, self.problem.task, self.problem.fixed if fixed is None else fixed)
+
+    def facts(self) -> Facts:
+        """The file's method, and the units of its variables."""
+        wording = units_of(self.problem.variables)
+        return replace(super().facts(), method=self.problem.method, wording=wording)
+
+    def _note(self, found: Findings) -> None:
+        found.take(self.problem.found)
+        super()._note(found)
+        task = self.task
+        for name, about in self.problem.variables.items():
+            if name in task.graph.names and name not in (*task.actions, *task.nodes):
+                words = f"no directed path leads from this {about.role} to the reward, and so it is not used"
+                found.of_variable(name, "unused", words)
+
+    def counted(self) -> str:
+        """How many experiments there are, and the best so far; one sentence."""
+        rows, task = len(self.past), self.task
+        sentence = f"{rows} experiment{'' if rows == 1 else 's'} of {self.source}"
+        if not rows:
+            return sentence
+        rewards = task.reward_of(self.past)
+        best = self.past.columns(task.actions)[rewards.argmax()].tolist()
+        at = ", ".join(f"{name} {value:.6g}" for name, value in zip(task.actions, best, strict=True))
+        return f"{sentence}; the best reward so far is {float(rewards.max()):.6g}, at {at}"
+
+    def variable_rows(self) -> list[tuple[str, ...]]:
+        """A row for each variable, the header first."""
+        rows: list[tuple[str, ...]] = [("variable", "role", "unit", "from", "to", "may be set to")]
+        box, seen = self.task.box, ranges_of(self.past.records())
+        for name, about in self.problem.variables.items():
+            ends = [f"{end:.6g}" for end in seen.get(name, ())] or ["", ""]
+            settable = ""
+            if name in box.names:
+                lower, upper = box.bounds()[name]
+                levels = box.levels.get(name)
+                settable = f"{lower:g} to {upper:g}" if levels is None else levels_text(levels)
+            rows.append((name, about.role, about.unit or "", *ends, settable))
+        return rows

@@ -1,0 +1,445 @@
+"""User-supplied experiments: the trials so far, and the question which experiment to run next.
+
+Each row of a comma-separated file is an experiment: the actions that were set, and the resulting value of
+every node. The task is a few lines of YAML:
+
+    graph: {parents: {temperature: [valve], yield: [temperature, dose]}}  # actions are named like any cause
+    actions: {valve: [0, 1], dose: {values: [0, 2, 5]}}                   # what may be set: bounds, or levels
+    reward: yield            # or {weights: {yield: 1, cost: -0.1}}, or {targets: {yield: 3}}
+    limits: {normals: [[1, 1]], offsets: [5]}   # optional: linear constraints M a <= d on the actions
+
+A node that was itself set in an experiment (a hard intervention) has a column ``set:NODE`` with 1 in that
+row; the row is then not used for that node's mechanism. Suggestions are not scored: their value is unknown
+until they are tried.
+
+Rows may wait for their result, and a column ``state`` may say what became of them:
+
+    valve,dose,temperature,yield,state
+    0.2,1,24.1,3.9,completed
+    0.7,2,,,                         proposed, and not measured yet
+    0.9,5,31.0,,failed
+
+A row is ``completed``, ``running`` (or ``pending``: no model is fitted to it, and it is not proposed again),
+``failed`` (likewise) or ``abandoned`` (as if it were not there); capitals and blanks do not count. A row of
+neither of the last three waits if its actions are there and a node that the reward reads is empty. One in
+which another node is empty is completed, and not used for the mechanisms of that node and of those that it
+acts on. One in which an action is empty is a fault. Where a variable of the graph is called ``state``, the
+column is that variable.
+
+While no model can be fitted, space-filling experiments are proposed. Point n of this start design depends on
+the task, the seed and n alone, so that an interrupted design can be continued, and extended to any length.
+The levels of an action occur equally often (`candidate_region`). Where there are few settings, the design
+ends with the last of them.
+
+Source: Ren et al. (2025), Alg. 1 (observations of all nodes after each action); Sobol (1967) and Owen
+(1998), as in `candidate_region`; pending trials as in Ax (Bakshy et al., 2018).
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from narwhals.typing import IntoDataFrame
+from torch import Tensor
+
+from rehearsal_torch.data.causal_task import MIN_ROWS, CausalTask
+from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
+from rehearsal_torch.data.finding import recorded
+from rehearsal_torch.data.problem_file.diagnostics import Findings
+from rehearsal_torch.data.problem_file.task_file import task_content
+from rehearsal_torch.data.problem_file.trials_schema import TASK_PARTS
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.tables.csv_file import cells_as_written
+from rehearsal_torch.data.tables.header_checks import line_words
+from rehearsal_torch.data.tables.in_memory import SET, data_frame
+from rehearsal_torch.data.tables.reader import ReadTable, TableError, number_columns, numbers_of, read_table
+from rehearsal_torch.data.trials.trial import State, Trial
+from rehearsal_torch.data.trials.trial_log import TrialLog
+from rehearsal_torch.data.trials.trial_store import initial_count
+from rehearsal_torch.files.redaction import beginning
+from rehearsal_torch.files.schema import meant
+from rehearsal_torch.problems.problem import CausalProblem, Experiments, Facts, OwnData, ranges_of
+
+MOST_LINES = 5
+
+
+STATE = "state"
+WORDS: Mapping[str, State] = {
+    "completed": "completed",
+    "failed": "failed",
+    "abandoned": "abandoned",
+    "running": "pending",
+    "pending": "pending",
+}
+
+
+def states_of(frame: pd.DataFrame, task: CausalTask, source: str) -> np.ndarray:
+    """The state of each row, (n,); TableError if one is none of `WORDS`."""
+    needed = [*task.reward.names, *task.actions]
+    waits = np.zeros(len(frame), dtype=bool)
+    if set(needed) <= {str(name) for name in frame.columns}:
+        empty = frame[list(task.reward.names)].isna().any(axis=1)
+        waits = (empty & frame[list(task.actions)].notna().all(axis=1)).to_numpy(dtype=bool)
+    found = np.full(len(frame), "completed", dtype=object)
+    names = [str(name) for name in frame.columns if str(name) not in task.graph.names]
+    column = next((name for name in names if name.strip().lower() == STATE), None)
+    faults = []
+    for place, cell in enumerate([] if column is None else frame[column]):
+        word = "" if pd.isna(cell) else str(cell).strip().lower()
+        if word in WORDS:
+            found[place] = WORDS[word]
+        elif word:
+            faults.append(f"{beginning(repr(cell), 60)} in {line_words(int(frame.index[place]))}")
+    if faults:
+        more = f" (and {len(faults) - MOST_LINES} more)" if len(faults) > MOST_LINES else ""
+        expected = "expected completed, failed, abandoned or running, or an empty cell"
+        raise TableError(f"{source}: {column}: {expected}; got {', '.join(faults[:MOST_LINES])}{more}")
+    found[waits & (found == "completed")] = "pending"
+    return found
+
+
+def row_notes(frame: pd.DataFrame, task: CausalTask, source: str) -> list[str]:
+    """A sentence on the rows that wait, and one for each node that others lack, with their lines (the index
+    plus two).
+    """
+    states = states_of(frame, task, source)
+    waits = "waits for its result", "wait for their result"
+    notes = [(task.reward.names, states == "pending", waits, "not learnt from, and not proposed again")]
+    for name in gaps_in(frame, task):
+        where = frame[name].isna().to_numpy(dtype=bool) & (states == "completed")
+        words = f"not learnt from for {name} and the nodes that it acts on, but for all others"
+        notes.append(((name,), where, ("is incomplete", "are incomplete"), words))
+    sentences = []
+    for names, where, verbs, words in notes:
+        lines = [int(index) + 2 for index in frame.index[where]]
+        if lines:
+            many = len(lines) > 1
+            more = f" and {len(lines) - MOST_LINES} more" if len(lines) > MOST_LINES else ""
+            rows = f"{len(lines)} row{'s' * many} without a value of {' or '.join(names)}"
+            at = f"line{'s' * many} {', '.join(map(str, lines[:MOST_LINES]))}{more}"
+            sentences.append(f"{source}: {rows} {verbs[many]} ({at}): {words}")
+    return sentences
+
+
+def gaps_in(frame: pd.DataFrame, task: CausalTask) -> list[str]:
+    """The nodes with empty cells that the reward does not read."""
+    names = [each for each in task.nodes if each not in task.reward.names and each in frame.columns]
+    return [each for each in names if frame[each].isna().any()]
+
+
+def with_proposals(
+    frame: pd.DataFrame,
+    task: CausalTask,
+    settings: Sequence[Mapping[str, float]],
+    written: pd.DataFrame | None = None,
+) -> pd.DataFrame:
+    """The table, with the cells `written` in its file if these are given, and a row for each proposed
+    setting, in which everything else is empty; columns of actions and nodes that it lacks are added.
+    """
+    cells_of = {str(name): frame[name].astype(object).tolist() for name in frame.columns}
+    texts = cells_of if written is None else {name: written[name].tolist() for name in cells_of}
+    columns = {}
+    for name in dict.fromkeys((*cells_of, *task.actions, *task.nodes)):
+        cells = cells_of.get(name, [None] * len(frame))
+        # What is proposed is set by no hard intervention.
+        values = [0.0 if name.startswith(SET) else setting.get(name) for setting in settings]
+        columns[name] = pd.Series([*texts.get(name, cells), *map(_as_in(cells), values)], dtype=object)
+    return pd.DataFrame(columns)
+
+
+def as_text(frame: pd.DataFrame, separator: str, decimal: str) -> str:
+    """A table as separated text."""
+
+    def text(cell: object) -> object:
+        fraction = isinstance(cell, float | np.floating) and not math.isnan(cell)
+        return str(cell).replace(".", decimal) if fraction else cell
+
+    if decimal != ".":
+        # Not by DataFrame.map, which makes numbers with decimals of whole ones beside an empty cell.
+        columns = {name: pd.Series([*map(text, frame[name])], dtype=object) for name in frame.columns}
+        frame = pd.DataFrame(columns)
+    return str(frame.to_csv(index=False, lineterminator="\n", sep=separator))
+
+
+def _as_in(cells: Sequence[object]) -> Callable[[float | None], object]:
+    """How a column writes a number: truth values as such, whole numbers without a decimal sign."""
+    truth = [cell for cell in cells if not pd.isna(cell)]  # type: ignore[call-overload]
+    if truth and all(isinstance(cell, bool | np.bool_) for cell in truth):
+        return lambda value: None if value is None else bool(value)
+    return lambda value: int(value) if value is not None and float(value).is_integer() else value
+
+
+# Experiments outside of what may be set that are named.
+SHOWN = 3
+NEAR = 0.01  # The share of an action's range within which two settings count as the same.
+SPARE = 16  # Points of the start design that are looked at beyond those that were run.
+
+
+def start_points(
+    task: CausalTask, count: int, seed: int, held: Mapping[str, Sequence[float]] | None = None
+) -> Tensor:
+    """The first `count` points of the start design, (m, k), in the actions' units; where there are few, each
+    once, and as many as there are.
+    """
+    region = task.region(held)
+    every = region.finite(seed)
+    return region.units(region.spread(count, seed) if every is None else every[:count])
+
+
+def open_points(
+    task: CausalTask,
+    done: Tensor,
+    begun: Tensor,
+    count: int,
+    seed: int,
+    held: Mapping[str, Sequence[float]] | None = None,
+) -> Tensor:
+    """The first `count` different points of the start design that are neither `done`, (n, k), nor `begun`,
+    (m, k), in the actions' units; where there are none, the one that was done least often.
+
+    A point is such a setting if it is within `NEAR` of each action's range, and at its levels.
+    """
+    points = start_points(task, len(done) + len(begun) + max(count, SPARE), seed, held)
+
+    def near(settings: Tensor) -> Tensor:
+        away = (settings.to(points) - points.unsqueeze(1)).abs()
+        return ((away / task.box.width <= NEAR) & (away <= task.box.near)).all(-1)
+
+    points = points[~near(begun).any(-1) & ~near(points).tril(-1).any(-1)]
+    often = near(done).sum(-1)
+    return points[often == 0][:count] if bool((often == 0).any()) else points[often.argsort(stable=True)][:1]
+
+
+FRAME = "the data frame"
+
+
+def causal_task(task: str | Path | Mapping[str, Any] | CausalTask | None) -> CausalTask:
+    """A task from a YAML file, or from its content; TaskError with all faults if there are some."""
+    if isinstance(task, CausalTask):
+        return task
+    source, content = task_content(task, TASK_PARTS)
+    return CausalTask.of(content, source)
+
+
+def experiments_of(
+    source: "str | Path | IntoDataFrame | ReadTable | None", task: CausalTask
+) -> tuple[Table, tuple[Trial, ...]]:
+    """The completed experiments of a file or a data frame, and the rows in other states as trials, numbered
+    by their lines.
+
+    Raises:
+        TableError: if it cannot be read, a column is missing, not numeric, or has missing values, a state is
+            unknown, or a ``set:`` column names no node or has values other than 0 and 1.
+    """
+    table = _rows(source)
+    states, others = states_of(table.frame, task, table.where), list[Trial]()
+    done = _experiments_of(table.frame[states == "completed"], task, table.where)
+    # What was abandoned may lack settings, and is then nothing.
+    whole = np.ones(len(states), dtype=bool)
+    if set(task.actions) <= {str(name) for name in table.frame.columns}:
+        whole = table.frame[list(task.actions)].notna().all(axis=1).to_numpy(dtype=bool)
+    kept = (states != "completed") & (whole | (states != "abandoned"))
+    rows = table.frame[kept]
+    actions = torch.zeros(0, 1)
+    if len(rows):
+        actions = torch.from_numpy(number_columns(rows, task.actions, table.where, 0))
+    there = [name for name in task.nodes if name in rows.columns]
+    cells = np.stack([numbers_of(rows[name]) for name in there], -1) if there else np.zeros((len(rows), 0))
+    for line, state, setting, row in zip(rows.index, states[kept], actions.tolist(), cells, strict=True):
+        nodes = {name: float(cell) for name, cell in zip(there, row, strict=True) if np.isfinite(cell)}
+        settings = dict(zip(task.actions, setting, strict=True))
+        if state == "pending":
+            others.append(Trial(id=int(line) + 2, state=state, asked=settings))
+        else:
+            others.append(Trial(id=int(line) + 2, state=state, ran=settings, nodes=nodes))
+    return done, tuple(others)
+
+
+def _rows(source: "str | Path | IntoDataFrame | ReadTable | None") -> ReadTable:
+    """The rows of a file (see `data.tables.reader`) or a data frame."""
+    if isinstance(source, ReadTable):
+        return source
+    if source is None or isinstance(source, str | Path):
+        return read_table(source)
+    return ReadTable(data_frame(source, FRAME), FRAME)
+
+
+def _experiments_of(frame: pd.DataFrame, task: CausalTask, source: str) -> Table:
+    """The experiments of a data frame, actions first, in the task's order, NaN where a node was not measured;
+    there may be no rows.
+    """
+    names = (*task.actions, *task.nodes)
+    marked = [name for name in task.nodes if f"{SET}{name}" in frame.columns]
+    gaps = {name: frame[name].isna().to_numpy(dtype=bool) for name in gaps_in(frame, task)}
+    filled = frame.assign(**{name: frame[name].astype(object).where(~each, 0) for name, each in gaps.items()})
+    columns = torch.from_numpy(
+        number_columns(filled, [*names, *(f"{SET}{name}" for name in marked)], source, 0)
+    )
+    values, marks = columns[:, : len(names)], columns[:, len(names) :]
+    for name, each in gaps.items():
+        values[torch.tensor(each), names.index(name)] = torch.nan
+    faults = [
+        f"{column}: no node of the graph; {meant(column[len(SET) :], task.graph.names)}"
+        for column in map(str, frame.columns)
+        if column.startswith(SET) and column[len(SET) :] not in task.graph.names
+    ]
+    faults += [
+        f"{SET}{name}: expected 0 or 1, 1 where the node was set by hand"
+        for name, column in zip(marked, marks.T, strict=True)
+        if not bool(((column == 0) | (column == 1)).all())
+    ]
+    if faults:
+        raise TableError(f"{source}: " + "; ".join(faults))
+    altered = torch.zeros_like(values, dtype=torch.bool)
+    altered[:, : len(task.actions)] = True
+    for name, column in zip(marked, marks.T, strict=True):
+        altered[:, names.index(name)] = column != 0
+    return Table(names, values.contiguous(), altered)
+
+
+class ExperimentTable(OwnData, CausalProblem, Experiments):
+    """A comma-separated file of experiments and a task.
+
+    Rows to which no model can be fitted yet are not an error: `to_begin` lists what to run first. Rows that
+    wait for their result or have failed are not learnt from, and not proposed again.
+
+    Args:
+        path: The experiments so far, a file (see `data.tables.reader`), a data frame or a table that was
+            read; rows outside the task's bounds, levels or constraints are kept as data to learn from.
+        task: Causal graph, actions and reward: a YAML file, or its content.
+        fixed: Actions that the next experiment holds at a value, action to value; None for none.
+
+    Raises:
+        TableError: if the file cannot be read, or a column is missing, not numeric or incomplete; all faults
+            are listed.
+        ValueError: if the task is invalid, or a fixed value may not be set.
+    """
+
+    def __init__(
+        self,
+        path: str | Path | IntoDataFrame | ReadTable | None,
+        task: str | Path | Mapping[str, Any] | CausalTask | None,
+        fixed: Mapping[str, float] | None = None,
+    ) -> None:
+        self.task = causal_task(task)
+        self.held = self.task.held(fixed)
+        table = _rows(path)
+        self.past, self.others = experiments_of(table, self.task)
+        self.waiting, self.failed = self._settings("pending"), self._settings("failed")
+        self.source = FRAME if table.where == FRAME else Path(table.where).name
+        self.read, notes = table, row_notes(table.frame, self.task, self.source)
+        self.lacking = self.task.lacking(self.past)
+        every = self.task.region(self.held).finite() if self.lacking else None
+        if every is not None and len(every) < initial_count(self.task):
+            notes.append(f"{len(every)} different settings are all that there are")
+        self.read_notes = (*table.notes, *notes)
+
+    def _settings(self, state: State) -> Tensor:
+        log = TrialLog(self.task, tuple(each for each in self.others if each.state == state))
+        return log.settings(state)
+
+    def to_begin(self, seed: int = 0) -> Table | None:
+        """Points of the start design that are not in the table yet; None once a model can be fitted."""
+        if not self.lacking:
+            return None
+        done = self.past.columns(self.task.actions)
+        count = initial_count(self.task) - len(done) - len(self.waiting)
+        count = count if count > 0 else int(len(done) >= MIN_ROWS)
+        begun = torch.cat([self.waiting, self.failed])
+        points = open_points(self.task, done, begun, count, seed, self.held)
+        return Table(self.task.actions, points, torch.ones_like(points, dtype=torch.bool))
+
+    def facts(self) -> Facts:
+        """What the reader detected, and the experiments that wait for their result or have failed."""
+        return replace(super().facts(), notes=self.read_notes, waiting=self._waiting_trials, experiments=self)
+
+    @cached_property
+    def _waiting_trials(self) -> TrialLog | None:
+        """The experiments, if some of them wait for their result or have failed."""
+        if not len(self.waiting) + len(self.failed):
+            return None
+        return TrialLog(self.task).take(self.past, self.others)[0]
+
+    def with_proposals(self, settings: Sequence[Mapping[str, float]]) -> str:
+        """All rows of the table, and a row for each proposed setting, which waits for its result, with the
+        separator and the decimal sign of the table; its cells are as its file writes them.
+        """
+        written = cells_as_written(self.read)
+        return as_text(with_proposals(self.read.frame, self.task, settings, written), *self.read.signs)
+
+    def observations(self) -> Table:
+        """All completed experiments."""
+        return self.past
+
+    def held_out(self) -> Table:
+        """The same experiments: they are too costly to hold some out."""
+        return self.past
+
+    def count(self) -> int:
+        """1: the question which experiment to run next."""
+        return 1
+
+    def case(self, index: int) -> RehearsalCase:
+        """The next experiment."""
+        if index != 0:
+            raise IndexError(f"expected case 0; got {index}")
+        levels = {**self.task.box.levels, **self.held}
+        number = len(self.past) + len(self.waiting) + len(self.failed) + 1
+        return RehearsalCase(f"experiment {number}", {}, self.task.box.bounds(), levels=levels)
+
+    def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
+        """Empty: the outcome of an experiment that was not run is unknown."""
+        return {}
+
+    def _note(self, found: Findings) -> None:
+        """Too few experiments for a model; actions that may not be set any more, or were always the same."""
+        rows = len(self.past)
+        if self.lacking:
+            words = f"there is no model yet: {self.lacking}; the start design goes on"
+            found.warn("data", "rows", words, rows=rows)
+        outside = self._outside()
+        for sentence in outside[:SHOWN]:
+            found.warn("data", "range", f"{sentence}: kept to learn from, and not proposed")
+        if len(outside) > SHOWN:
+            words = f"{len(outside) - SHOWN} more experiments lie outside what may be set"
+            found.warn("data", "range", words)
+        for name in self.task.actions if rows >= MIN_ROWS else ():
+            column = self.past.columns((name,))[:, 0]
+            if bool((column == column[0]).all()):
+                words = "in all experiments, so that nothing is known of its effect yet"
+                found.of_variable(name, "values", f"it was {float(column[0]):g} {words}")
+
+    def _outside(self) -> list[str]:
+        """A sentence for each experiment whose action may not be set any more, with its line."""
+        rows = self.read.frame
+        states = states_of(rows, self.task, self.source)
+        lines = [*rows.index[states == "completed"], *rows.index[states == "pending"]]
+        sentences = []
+        for line, row in zip(lines, [*self.past.columns(self.task.actions), *self.waiting], strict=True):
+            try:
+                self.task.check_action(row, f"{self.source}, line {int(line) + 2}")
+            except ValueError as error:
+                sentences.append(str(error))
+        return sentences
+
+    def card(self) -> Mapping[str, Any]:
+        """Sizes, roles, ranges, the best reward so far, rows outside the bounds, and the fingerprint."""
+        card: dict[str, Any] = {"source": self.source, "rows": len(self.past), **self.task.to_plain()}
+        if len(self.waiting):
+            card["rows that wait for their result"] = len(self.waiting)
+        if len(self.failed):
+            card["rows that failed"] = len(self.failed)
+        if len(self.past):
+            rewards = self.task.reward_of(self.past)
+            best = self.past.columns(self.task.actions)[rewards.argmax()].tolist()
+            card |= {"ranges": ranges_of(self.past.records()), "best reward so far": float(rewards.max())}
+            card["at"] = dict(zip(self.task.actions, best, strict=True))
+        if outside := self.task.outside(self.past):
+            card["kept as history, though it may not be set any more"] = list(outside)
+        return card | recorded(self.findings()) | {"fingerprint": self.past.fingerprint()}

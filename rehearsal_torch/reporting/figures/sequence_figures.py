@@ -1,0 +1,268 @@
+"""Figures of action sequences of episodes, and of what a simulation knows of them; to be called in `drawing`.
+
+The counterfactual improvement of an episode is the relative gain of its outcome, (o' - o) / |o|; for
+cumulative SOFA it is the relative decrease. Where data are simulated, the true mechanism gives the outcome of
+each recommended sequence: a claim below the diagonal is larger than the true improvement.
+
+Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5, Fig. 3b (improvements) and 3c (the course of one unit).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from rehearsal_torch.evaluation.bootstrap import Interval
+from rehearsal_torch.evaluation.run_record import Decided, effort
+from rehearsal_torch.reporting.figure_style import (
+    BLACK,
+    BLUE,
+    COLOURS,
+    ORANGE,
+    VERMILION,
+    diagonal,
+    legend_below,
+    line_style,
+    logarithmic,
+    panels,
+    point_style,
+)
+from rehearsal_torch.reporting.labels import Dose, Wording
+from rehearsal_torch.reporting.sequence_report import TruthKey, truth_means
+
+# Characters of a label, and of a heading, from which on it has a line of its own.
+LONG_LABEL, LONG_TITLE = 20, 40
+# Inches of a column of courses, of its outcome and of each of at most so many actions.
+WIDTH, OUTCOME, ACTION, MOST_ACTIONS = 4.6, 2.4, 1.3, 4
+
+
+def draw_improvements(groups: Mapping[str, Sequence[float]], subjects: str = "patients") -> Figure:
+    """Histograms of improvements over units, with dashed lines at the medians.
+
+    Args:
+        groups: Label to improvements, as fractions, (n,); a single group is filled, several are outlined.
+        subjects: What the units are called.
+    """
+    figure, [[axes]] = panels()
+    shown = {label: 100 * np.asarray(values, np.float64) for label, values in groups.items() if len(values)}
+    edges = np.histogram_bin_edges(np.concatenate(list(shown.values())), bins=24).tolist()
+    for index, (label, percent) in enumerate(shown.items()):
+        colour, median = COLOURS[index % len(COLOURS)], float(np.median(percent))
+        if len(shown) == 1:
+            axes.hist(percent, edges, color=colour, alpha=0.75, edgecolor="white")
+            colour = "black"
+        else:
+            axes.hist(percent, edges, histtype="step", linewidth=1.6, **line_style(index))
+        label = f"{label}: median {median:.1f}% (n = {len(percent)})"
+        axes.axvline(median, color=colour, linestyle="--", label=label)
+    axes.set(xlabel="Improvement predicted by the model (%)", ylabel=subjects.capitalize())
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
+    legend_below(figure)
+    return figure
+
+
+def draw_outcomes(groups: Mapping[str, Sequence[Decided]], words: Wording) -> Figure:
+    """Observed against counterfactual outcomes: one point per unit, and the diagonal of no change."""
+    figure, [[axes]] = panels(width=4.8, height=4.2)
+    for index, (label, decisions) in enumerate(groups.items()):
+        trajectories = [decision["trajectory"] for decision in decisions]
+        observed, predicted = (
+            [words.sign * trajectory[key] for trajectory in trajectories] for key in ("observed", "value")
+        )
+        axes.plot(observed, predicted, **point_style(index), markersize=4, alpha=0.7, label=label)
+    diagonal(axes, "no change")
+    axes.set(
+        xlabel=f"{words.total}, as observed",
+        ylabel=f"{words.total},\npredicted under the changes",
+        title=f"Better {'below' if words.sign < 0 else 'above'} the line",
+    )
+    legend_below(figure)
+    return figure
+
+
+def draw_effort(groups: Mapping[str, Sequence[Decided]], subjects: str = "patients") -> Figure:
+    """The share of episodes solved within a number of search steps, and of seconds.
+
+    Steps rise at episodes whose optimum is proven; a curve that ends below 100% belongs to a search that left
+    episodes unproven (its time or node limit ended it, or it gives no proof).
+    """
+    figure, [line] = panels(1, 2, width=4.6)
+    labels = (("expanded", "Steps of the search"), ("seconds", "Time (s)"))
+    for axes, (key, label) in zip(line, labels, strict=True):
+        for index, (name, decisions) in enumerate(groups.items()):
+            proven = [decision for decision in decisions if effort(decision, "proven")]
+            spent = [decision.get(key) if key == "seconds" else effort(decision, key) for decision in proven]
+            done = sorted(max(float(value), 1e-4) for value in spent if value is not None)
+            axes.plot(
+                done,
+                [100 * (rank + 1) / len(decisions) for rank in range(len(done))],
+                **line_style(index),
+                drawstyle="steps-post",
+                marker="o" if len(done) == 1 else None,
+                label=f"{name} ({100 * len(done) / len(decisions):.0f}% proven)",
+            )
+        ylabel = f"{subjects.capitalize()} for which the best\nchanges are proven (%)"
+        axes.set(xlabel=label, ylabel=ylabel, ylim=(0, 103))
+        logarithmic(axes.xaxis)
+    legend_below(figure, 2)
+    return figure
+
+
+def draw_true_improvements(groups: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> Figure:
+    """Improvements claimed by the model against the true ones, one point per unit.
+
+    Args:
+        groups: Label to the claimed and the true relative improvements, as fractions, (n,) each.
+    """
+    figure, [[axes]] = panels(width=4.8, height=4.8)
+    for index, (label, (claimed, true)) in enumerate(groups.items()):
+        x, y = 100 * np.asarray(claimed), 100 * np.asarray(true)
+        end = "\n" if len(label) > LONG_LABEL else " "
+        shown = f"{label}:{end}mean predicted {x.mean():.1f}%, true {y.mean():.1f}%"
+        axes.plot(x, y, **point_style(index), markersize=4, alpha=0.7, label=shown)
+    diagonal(axes, "prediction = truth")
+    axes.axhline(0, color="black", linewidth=0.8)
+    axes.set(xlabel="Improvement predicted by the model (%)", ylabel="True improvement (%)")
+    legend_below(figure)
+    return figure
+
+
+def draw_errors(rows: Sequence[Mapping[str, str]]) -> Figure:
+    """Root-mean-square errors of learnt counterfactual courses, feature by feature, a panel for each
+    sequence.
+
+    They are shares of the error of a prediction with fresh noise, that is, of the same model without
+    abduction; beside them, the error of taking the observed course for the counterfactual one.
+    """
+    rmse = {key: mean for key, mean in truth_means(rows).items() if key[1] == "rmse"}
+    sequences = list(dict.fromkeys(key[0] for key in rmse))
+    figure, [line] = panels(1, len(sequences), width=4.8, height=3.8)
+    for axes, sequence in zip(line, sequences, strict=True):
+        features = list(dict.fromkeys(key[2] for key in rmse if key[0] == sequence))
+        for estimator, colour, marker, label in (
+            ("learnt", BLUE, "o", "predicted by the model"),
+            ("observed trajectory", VERMILION, "s", "taken as observed, as if actions had no effect"),
+        ):
+            share = [_share(rmse, sequence, feature, estimator) for feature in features]
+            axes.plot(share, range(len(features)), marker, color=colour, label=label)
+        axes.set_yticks(range(len(features)), features)
+        label = "the same model with chance drawn anew"
+        axes.axvline(100, color=BLACK, linestyle=":", linewidth=1.2, label=label)
+        xlabel = "Error of the course (% of the error\nwith chance drawn anew)"
+        axes.set(xlabel=xlabel, title=f"Under the {sequence} actions")
+        axes.set_xlim(left=min(0.0, axes.get_xlim()[0]))
+    legend_below(figure)
+    return figure
+
+
+def _share(rmse: Mapping[TruthKey, Interval], sequence: str, feature: str, estimator: str) -> float:
+    """Mean error in percent of that with fresh noise; NaN without one of the two."""
+    own, reference = (rmse.get((sequence, "rmse", feature, name)) for name in (estimator, "fresh noise"))
+    if own is None or reference is None or reference.mean <= 0:
+        return math.nan
+    return 100 * own.mean / reference.mean
+
+
+def chosen(decided: Sequence[Decided]) -> list[tuple[str, Decided]]:
+    """Why a unit is shown, and its decision: the largest predicted improvement, the lower median, and the
+    smallest; each unit once. Equal improvements are in the order of the run.
+    """
+    ordered = sorted(decided, key=lambda decision: -float(decision["trajectory"]["improvement"]))
+    # Of fewer units than three the later name gives way, the largest last.
+    ranks = {len(ordered) // 2: "median", len(ordered) - 1: "smallest", 0: "largest"}
+    return [(why, ordered[rank]) for rank, why in sorted(ranks.items())]
+
+
+def draw_courses(shown: Sequence[tuple[str, Decided]], count: int, words: Wording) -> Figure:
+    """The courses of a few units, as observed and as predicted under the changed actions, a column each.
+
+    Above, the outcome at each time step, observed, predicted, and within the range of the predictions of an
+    ensemble's models; below, what was done and what should have been done, a panel for each coordinate of an
+    action, with its levels or its unit. Time steps with a changed action are shaded.
+
+    Args:
+        shown: Why a unit is shown (`chosen`), and its sequence decision.
+        count: The number of units that these were chosen from.
+    """
+    widths = [len((_list(decision, "doses") or [()])[0]) for _, decision in shown]
+    actions = min(max(widths), MOST_ACTIONS)
+    figure = Figure(figsize=(WIDTH * len(shown), OUTCOME + ACTION * actions + 1.1), layout="constrained")
+    heights = [OUTCOME, *[ACTION] * actions]
+    grid = figure.subplots(1 + actions, len(shown), squeeze=False, sharex="col", height_ratios=heights)
+    for column, (why, decision) in enumerate(shown):
+        _outcome(grid[0, column], decision, words)
+        for coordinate in range(actions):
+            _action(grid[1 + coordinate, column], decision, coordinate, words.dose(coordinate), words.start)
+        for axes in grid[:, column]:
+            _shaded(axes, decision, words.start)
+        grid[0, column].set_title(_title(why, decision, count, words))
+        grid[-1, column].set_xlabel(words.time)
+        grid[-1, column].xaxis.set_major_locator(MaxNLocator(integer=True))
+    legend_below(figure, min(len(shown), 2) + 1)
+    return figure
+
+
+def draw_course(axes: Axes, decision: Decided, words: Wording) -> None:
+    """Draws the course of the outcome of one unit, with the changed steps shaded, into given axes."""
+    _outcome(axes, decision, words)
+    _shaded(axes, decision, words.start)
+    axes.set(xlabel=words.time, title=_title("", decision, 1, words))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def changed(decision: Decided) -> list[int]:
+    """The time steps at which an action differs from the observed one."""
+    trajectory = decision["trajectory"]
+    both = zip(trajectory["doses"], trajectory["observed_doses"], strict=True)
+    return [time for time, (new, old) in enumerate(both) if new != old]
+
+
+def _title(why: str, decision: Decided, count: int, words: Wording) -> str:
+    percent = 100 * float(decision["trajectory"]["improvement"])
+    how = "no change" if not changed(decision) else f"{percent:.1f}% better by the model"
+    of = f"({why} improvement of {count} {words.episodes})" if count > 1 else ""
+    name = words.titled(str(decision.get("identity", decision.get("index", ""))))
+    between = ": " if len(name) + len(how) < LONG_TITLE else "\n"
+    return f"{name}{between}{how}\n{of}".rstrip()
+
+
+def _outcome(axes: Axes, decision: Decided, words: Wording) -> None:
+    observed, predicted, low, high = (
+        [words.sign * value for value in _list(decision, key)]
+        for key in ("observed_rewards", "rewards", "rewards_lower", "rewards_upper")
+    )
+    times = range(words.start, words.start + len(observed))
+    axes.plot(times, observed, "-o", color=BLACK, markersize=4, label="as observed")
+    axes.plot(times, predicted, "--s", color=BLUE, markersize=4, label="predicted under the changes")
+    if low and high:
+        label = "range of the models' predictions"
+        axes.fill_between(times, low, high, color=BLUE, alpha=0.2, linewidth=0, label=label)
+    axes.set_ylabel(words.level)
+
+
+def _action(axes: Axes, decision: Decided, coordinate: int, dose: Dose, start: int) -> None:
+    """One coordinate of the actions, observed and recommended, as steps."""
+    for key, style, marker, colour in (("observed_doses", "-", "o", BLACK), ("doses", "--", "s", BLUE)):
+        values = [row[coordinate] for row in _list(decision, key) if coordinate < len(row)]
+        times = range(start, start + len(values))
+        axes.plot(times, values, style, marker=marker, color=colour, markersize=3, drawstyle="steps-post")
+    if dose.levels:
+        axes.set_yticks(range(len(dose.levels)), dose.levels)
+        axes.set_ylim(-0.3, len(dose.levels) - 0.7)
+    else:
+        axes.yaxis.set_major_locator(MaxNLocator(3))
+    axes.set_ylabel(f"{dose.name}\n({dose.unit})" if dose.unit else dose.name)
+
+
+def _shaded(axes: Axes, decision: Decided, start: int) -> None:
+    for number, time in enumerate(changed(decision)):
+        ends, label = (start + time - 0.35, start + time + 0.35), None if number else "changed action"
+        axes.axvspan(*ends, color=ORANGE, alpha=0.25, linewidth=0, label=label)
+
+
+def _list(decision: Decided, key: str) -> list[Any]:
+    return list(decision["trajectory"].get(key) or ())

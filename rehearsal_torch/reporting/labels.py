@@ -1,0 +1,235 @@
+"""Names and units of a run's numbers.
+
+They come from a run's resolved configuration, the terms of its reward and the doses that make up an action,
+and from its data set, which may say what its units and columns are called. A reward of minus one variable, or
+minus a score or costs, is shown as that variable, summed over the episode (less is better); any other reward
+is shown as the return itself (more is better).
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rehearsal_torch.evaluation.run_record import Recorded
+
+# Doses and scores of the AI-Clinician table: column to letter, name and unit.
+_DOSES = {"max_dose_vaso": ("V", "vasopressor", "mcg/kg/min"), "input_4hourly": ("F", "fluids", "mL/4 h")}
+_UNITS = {"SOFA": "points", "organ SOFA": "points"}
+_STEPS = {"SOFA": "4 h", "organ SOFA": "4 h"}
+
+
+@dataclass(frozen=True)
+class Dose:
+    """Name of one coordinate of an action, a drug or whatever else is set; empty where unknown.
+
+    Attributes:
+        letter: Label of arrows.
+        levels: The names of its levels 0, 1, ..., in order; empty for amounts.
+        upwards: What a larger value means, in words.
+    """
+
+    letter: str
+    name: str
+    unit: str
+    levels: tuple[str, ...] = ()
+    upwards: str = "more"
+
+    def level(self, value: object) -> str:
+        """The name of a level; empty for anything that is not the number of a named level."""
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return ""
+        return next((name for number, name in enumerate(self.levels) if number == value), "")
+
+
+@dataclass(frozen=True)
+class Wording:
+    """Names and units of the numbers of sequence decisions.
+
+    Attributes:
+        variable: The variable summed over the episode ("SOFA", or "reward"), in `unit`.
+        sign: -1 if the reward is minus the variable, else 1.
+        step: Length of a time step, in words; empty if unknown.
+        doses: The coordinates of an action, in order; empty if unknown.
+        subject: What a unit of the data is called; several are `subjects`.
+        actions: What several coordinates of actions are called.
+        file: The name of the figure of one unit.
+        episode: What an episode is called in sentences: by its unit, where the data set names it; several are
+            `episodes`.
+        first: The time of the first step in the table, where steps are counted on from it; None if unknown.
+    """
+
+    variable: str = "reward"
+    sign: float = 1.0
+    unit: str = ""
+    step: str = ""
+    doses: tuple[Dose, ...] = ()
+    subject: str = "patient"
+    subjects: str = "patients"
+    actions: str = "doses"
+    file: str = "patient"
+    episode: str = "episode"
+    episodes: str = "episodes"
+    first: int | None = None
+
+    @property
+    def total(self) -> str:
+        """The axis label of an episode's outcome."""
+        return f"Cumulative {self.variable}" + self._in()
+
+    @property
+    def level(self) -> str:
+        """The axis label of the variable at one time."""
+        return self.variable + self._in()
+
+    @property
+    def time(self) -> str:
+        """The axis label of time."""
+        if self.first is not None and self.step:
+            return self.one_step
+        return f"Time step ({self.step} each)" if self.step else "Time step"
+
+    @property
+    def start(self) -> int:
+        """The number of the first step: the table's own where it is known and steps have a name, else 0."""
+        return self.first if self.first is not None and self.step else 0
+
+    def at(self, step: int) -> str:
+        """A time step in words: ``Week 3`` by the time of the table, else ``Time step 2``, from 0."""
+        return f"{self.one_step} {self.start + step}"
+
+    @property
+    def one_step(self) -> str:
+        """What a step is called: by its name where it has the time of the table, else ``Time step``."""
+        if self.first is None or not self.step:
+            return "Time step"
+        name = self.step.removeprefix("one ")
+        return name[:1].upper() + name[1:]
+
+    def dose(self, index: int) -> Dose:
+        """The name of dose number `index`."""
+        if index < len(self.doses):
+            return self.doses[index]
+        return Dose(str(index + 1), f"{self.actions.removesuffix('s')} {index + 1}", "")
+
+    @property
+    def an_action(self) -> str:
+        """What one coordinate of an action is called, with its article."""
+        return "a dose" if self.actions == "doses" else "an action"
+
+    def titled(self, name: str) -> str:
+        """The heading of one episode."""
+        return f"{self.episode[:1].upper()}{self.episode[1:]} {name}"
+
+    def _in(self) -> str:
+        return f" ({self.unit})" if self.unit else ""
+
+
+def worded(run: Recorded) -> Wording:
+    """The names and units of a run: those of its data set, else those that its configuration determines. The
+    terminal, the figures and the page of a run take them from here.
+    """
+    return wording(run.config, run.words)
+
+
+def wording(config: Mapping[str, Any], words: Mapping[str, Any] | None = None) -> Wording:
+    """The names and units for a resolved configuration, and for what the data set says of its units and
+    columns (`Recorded.words`); generic ones where these do not determine them.
+    """
+    own = dict(words or {})
+    # The record may have been edited: what has another form is left out.
+    units_of = _mapping(own.get("units_of"))
+    reward = own.get("reward")
+    where = {"reward": reward} if isinstance(reward, Mapping) else config
+    places = (own.get("actions"), *_find(config, "doses"))
+    names = [str(name) for name in next((some for some in places if some and isinstance(some, list)), [])]
+    doses = _own_doses(names, units_of, _mapping(own.get("levels"))) if own else tuple(map(_dose, names))
+    words_of = _outcome(where)
+    if words_of.variable in units_of:
+        words_of = replace(words_of, unit=str(units_of[words_of.variable]))
+    if not own:
+        return replace(words_of, doses=doses)
+    first = own.get("first")
+    unit = str(own.get("unit") or "unit")
+    units = str(own.get("units") or f"{unit}s")
+    return replace(
+        words_of,
+        doses=doses,
+        step=f"one {own['step']}" if own.get("step") else "",
+        subject=unit,
+        subjects=units,
+        episode=unit,
+        episodes=units,
+        actions="actions",
+        file=re.sub(r"[^a-z0-9]+", "_", unit.lower()).strip("_") or "unit",
+        first=first if isinstance(first, int) and not isinstance(first, bool) else None,
+    )
+
+
+def _outcome(config: Mapping[str, Any]) -> Wording:
+    """The words for the reward alone."""
+    rewards = [reward for reward in _find(config, "reward") if isinstance(reward, Mapping)]
+    scores = [reward for reward in rewards if isinstance(reward.get("components"), Mapping)]
+    if scores and not scores[0].get("costs") and not scores[0].get("weights"):
+        name = str(scores[0].get("name") or "score")
+        return Wording(name, -1.0, _UNITS.get(name, "points"), _STEPS.get(name, ""))
+    name = next((str(reward["name"]) for reward in rewards if reward.get("name")), "")
+    costly = [reward for reward in rewards if reward.get("costs") or reward.get("components")]
+    if costly and not costly[0].get("weights"):
+        return Wording(name or "cost", -1.0)
+    weights = [named for named in _find(config, "weights") if isinstance(named, Mapping) and len(named) == 1]
+    if weights and not costly:
+        ((variable, weight),) = weights[0].items()
+        if isinstance(weight, int | float) and weight == -1:
+            return Wording(str(variable), -1.0, _UNITS.get(variable, ""), _STEPS.get(variable, ""))
+    return Wording(name or "reward")
+
+
+def _own_doses(
+    names: Sequence[str], units_of: Mapping[Any, Any], levels_of: Mapping[Any, Any]
+) -> tuple[Dose, ...]:
+    """The coordinates of an action of an own data set, with letters that differ, where they can."""
+    doses: list[Dose] = []
+    for index, name in enumerate(names):
+        taken = {dose.letter for dose in doses}
+        free = [letter for letter in name.upper() if letter.isalpha() and letter not in taken]
+        letter, unit = free[0] if free else str(index + 1), str(units_of.get(name, ""))
+        levels = levels_of.get(name)
+        named = tuple(map(str, levels)) if isinstance(levels, list) else ()
+        # Without names and unit it may be a level, of which a higher one need not be more of anything.
+        upwards = f"towards {named[-1]}" if named else "more" if unit else "higher value"
+        doses.append(Dose(letter, name, unit, named, upwards))
+    return tuple(doses)
+
+
+def _dose(name: str) -> Dose:
+    return Dose(*_DOSES.get(name, (name[:1].upper(), name, "")))
+
+
+def _mapping(value: object) -> Mapping[Any, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _find(node: object, key: str) -> Iterator[object]:
+    """All values under a key, outermost first."""
+    if isinstance(node, Mapping) and key in node:
+        yield node[key]
+    for value in node.values() if isinstance(node, Mapping) else node if isinstance(node, list) else ():
+        yield from _find(value, key)
+
+
+def telling_gap(gap: float | None, value: float | None, observed: float | None) -> float | None:
+    """How much better than a sequence with a return of `value` another one may be at most; None if that is
+    not known, or is more than what it gains on the observed one, which says nothing.
+    """
+    if gap is None or value is None or observed is None:
+        return None
+    return gap if gap <= max(0.0, value - observed) else None
+
+
+def claimed_ends(trajectory: Mapping[str, Any]) -> str:
+    """The interval of an improvement in brackets, in per cent; empty where none is claimed."""
+    ends = trajectory.get("improvement_ends")
+    if not isinstance(ends, list) or len(ends) != 2:
+        return ""
+    return f" (95% interval {100 * ends[0]:.1f}% to {100 * ends[1]:.1f}%)"

@@ -1,0 +1,127 @@
+"""The held-out score of the untouched rows: how well a method predicts the outcome where nothing is altered.
+
+No table knows what an alteration would have brought. Whether the outcome of a row that nobody altered is
+desired, it does know, and a method predicts that too. The Brier score is the mean of (predicted - desired)^2
+over rows that the method has not seen, beside that of a constant, the share of desired rows among those that
+it has seen. A method that does not beat the constant has learnt nothing about the outcome.
+
+The rows are the held-out ones for which a run decided, or, with ``claims=cross_fitted``, all rows, each
+predicted by the model of the folds that has not seen it. A checkpoint may have been fitted to the rows that a
+later run holds out: then there is no such score, and where that is unknown, it is not called one. Intervals
+are by unit where rows belong together.
+
+Source: Brier (1950), Verification of forecasts expressed in terms of probability.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rehearsal_torch.evaluation.bootstrap import Interval, mean_interval
+from rehearsal_torch.evaluation.claim_rows import number
+from rehearsal_torch.evaluation.run_record import Recorded
+from rehearsal_torch.files.csv_rows import read_rows
+
+FILE, NUMBERS = "untouched.csv", ("desired", "predicted", "constant")
+NEEDED = ("desired_no_action", "predicted_no_action", "constant_no_action")
+NONE = (
+    "Held-out score of the untouched rows: none, as no row was held out (dataset.validation=0.2 without "
+    "dataset.contexts=FILE holds some out; claims=cross_fitted scores all rows)"
+)
+
+SEEN = (
+    "Held-out score of the untouched rows: none, as these rows were in the fit of the checkpoint (leave "
+    "checkpoint= out, so that a model is fitted to the other rows)"
+)
+UNKNOWN = (
+    "not a held-out score: the checkpoint was fitted to another table, in which these rows may be (leave "
+    "checkpoint= out, so that a model is fitted to the other rows)"
+)
+
+
+@dataclass(frozen=True)
+class UntouchedScore:
+    """Brier scores of the untouched rows: the method's own, the constant's, and what it gains on that,
+    paired.
+    """
+
+    rows: int
+    own: Interval
+    constant: Interval
+    gain: Interval
+
+    def line(self, known: bool = True) -> str:
+        """One sentence with both scores, which is better, and whether it is known that the method has not
+        seen the rows.
+        """
+        than = (
+            "better than"
+            if self.gain.low > 0
+            else "worse than"
+            if self.gain.high < 0
+            else "not told apart from"
+        )
+        of = (
+            f"{'Held-out score' if known else 'Score'} of {self.rows} untouched rows (Brier, lower is better)"
+        )
+        sentence = (
+            f"{of}: {self.own}; a constant {self.constant}; difference {self.gain}: {than} the constant"
+        )
+        return sentence if known else f"{sentence}; {UNKNOWN}"
+
+
+def scored(run: Recorded) -> UntouchedScore | None:
+    """The score of a run; None if no row was held out.
+
+    Raises:
+        PlainFileError: if the file of the rows is damaged.
+    """
+    kept = read_rows(run.path / FILE, ("unit", *NUMBERS), NUMBERS)
+    rows: list[tuple[str, Mapping[str, object]]] = [(row["unit"], row) for row in kept]
+    names: Sequence[str] = NUMBERS if kept else NEEDED
+    if not kept:
+        decisions = [
+            decision for decision in run.decisions if set(NEEDED) <= set(decision.get("score") or {})
+        ]
+        rows = [
+            (str(decision.get("unit", decision.get("identity", ""))), decision["score"])
+            for decision in decisions
+        ]
+    desired, predicted, constant = ([number(row[name]) for _, row in rows] for name in names)
+    return score_of(desired, predicted, constant, [unit for unit, _ in rows])
+
+
+def line(run: Recorded) -> str:
+    """One sentence about the score of a run of an own table; empty for other runs."""
+    if run.choices.get("dataset") != "table":
+        return ""
+    score = scored(run)
+    if score is None:
+        return NONE
+    return SEEN if run.held_out_seen else score.line(run.held_out_seen is not None)
+
+
+def score_of(
+    desired: Sequence[float],
+    predicted: Sequence[float],
+    constant: Sequence[float],
+    units: Sequence[str] | None = None,
+) -> UntouchedScore | None:
+    """The score of rows in memory, (n,) each; None if there is none with finite numbers.
+
+    Args:
+        desired: Whether the outcome is desired, 0 or 1.
+        predicted: Predicted probability of a desired outcome.
+        constant: The share of desired rows among those that the method has seen.
+        units: The unit of each row; None if every row is one of its own.
+    """
+    named = [str(index) for index in range(len(desired))] if units is None else units
+    rows = zip(named, desired, predicted, constant, strict=True)
+    known = [row for row in rows if all(map(math.isfinite, row[1:]))]
+    if not known:
+        return None
+    kept = [unit for unit, *_ in known]
+    own = [(guess - wanted) ** 2 for _, wanted, guess, _ in known]
+    base = [(guess - wanted) ** 2 for _, wanted, _, guess in known]
+    gain = [base_error - own_error for own_error, base_error in zip(own, base, strict=True)]
+    return UntouchedScore(len(known), *(mean_interval(errors, units=kept) for errors in (own, base, gain)))

@@ -1,0 +1,199 @@
+"""One page that compares several runs: what they were asked, their answers case by case, their claims.
+
+Runs are compared as they were recorded. Where their data, their kinds or their commits differ, the page says
+so first: then their numbers do not answer the same question.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rehearsal_torch.evaluation.run_record import Decided, claim, group_of, is_sequence
+from rehearsal_torch.reporting import no_action_score
+from rehearsal_torch.reporting.alteration_report import figure, method_rows
+from rehearsal_torch.reporting.page.data_card import question
+from rehearsal_torch.reporting.page.html import (
+    Markup,
+    Section,
+    bullets,
+    document,
+    facts,
+    grouped,
+    joined,
+    name_of,
+    paragraphs,
+    table,
+    tag,
+)
+from rehearsal_torch.reporting.page.page_content import Material, counted, finite, mapping, named
+from rehearsal_torch.reporting.page.reasons import warnings_of_decisions, warnings_of_run
+from rehearsal_torch.reporting.page.run_page import indented, origin, sequence_tables, verdicts
+from rehearsal_torch.reporting.trial_report import kept
+
+_END = (
+    "Claims of different methods are claims: the larger one is not the better one unless its predictions "
+    "are. Every number on this page comes from the files of the runs."
+)
+
+
+def comparing_page(runs: Sequence[Material], cases: int) -> str:
+    """The page of several runs with decisions, which compares so many cases one by one."""
+    pairs, different = list(zip(labelled(runs), runs, strict=True)), differences(runs)
+    top = [
+        tag("p", f"{counted(len(runs), 'run')}.", class_="soft"),
+        tag("div", paragraphs(different), class_="notice") if different else None,
+    ]
+    sections = [
+        Section("runs", "The runs", _overview(pairs)),
+        Section("asked", "What was asked", _asked(pairs)),
+        Section("cases", "Case by case", _cases(pairs, cases)),
+        Section("comparison", "All cases of each run", _summaries(pairs)),
+        Section("warnings", "Warnings", _warnings(pairs)),
+        Section("provenance", "Where the numbers come from", _origins(pairs)),
+    ]
+    return document("Report: several runs", joined(top), sections, _END)
+
+
+def labelled(runs: Sequence[Material]) -> list[str]:
+    """A short name for each run, all different: its decision, with its data set and seed where others share
+    it, else the number of the run.
+    """
+    names = [""] * len(runs)
+    for parts in (
+        [run.run.choices.get("decision", run.run.path.name) for run in runs],
+        [run.run.choices.get("dataset", "") for run in runs],
+        [f"seed {run.record.get('seed')}" for run in runs],
+    ):
+        names = [f"{name} {part}".lstrip() if name else part for name, part in zip(names, parts, strict=True)]
+        if len(set(names)) == len(names):
+            return names
+    return [f"{number}: {name}" for number, name in enumerate(names, 1)]
+
+
+def differences(runs: Sequence[Material]) -> list[str]:
+    """Why the numbers of the runs may not be comparable, a sentence each."""
+    compared: dict[str, list[Any]] = {
+        "The runs are of different kinds, which answer different questions.": [run.run.kind for run in runs],
+        "The runs learnt from different data (their fingerprints differ).": [
+            run.record.get("data_fingerprint") for run in runs
+        ],
+        "The runs were asked different questions, or their data cards differ.": list(map(question, runs)),
+        "The runs were made by different versions of the code (their commits differ).": [
+            str(run.record.get("commit")) for run in runs
+        ],
+    }
+    return [sentence for sentence, values in compared.items() if any(value != values[0] for value in values)]
+
+
+def _overview(pairs: Sequence[tuple[str, Material]]) -> Markup:
+    rows = [
+        [
+            label,
+            str(run.run.choices.get("dataset", "")),
+            str(run.run.choices.get("decision", "")),
+            str(run.record.get("seed", "")),
+            str(len(run.run.decisions)),
+            "" if run.trials else verdicts(run.run.decisions),
+        ]
+        for label, run in pairs
+    ]
+    heads = ["run", "dataset", "decision", "seed", "cases", "answers"]
+    return table("The runs, and how many cases got which answer", heads, rows, texts=(0, 1, 2, 5))
+
+
+def _asked(pairs: Sequence[tuple[str, Material]]) -> Markup:
+    questions = [(label, " ".join(question(run))) for label, run in pairs]
+    return grouped([pair for pair in questions if pair[1]], len(pairs), "run")
+
+
+def _cases(pairs: Sequence[tuple[str, Material]], most: int) -> Markup:
+    """Each case with the answer of each run; trials have one recommendation each."""
+    if any(run.trials for _, run in pairs):
+        rows = [
+            [label, named(mapping(kept(run.run.decisions[-1]))), _number(claim(run.run.decisions[-1]), run)]
+            for label, run in pairs
+            if run.trials
+        ]
+        return table("What each run recommends to keep", ["run", "setting", "predicted"], rows, texts=(0, 1))
+    by_case: dict[str, dict[str, Decided]] = {}
+    for label, run in pairs:
+        for decision in run.run.decisions:
+            by_case.setdefault(name_of(decision), {})[label] = decision
+    # What usually happens and the present values have a column each, as in the report of one run.
+    compared = any("unchanged" in decision for _, run in pairs for decision in run.run.decisions)
+    rows = [
+        [
+            name,
+            label,
+            _answer(answers[label]),
+            _number(claim(answers[label], of="baseline"), run),
+            *([_number(claim(answers[label], of="unchanged"), run)] if compared else []),
+            _after(answers[label], run),
+        ]
+        for name, answers in list(by_case.items())[:most]
+        for label, run in pairs
+        if label in answers
+    ]
+    totals = {run.words.total for _, run in pairs if run.sequences}
+    # Where all runs speak of one quantity, it is the heading, and in its own sign.
+    what = totals.pop() if len(totals) == 1 and all(run.sequences for _, run in pairs) else ""
+    beside = ["usual in such a case", "present values"] if compared else ["with no action"]
+    heads = ["case", "run", "answer", *([f"{what}: as observed"] if what else beside), "with this answer"]
+    more = len(by_case) - most
+    rest = tag("p", f"{counted(more, 'further case')} in the folders of the runs.") if more > 0 else None
+    caption = "What each run recommends in each case, and its own estimates"
+    return joined([table(caption, heads, rows, texts=(0, 1, 2, len(heads) - 1)), rest])
+
+
+def _summaries(pairs: Sequence[tuple[str, Material]]) -> Markup:
+    summaries = {label: next(iter(run.methods.values())) for label, run in pairs if run.alterations}
+    rows = indented(method_rows(summaries)) if summaries else []
+    tables = [table("Claims and, where a world knows it, the truth", ["", *summaries], rows)]
+    for label, run in pairs:
+        if not run.alterations and not run.trials:
+            tables += sequence_tables(run, f"{label}: ")
+    scores = [f"{label}: {line}" for label, run in pairs if (line := no_action_score.line(run.run))]
+    return joined([*tables, bullets(scores)])
+
+
+def _warnings(pairs: Sequence[tuple[str, Material]]) -> Markup:
+    general = [(label, text) for label, run in pairs for text in warnings_of_run(run)]
+    counts = []
+    for label, run in pairs:
+        if warned := {name for name, _ in warnings_of_decisions(run.run.decisions)}:
+            counts.append(
+                f"{label}: {counted(len(warned), 'case')} with warnings, which its own report lists."
+            )
+    if not general and not counts:
+        return tag("p", "The runs recorded no warnings.")
+    return joined([grouped(general, len(pairs), "run"), bullets(counts)])
+
+
+def _origins(pairs: Sequence[tuple[str, Material]]) -> Markup:
+    return joined(joined([tag("h3", label), facts(origin(run))]) for label, run in pairs)
+
+
+def _answer(decision: Decided) -> str:
+    setting = mapping(decision.get("alteration"))
+    if setting and is_sequence(decision):
+        return f"change {counted(len(setting), 'action')}"
+    return f"set {named(setting)}" if setting else group_of(decision)
+
+
+def _after(decision: Decided, run: Material) -> str:
+    """The estimate of a recommendation with its interval; a dash for other answers."""
+    if decision.get("alteration") is None:
+        return "-"
+    ends = [finite(claim(decision, end)) for end in ("lower", "upper")]
+    known = sorted(_sign(run) * end for end in ends if end is not None)
+    shown = f" [{figure(known[0])}, {figure(known[1])}]" if len(known) == 2 else ""
+    return _number(claim(decision), run) + shown
+
+
+def _sign(run: Material) -> float:
+    """-1 for a return that is told as minus a quantity."""
+    return run.words.sign if run.sequences else 1.0
+
+
+def _number(value: object, run: Material) -> str:
+    """A number in the words of its run."""
+    return figure(_sign(run) * value) if isinstance(value, int | float) else "-"

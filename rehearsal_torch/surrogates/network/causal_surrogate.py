@@ -1,0 +1,230 @@
+"""Causal models: the surrogate interface of causal Bayesian optimisation, and networks, snapshots of it.
+
+In a fitted model every node has a mechanism x = g(w, u) of its inputs w (parents and actions) and of noise u
+with a fitted distribution; g itself has a posterior mean and standard deviation. A *network* is a snapshot of
+the model with all factors cached: it propagates fixed noise samples through the graph,
+
+    x_i = m_i(w_i, u_i) + e_i s_i(w_i, u_i),       i in topological order,
+
+where m_i and s_i are posterior mean and standard deviation of g_i, and e_i is the perturbation in standard
+deviations: 0 (the posterior mean), normal samples (epistemic draws), or an optimistically chosen number in
+[-beta, beta]. The result is differentiable in the actions. Objectives use it for confidence bounds, expected
+improvement and optimism; `surrogates.structural_counterfactuals` to abduct, sample and replay.
+
+A node that is set directly (a hard intervention) takes the given value and its mechanism is ignored; its
+descendants change, its ancestors do not.
+
+Source: Ren et al. (2025), Sec. 2.2, 4.1, 5.1 and Eq. 5; Sussex et al. (2023), Sec. 4 (plausible models);
+Astudillo and Frazier (2021).
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.size_limits import require
+from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.task_compatibility import Kind, Question
+from rehearsal_torch.data.trainable_part import Solved
+from rehearsal_torch.mechanisms.mechanism import NodeMechanism
+from rehearsal_torch.mechanisms.plausible_mechanism import Deviating, PlausibleMechanism
+from rehearsal_torch.seeding import generator, sobol
+from rehearsal_torch.surrogates.surrogate import Surrogate
+
+# (index of the node, its inputs in or near [0, 1] (..., S or 1, p)) -> the node's perturbation in posterior
+# standard deviations, broadcastable to (..., S).
+Perturbation = Callable[[int, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class CausalNetwork:
+    """The mechanisms of all nodes, in the task's order: a snapshot of a causal model."""
+
+    task: CausalTask
+    mechanisms: tuple[NodeMechanism, ...]
+
+    @property
+    def device(self) -> torch.device:
+        """Where it computes: that of the model when the snapshot was made."""
+        return self.mechanisms[0].device
+
+    def propagate(
+        self,
+        actions: Tensor,  # (..., k), in their units
+        noise: Tensor,  # (S, N), the same samples for all actions (`CausalModel.draws`); or (..., S, N)
+        perturbation: Perturbation | None = None,  # deviations from posterior means
+        spread: Sequence[str] = (),  # Nodes whose posterior standard deviation is returned as well
+        # Nodes that are set to a value (hard interventions), each broadcastable to (..., S); their mechanisms
+        # are ignored
+        fixed: Mapping[str, Tensor] | None = None,
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """Propagates noise through the graph under actions.
+
+        Returns:
+            Node values (..., S, N), and for each node in `spread` its posterior standard deviation,
+                broadcastable to (..., S).
+        """
+        known = {name: actions[..., index, None] for index, name in enumerate(self.task.actions)}
+        spreads: dict[str, Tensor] = {}
+        for index, (node, mechanism) in enumerate(zip(self.task.nodes, self.mechanisms, strict=True)):
+            if fixed is not None and node in fixed:
+                known[node] = fixed[node]
+                continue
+            scaled = mechanism.scaled(inputs_of(self.task, node, known, (*actions.shape[:-1], 1)))
+            given = noise[..., index].unsqueeze(-1)
+            if perturbation is None and node not in spread:
+                known[node] = mechanism.forward(scaled, given).squeeze(-1)
+                continue
+            value, std = (moment.squeeze(-1) for moment in mechanism.belief(scaled, given))
+            known[node] = value if perturbation is None else value + perturbation(index, scaled) * std
+            spreads[node] = std
+        shape = (*actions.shape[:-1], noise.shape[-2])
+        return torch.stack([known[node].expand(shape) for node in self.task.nodes], -1), {
+            node: spreads[node] for node in spread if node in spreads
+        }
+
+    def reward(self, values: Tensor) -> Tensor:
+        """The known reward of node values, (..., N) -> (...)."""
+        return reward_of(self.task, values)
+
+
+@dataclass(frozen=True)
+class PlausibleNetworks:
+    """E networks that are all plausible given the experiments, by their nodes' mechanisms."""
+
+    task: CausalTask
+    mechanisms: tuple[PlausibleMechanism, ...]
+    size: int  # E, in mirrored pairs
+
+    def propagate(self, actions: Tensor, noise: Tensor) -> Tensor:
+        """Node values (E, *b, q, S, N) under actions (*b, q, k), in their units, and noise (S, N) or (E, *b,
+        q, S, N).
+        """
+        known = {name: actions[..., index, None].unsqueeze(0) for index, name in enumerate(self.task.actions)}
+        for index, (node, mechanism) in enumerate(zip(self.task.nodes, self.mechanisms, strict=True)):
+            inputs = inputs_of(self.task, node, known, (1, *actions.shape[:-1], 1))
+            known[node] = mechanism(inputs, noise[..., index])
+        shape = (self.size, *actions.shape[:-1], noise.shape[-2])
+        return torch.stack([known[node].expand(shape) for node in self.task.nodes], -1)
+
+    def few(self, count: int) -> "PlausibleNetworks":
+        """The first pairs, an even number of networks."""
+        return replace(self, mechanisms=tuple(each.few(count) for each in self.mechanisms), size=count)
+
+    def tabulated(self) -> "PlausibleNetworks":
+        """An approximation by tables that is faster to evaluate."""
+        return replace(self, mechanisms=tuple(each.tabulated() for each in self.mechanisms))
+
+    def conditioned(self, actions: Tensor, values: Tensor, seed: int) -> "PlausibleNetworks":
+        """The networks after m further experiments with actions (*b, m, k) and node values (*b, m, N), with
+        hyper-parameters and noise distributions as fitted. TypeError if a mechanism takes none.
+        """
+        known = {name: actions[..., index] for index, name in enumerate(self.task.actions)}
+        known |= {node: values[..., index] for index, node in enumerate(self.task.nodes)}
+        shape = broadcast(actions.shape[:-1], values.shape[:-1])
+        mechanisms = []
+        for index, (node, mechanism) in enumerate(zip(self.task.nodes, self.mechanisms, strict=True)):
+            inputs = inputs_of(self.task, node, known, shape).expand(*shape, -1)
+            mechanisms.append(mechanism.conditioned(inputs, known[node].expand(shape), seed + index))
+        return replace(self, mechanisms=tuple(mechanisms))
+
+    def reward(self, values: Tensor) -> Tensor:
+        """The known reward of node values, (..., N) -> (...)."""
+        return reward_of(self.task, values)
+
+
+def broadcast(*shapes: Sequence[int]) -> torch.Size:
+    """The shape to which shapes broadcast; torch's own imports a compiler at its first call."""
+    return torch.Size(np.broadcast_shapes(*map(tuple, shapes)))
+
+
+def inputs_of(task: CausalTask, node: str, known: Mapping[str, Tensor], shape: Sequence[int]) -> Tensor:
+    """A node's inputs (..., p); of a node without any, (*shape, 0)."""
+    names = task.inputs(node)
+    if not names:
+        return next(iter(known.values())).new_empty(*shape, 0)
+    return torch.stack(torch.broadcast_tensors(*(known[name] for name in names)), -1)
+
+
+def reward_of(task: CausalTask, values: Tensor) -> Tensor:
+    """A task's known reward of node values, (..., N) -> (...)."""
+    return task.reward(values[..., [task.nodes.index(name) for name in task.reward.names]])
+
+
+# Smallest probability of a normal draw.
+SMALL = 1e-9
+
+
+def standard_draws(count: int, width: int, seed: int) -> Tensor:
+    """Normal draws (count, width), mean 0 and variance 1 in every column: Sobol points in a random order, so
+    that they are independent of another sequence, then their mirror images. An odd count raises a ValueError.
+    """
+    require(count >= 2 and count % 2 == 0, "an even number of draws, in mirrored pairs", count=count)
+    half = torch.zeros(count // 2, 0, dtype=torch.float64)
+    if width:
+        unit = sobol(width, seed).draw(count // 2, dtype=torch.float64)
+        order = torch.randperm(count // 2, generator=generator(seed))
+        half = torch.special.ndtri(unit[order].clamp(SMALL, 1 - SMALL))
+    both = torch.cat([half, -half])
+    return both / both.square().mean(0).sqrt().clamp_min(1e-12)
+
+
+class CausalModel(Surrogate, ABC):
+    """A surrogate that learns a network from experiments, given graph, actions, nodes and reward."""
+
+    kind: Kind | None = "optimise"
+
+    def __init__(self, task: CausalTask) -> None:
+        super().__init__()
+        self.task = CausalTask.of(task)
+
+    def question(self) -> Question:
+        """The task."""
+        return self.task
+
+    def used(self) -> tuple[str, ...]:
+        """Everything but bounds and limits; models that do not learn the reward itself remove "reward"."""
+        return ("graph", "actions", "nodes", "reward")
+
+    def _take(self, question: Question) -> None:
+        self.task = CausalTask.of(question)  # type: ignore[arg-type]
+
+    @abstractmethod
+    def network(self) -> CausalNetwork:
+        """A snapshot of the model; factors are computed once, here."""
+
+    def plausible(self, members: int, seed: int = 0) -> PlausibleNetworks:
+        """E plausible networks, an even number: by default those whose mechanisms deviate by the same number
+        of posterior standard deviations everywhere.
+        """
+        network = self.network()
+        deviations = standard_draws(members, len(network.mechanisms), seed).to(network.device)
+        mechanisms = tuple(map(Deviating, network.mechanisms, deviations.unbind(-1)))
+        return PlausibleNetworks(network.task, mechanisms, members)
+
+    @abstractmethod
+    def draws(self, count: int, seed: int = 0) -> Tensor:
+        """Noise of all nodes, (S, N): scrambled Sobol points through the fitted quantile functions."""
+
+    @abstractmethod
+    def visited(self) -> Tensor:
+        """The actions of the experiments so far, (n, k), in their units."""
+
+    def contradicted(self) -> tuple[str, ...]:
+        """The nodes whose mechanisms the experiments contradict; none by default."""
+        return ()
+
+    def condition(self, table: Table) -> None:
+        """Conditions the model on a table of observations, with hyper-parameters unchanged. The default
+        refits it; models with a cheaper update override this. TypeError if a part has no `solve`.
+        """
+        for part, examples in self.parts(table.to(self.device)):
+            if not isinstance(part, Solved):
+                expected = f"expected parts that are solved; {type(part).__name__} is trained by gradients"
+                raise TypeError(f"{expected}: use fitting=solve")
+            part.solve(*examples)

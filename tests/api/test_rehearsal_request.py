@@ -1,0 +1,91 @@
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import rehearsal_torch as rt
+from rehearsal_torch.api.rehearsal_request import Request, check_workers, labels_of, rows_of
+from rehearsal_torch.data.problem_file.diagnostics import ProblemError
+from rehearsal_torch.user_error import RequestError
+from tests.api.test_rehearse import TASK
+from tests.data.problem_file.conftest import written  # noqa: F401
+
+FRAME = pd.DataFrame({"a": [1.0, 2.0]}, index=["x", "y"])
+
+
+def test_rows_of_every_form_are_kept_and_dictionaries_become_a_frame(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a\n1\n")
+    table = rt.Table.from_frame(FRAME)
+    for given in (FRAME, pl.DataFrame({"a": [1.0]}), table, path, str(path)):
+        assert rows_of(given, "table") is given
+    for given in ({"a": 1.0}, [{"a": 1.0}], ({"a": 1.0},)):
+        assert rows_of(given, "cases").to_dict("list") == {"a": [1.0]}
+
+
+def test_arguments_of_a_request_are_checked():
+    request = Request.of(FRAME, rt.RehearsalTask.of(TASK), "care", 3, {})
+    assert (request.task.context, request.seed) == (("X1", "X2"), 3)
+    assert type(Request.of(FRAME, TASK, "care", np.uint8(3), {}).seed) is int
+    with pytest.raises(RequestError, match=r"seed: expected a whole number of at least 0; got True"):
+        Request.of(FRAME, TASK, "care", True, {})
+    with pytest.raises(RequestError, match=r"'dataset.contexts' is the argument `cases`: give it there"):
+        Request.of(FRAME, TASK, "care", 0, {"dataset.contexts": "cases.csv"})
+    with pytest.raises(
+        RequestError, match="task: expected a dictionary, a YAML file or a RehearsalTask; got"
+    ):
+        Request.of(FRAME, 3, "care", 0, {})
+    with pytest.raises(RequestError, match="there is no method 'carre'"):
+        Request.of(FRAME, TASK, "carre", 0, {}).configured()
+
+
+def test_only_frames_of_pandas_have_labels():
+    assert list(labels_of(FRAME)) == ["x", "y"]
+    assert labels_of(pl.DataFrame({"a": [1.0]})) is None
+    check_workers(2)
+    with pytest.raises(RequestError, match="workers: expected a whole number of at least 1; got 0"):
+        check_workers(0)
+
+
+def test_auto_takes_no_settings_of_a_method():
+    asked = Request.of(FRAME, TASK, "auto", 0, {"objective.caution": 1.0})
+    with pytest.raises(RequestError, match=r"'objective.caution' cannot be set here: expected .* choose"):
+        asked.configured()
+
+
+@pytest.mark.slow
+def test_a_problem_file_has_rows_task_cases_and_method(written):  # noqa: F811
+    assert Request.of(written(), None, None, 0, {}).method == "outcome_regression"
+    file = written(cases=[{"x": 0.2, "a": 0.5, "d": 1}], method="care", candidates=[["a", "d"]])
+    request = Request.of(file, None, None, 0, {})
+    assert (request.method, len(request.rows.frame)) == ("care", 120)
+    assert Request.of(file, None, "cme", 0, {}).method == "cme"
+    config, _ = request.configured()
+    assert request.problem(config).case(0).present == {"a": 0.5, "d": 1.0}
+    (decision,) = rt.rehearse(file)
+    assert decision.alteration is not None or decision.undecided
+    # Other cases decide by the same rows and the same task.
+    one = rt.rehearse(file, cases={"x": 0.2, "a": 0.5, "d": 1})[0]
+    assert one.value == decision.value
+
+
+@pytest.mark.slow
+def test_bounds_of_a_file_are_for_its_own_cases(written):  # noqa: F811
+    cases = [{"x": 0.2, "a": 0.5, "d": 1}]
+    bounds = {"a": ["current - 0.1", "current"]}
+    file = written(cases=cases, bounds=bounds, method="care", candidates=[["a", "d"]])
+    assert rt.learn(file).method is not None
+    # Other cases get theirs from their own columns.
+    config, _ = Request.of(file, None, None, 0, {}).configured()
+    others = pd.DataFrame({"x": [0.2, 0.3], "a": [-0.5, 0.95], "d": [1, 2]})
+    problem = Request.of(file, None, None, 0, {}).problem(config, others)
+    assert [problem.case(place).feasible["a"] for place in (0, 1)] == [
+        pytest.approx((-0.6, -0.5)),
+        pytest.approx((0.85, 0.95)),
+    ]
+    with pytest.raises(
+        ProblemError, match=r"bounds\.a: the present value: the cases: no column 'a'; there are x"
+    ):
+        rt.rehearse(file, cases={"x": 0.2})
+    with pytest.raises(ProblemError, match=r"line 3 of the cases: \[1.9, 2\] has nothing in common with"):
+        rt.rehearse(file, cases=[{"x": 0.2, "a": 0.0}, {"x": 0.2, "a": 2.0}])

@@ -1,0 +1,112 @@
+"""Cases from files and lists, and the bounds of each."""
+
+import pandas as pd
+import pytest
+
+from rehearsal_torch.data.problem_file.case_bounds import (
+    impossible_values,
+    ranges_of,
+    unused_columns,
+    with_truths,
+)
+from rehearsal_torch.data.problem_file.cases_schema import DataForm, ProblemForm, VariableForm
+from rehearsal_torch.data.problem_file.diagnostics import Findings
+from rehearsal_torch.data.tables.reader import ReadTable
+from rehearsal_torch.spaces.box import Box
+
+BOX = Box.of({"bmi": [20, 35], "drug": {"values": [0, 1]}})
+ROWS = ReadTable(pd.DataFrame({"bmi": [22.0, 34.0], "text": ["a", "b"]}), "cases.csv")
+
+
+def test_bounds_are_cut_to_the_range_of_all_cases():
+    found = Findings("p")
+    made = ranges_of({"bmi": ["current - 3", "1.1*current"]}, BOX, ROWS, found)
+    assert made["bmi"] == [(20.0, pytest.approx(24.2)), (31.0, 35.0)]
+    assert ranges_of({"bmi": ["25", "30"]}, BOX, ROWS, found) == {"bmi": [(25.0, 30.0)] * 2}
+    assert found.faults == []
+
+
+@pytest.mark.parametrize(
+    ("bounds", "words"),
+    [
+        ({"drug": ["0", "1"]}, "bounds.drug: drug is set to some values only"),
+        ({"bmi": ["current -", "1"]}, "bounds.bmi: at character 10 of 'current -'"),
+        (
+            {"bmi": ["current + 5", "current + 9"]},
+            "line 3 of cases.csv: [39, 43] has nothing in common with the range [20, 35]: widen one",
+        ),
+    ],
+)
+def test_bounds_that_cannot_be_used(bounds, words):
+    found = Findings("p")
+    ranges_of(bounds, BOX, ROWS, found)
+    assert words in found.faults[0]
+
+
+def test_bounds_that_meet_in_one_value_are_kept():
+    found = Findings("p")
+    made = ranges_of({"bmi": ["current", "current"]}, BOX, ROWS, found)
+    assert made["bmi"] == [(22.0, 22.0), (34.0, 34.0)]
+    assert ranges_of({"bmi": ["10", "20"]}, BOX, ROWS, found)["bmi"] == [(20.0, 20.0)] * 2
+    assert found.faults == []
+
+
+VARIABLES = {name: VariableForm(role="action") for name in ("bmi", "bp", "x")}
+
+
+def told(columns, cases=(), **parts):
+    found = Findings("problem.yaml", {})
+    rows = ReadTable(pd.DataFrame([dict.fromkeys(columns, 1.0)]), "the cases")
+    form = ProblemForm.of_parts({"variables": VARIABLES, "cases": list(cases), **parts})
+    unused_columns(rows, form, found)
+    return found.faults, found.warnings
+
+
+def test_truths_are_read_where_rows_have_them():
+    rows = pd.DataFrame({"smoker": [True, False], "old": [True, None], "x": [1, 0]})
+    cases = pd.DataFrame({"smoker": [True, "no", None], "old": ["yes", "odd", 1], "x": [True, "no", 1]})
+    made = with_truths(ReadTable(cases, "the cases"), rows).frame
+    assert made["smoker"].fillna(-1).tolist() == [1.0, 0.0, -1]
+    assert made["old"].tolist() == [1.0, "odd", 1]
+    assert made["x"].tolist() == [True, "no", 1]
+
+
+def test_what_has_a_purpose_is_not_told():
+    parts = {
+        "identity": "who",
+        "costs": {"bmi": "price"},
+        "bounds": {"bp": ["current - most", "`upper limit`"]},
+    }
+    assert told(["bmi", "who", "price", "most", "upper limit"], **parts) == ([], [])
+
+
+@pytest.mark.parametrize(("name", "meant"), [("bmii", "bmi"), ("BMI", "bmi"), ("Bp", "bp")])
+def test_slips_are_faults_of_a_list_and_warnings_of_a_file(name, meant):
+    faults, warnings = told([name])
+    assert (len(faults), warnings) == (1, [])
+    assert f"{name!r} is no variable; did you mean {meant!r}?" in faults[0]
+    found = Findings("problem.yaml", {})
+    rows = ReadTable(pd.DataFrame({name: [1.0]}), "cases.csv")
+    form = ProblemForm.of_parts({"variables": VARIABLES, "cases": DataForm(file="cases.csv")})
+    unused_columns(rows, form, found)
+    assert found.faults == []
+    assert f"did you mean {meant!r}?" in found.warnings[0]
+
+
+def test_other_keys_of_a_list_are_warned_of_and_other_columns_of_a_file_are_not():
+    faults, (warning,) = told(["remark", "bmi"])
+    assert faults == []
+    assert "'remark' is no variable, and not used" in warning
+    for name in ("y", "bpx"):
+        faults, (warning,) = told(["bmi", name])
+        assert faults == [], "of a short name only upper and lower case may differ"
+        assert f"{name!r} is no variable, and not used" in warning
+
+
+def test_other_values_are_possible_of_what_is_not_binary_or_in_one_table_alone():
+    cases = ReadTable(pd.DataFrame({"x": [7.0], "a": [7.0]}), "the cases")
+    rows = pd.DataFrame({"x": [1.0, 2.0], "b": [1.0, 2.0]})
+    forms = {name: VariableForm(role="context", kind="binary") for name in ("a", "b")}
+    found = Findings("problem.yaml", {})
+    impossible_values(cases, rows, forms | {"x": VariableForm(role="context", kind="integer")}, found)
+    assert found.faults == []

@@ -1,0 +1,163 @@
+"""A graph that is learnt from the rows of a problem file."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+import rehearsal_torch as rt
+from rehearsal_torch.data.problem_file.cases_builder import ProblemError, written_problem
+from rehearsal_torch.data.problem_file.cases_schema import LearnForm, ProblemForm, graph_file
+from rehearsal_torch.data.problem_file.diagnostics import Findings
+from rehearsal_torch.data.problem_file.graph_section import equally_likely, graph_part, known_graph
+from rehearsal_torch.files.schema import read
+from rehearsal_torch.problems.cases.cases_file import OwnProblem
+
+PROBLEM = {
+    "data": "table.csv",
+    "variables": {
+        "x": "context",
+        "a": {"role": "action", "range": [-1, 1]},
+        "b": {"role": "action", "range": [-1, 1]},
+        "m": "other",
+        "y": "outcome",
+    },
+    "graph": "learn",
+    "desired": "y >= 0.5",
+    "method": "care",
+}
+TRUE = {("x", "a"), ("a", "m"), ("b", "m"), ("m", "y"), ("x", "y")}
+
+
+@pytest.fixture
+def file(tmp_path):
+    random = np.random.default_rng(4)
+    x, b = random.normal(size=(2, 900))
+    a = x + random.normal(size=900)
+    m = a - b + 0.5 * random.normal(size=900)
+    y = m + x + 0.5 * random.normal(size=900)
+    frame = pd.DataFrame(
+        {"x": x, "a": a, "b": b, "m": m, "y": y, "ward": random.choice(["p", "q", "r"], 900)}
+    )
+    frame.loc[3, "m"] = None
+    frame.to_csv(tmp_path / "table.csv", index=False)
+
+    def write(**changes):
+        (tmp_path / "problem.yaml").write_text(yaml.safe_dump({**PROBLEM, **changes}, sort_keys=False))
+        return tmp_path / "problem.yaml"
+
+    return write
+
+
+def test_the_arrows_of_a_world_are_found_from_its_rows_and_the_roles(file):
+    problem = written_problem(file())
+    found = {tuple(edge) for edge in problem.task.graph.edges}
+    # Beside `a`, nothing says which of x and a comes first but that x is known before deciding.
+    assert found == TRUE
+    assert len(problem.graphs) == 1
+    (note,) = [each for each in problem.rows.notes if each.startswith("the graph was learnt")]
+    assert "learnt from 899 rows, without hidden common causes" in note
+    assert "the only graph that agrees with them and the roles" in note
+    assert OwnProblem(file()).facts().graphs is None
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::rehearsal_torch.user_error.RequestWarning")
+def test_graphs_that_rows_cannot_tell_apart_are_all_asked(file):
+    free = {**PROBLEM["variables"], "x": "other"}
+    path = file(variables=free, cases=[{"a": 0.1}], graph={"learn": True, "level": 0.01})
+    problem = OwnProblem(path)
+    known = problem.facts().graphs
+    assert len(known.graphs) == len(problem.problem.graphs) == 2
+    assert {("x", "a") in graph.edges for graph in known.graphs} == {True, False}
+    (decision,) = rt.rehearse(path)
+    assert decision.trace["graphs"]["stand"] in (0.5, 1.0)
+    assert decision.trace["graphs"]["worst_named"] in ("x -> a", "a -> x")
+
+
+def test_what_is_known_is_kept(file):
+    known = {"learn": True, "forbidden": ["x -> y"], "required": ["b -> y"]}
+    edges = {tuple(edge) for edge in written_problem(file(graph=known)).task.graph.edges}
+    assert ("b", "y") in edges
+    assert ("x", "y") not in edges
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"graph": {"learn": True, "level": 2}},
+            "graph.level: expected a significance level between",
+        ),
+        ({"graph": {"learn": True, "forbidden": ["x y"]}}, "'x y': no arrow joins 'x' and 'y'"),
+        ({"graph": {"learn": True, "forbidden": ["x"]}}, "'x' is no arrow: expected cause -> effect"),
+        ({"graph": {"learn": True, "forbidden": ["x -> z"]}}, "'z' in 'x -> z' is not under variables"),
+        ({"graph": {"learn": True, "required": ["y -> a"]}}, "the required edge y -> a is against the tiers"),
+        (
+            {"variables": {**PROBLEM["variables"], "ward": {"role": "context", "kind": "categorical"}}},
+            "graph: a graph is learnt from numbers and levels; ward has classes without an order",
+        ),
+    ],
+)
+def test_faults_have_the_line_of_the_graph(file, changes, words):
+    with pytest.raises(ProblemError) as caught:
+        written_problem(file(**changes))
+    assert any(words in each and each.startswith("line ") for each in caught.value.faults), caught.value
+
+
+def part(written):
+    return read(ProblemForm, {"graph": written})[0].get("graph")
+
+
+def test_only_learn_asks_for_learning():
+    assert part("learn") == part({"learn": True}) == LearnForm(learn=True)
+    assert part(["learn -> x"]).parents == {"learn": [], "x": ["learn"]}
+    assert part("graph.dagitty") == Path("graph.dagitty")
+    assert equally_likely(()) is None
+
+
+def test_edges_without_a_direction_are_all_graphs_that_have_them(file):
+    graph = {"parents": {"m": ["a", "b"], "y": ["m", "x"]}, "undirected": [["x", "a"]]}
+    free = {**PROBLEM["variables"], "x": "other"}
+    problem = OwnProblem(file(graph=graph, variables=free, cases=[{"a": 0.1}]))
+    known = problem.facts().graphs
+    assert {("x", "a") in each.edges for each in known.graphs} == {True, False}
+    assert any("2 graphs have the edges of the file" in each for each in problem.facts().notes)
+    with pytest.raises(ProblemError, match=r"line .*graph.undirected: expected a list of pairs"):
+        written_problem(file(graph={**graph, "undirected": "x"}))
+
+
+def test_a_written_graph_is_kept_and_a_file_is_read(tmp_path):
+    found = Findings("problem.yaml")
+    assert graph_part(["a -> b"], tmp_path, found) == ["a -> b"]
+    assert graph_part("a -> b", tmp_path, found) == "a -> b"
+    (tmp_path / "graph.dot").write_text("digraph { a -> b; }")
+    assert graph_part("graph.dot", tmp_path, found)["edges"] == [["a", "b"]]
+    assert found.faults == []
+
+
+def test_edges_of_a_file_without_a_direction_are_read(tmp_path):
+    """They were refused, though the same edges in the problem file were read."""
+    (tmp_path / "graph.pdag").write_text("pdag { a -- b -> c }")
+    found = Findings("problem.yaml")
+    known = known_graph(Path("graph.pdag"), tmp_path, found)
+    assert {each.edges for each in known.members} == {(("a", "b"), ("b", "c")), (("b", "a"), ("b", "c"))}
+    assert known.graph == known.members[0]
+    assert found.faults == []
+
+
+@pytest.mark.parametrize("name", ["graph.bif", "my graph.RData", "graphs/model.json", "graph.DOT"])
+def test_a_file_of_another_kind_is_a_fault_that_lists_those_that_are_read(tmp_path, name):
+    """It was answered with the forms of a graph that is written in the file."""
+    found = Findings("problem.yaml", {"graph": 3})
+    assert graph_part(name, tmp_path, found) is None
+    (told,) = found.faults
+    assert told.startswith(f"line 3, graph: {name}: expected a file with one of the endings .yaml, .yml, ")
+    assert ".dagitty" in told
+
+
+def test_texts_that_name_no_file_are_kept():
+    for text in ("a -> b.c", "a.b -> c.d", "learn", "a => b.c", "a 1.5", ["graph.dot"]):
+        assert graph_file(text) is None

@@ -1,0 +1,266 @@
+"""Problems of trials: a file and a task are read by one schema, each with all faults at its own keys."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+import torch
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.known_reward import FunctionReward, TargetError, WeightedSum
+from rehearsal_torch.data.problem_file.task_file import TaskError
+from rehearsal_torch.data.problem_file.trials_schema import TrialsProblem, problem_of_task
+from rehearsal_torch.files.schema import FaultsError, read
+from tests.toys.mutated import mutated
+
+PROBLEM = {
+    "variables": {
+        "valve": {"role": "action", "range": [0, 1]},
+        "dose": {"role": "action", "levels": [5, 0, 1], "unit": "ml"},
+        "heat": "outcome",
+        "yield": "outcome",
+        "noise": "other",
+    },
+    "graph": ["{valve noise} -> heat", "{heat dose} -> yield"],
+    "reward": "yield - 0.5*heat",
+    "limits": "dose + valve <= 5",
+    "fixed": {"dose": 1},
+    "tolerance": {"valve": 0.1},
+}
+TASK = {
+    "graph": {"parents": {"heat": ["valve", "noise"], "yield": ["heat", "dose"]}},
+    "actions": {"valve": [0, 1], "dose": {"values": [5, 0, 1]}},
+    "reward": {"weights": {"yield": 1, "heat": -0.5}},
+    "limits": {"normals": [[1, 1]], "offsets": [5]},
+}
+TASKS = [
+    TASK,
+    {**TASK, "reward": {"targets": {"yield": 2}, "mean": False}},
+    {**TASK, "reward": "yield - heat", "limits": ["valve <= 0.5", "dose <= 4"]},
+    CausalTask.of(TASK).to_plain(),
+]
+
+
+def told(plain, of=TrialsProblem):
+    return [str(each) for each in read(of, plain)[1]]
+
+
+def told_of_task(plain):
+    with pytest.raises(TaskError) as caught:
+        CausalTask.of(plain)
+    return [str(each) for each in caught.value.faults]
+
+
+def test_a_problem_and_a_task_are_read_to_the_same():
+    found, faults = read(TrialsProblem, PROBLEM)
+    assert faults == []
+    problem, task = TrialsProblem.model_construct(**found), problem_of_task(TASK)
+    for name, about in problem.variables.items():
+        one, other = (each.variables[name] for each in (problem, task))
+        assert (one.role, one.range, one.levels) == (other.role, other.range, other.levels), about
+    assert problem.parts()[2] == task.parts()[2] == WeightedSum({"yield": 1.0, "heat": -0.5})
+    one, other = CausalTask.of(problem).to_plain(), CausalTask.of(TASK).to_plain()
+    assert {**one, "graph": None} == {**other, "graph": None}
+    assert one["limits"] == {"normals": [[1.0, 1.0]], "offsets": [5.0]}
+    assert set(CausalTask.of(problem).graph.edges) == set(CausalTask.of(TASK).graph.edges)
+    assert problem.fixed == {"dose": 1.0}
+
+
+@pytest.mark.parametrize("plain", TASKS)
+def test_a_task_is_read_back_as_it_was_written(plain):
+    task = CausalTask.of(plain)
+    again = CausalTask.of(yaml.safe_load(yaml.safe_dump(task.to_plain(), sort_keys=False)))
+    assert task.actions == ("valve", "dose")
+    assert again.to_plain() == task.to_plain()
+    assert again.reward == task.reward
+
+
+@settings(max_examples=80, derandomize=True, deadline=None)
+@given(st.sampled_from(TASKS).flatmap(mutated))
+def test_a_mutated_task_is_a_task_or_a_paragraph(plain):
+    try:
+        found = CausalTask.of(plain).to_plain()
+    except FaultsError as error:
+        found, faults = None, error.faults
+    if found is None:
+        assert faults
+        assert all(len(each) < 2000 and each.part in ("", *plain, *TASK) for each in faults)
+    else:
+        assert CausalTask.of(yaml.safe_load(yaml.safe_dump(found, sort_keys=False))).to_plain() == found
+
+
+@settings(max_examples=80, derandomize=True, deadline=None)
+@given(mutated(PROBLEM))
+def test_a_mutated_problem_is_read_or_has_faults_and_the_editor_says_no_more(plain):
+    found, faults = read(TrialsProblem, plain)
+    if not faults:
+        schema = TrialsProblem.model_json_schema()
+        errors = [each.message for each in Draft202012Validator(schema).iter_errors(plain)]
+        # YAML has names of digits alone.
+        assert not errors or any("is not of type 'string'" in each or "not valid" in each for each in errors)
+        assert found["variables"]
+
+
+def test_rewards_are_names_sums_weights_targets_or_functions():
+    function = FunctionReward(("yield",), lambda each: each[..., 0])
+    for written, expected in (
+        ("yield", WeightedSum({"yield": 1.0})),
+        ("2*yield - heat", WeightedSum({"yield": 2.0, "heat": -1.0})),
+        ({"weights": {"yield": -2}}, WeightedSum({"yield": -2.0})),
+        ({"targets": {"yield": 3}, "mean": False}, TargetError({"yield": 3.0}, mean=False)),
+        (function, function),
+    ):
+        assert CausalTask.of({**TASK, "reward": written}).reward == expected
+    blanks = {"graph": ['a -> "my yield"'], "actions": {"a": [0, 1]}, "reward": "my yield"}
+    assert CausalTask.of(blanks).reward.names == ("my yield",)
+    numbered = {"graph": {"parents": {1: [0]}}, "actions": {0: [0, 1]}, "reward": 1}
+    assert CausalTask.of(numbered).reward.names == ("1",)
+
+
+def test_limits_are_text_or_faces_in_any_order_of_the_actions():
+    names = {"names": ["dose", "valve"], "normals": [[2, 1]], "offsets": [6]}
+    for limits in (names, "2*dose + valve <= 6", ["2*dose + valve <= 6"]):
+        found = CausalTask.of({**TASK, "limits": limits}).limits
+        assert (found.names, found.normals.tolist()) == (("valve", "dose"), [[1.0, 2.0]])
+    tensors = {"normals": torch.ones(1, 2), "offsets": torch.tensor([5.0])}
+    assert CausalTask.of({**TASK, "limits": tensors}).limits.offsets.tolist() == [5.0]
+    for normals in ([[1.0, 1.0]] * 1001, torch.ones(1000, 1000)):
+        with pytest.raises(TaskError, match=r"at most 1000 faces|200000 values"):
+            CausalTask.of({**TASK, "limits": {"normals": normals, "offsets": [1.0]}})
+
+
+@pytest.mark.parametrize(
+    ("about", "values"),
+    [
+        ({"range": [0, 1]}, None),
+        ({"range": [0, 1], "step": 0.25}, [0, 0.25, 0.5, 0.75, 1]),
+        ({"range": [0.5, 3.2], "kind": "integer"}, [1, 2, 3]),
+        ({"kind": "binary"}, [0, 1]),
+        ({"range": [0, 0.3], "step": 0.1}, [0, 0.1, 0.2, 0.3]),
+        ({"levels": [2, 0, 1]}, [0, 1, 2]),
+    ],
+)
+def test_steps_and_kinds_are_levels(about, values):
+    found = read(TrialsProblem, changed("dose", {"role": "action", **about}))[0]["variables"]["dose"]
+    assert found.values() == (values if values is None else pytest.approx(values))
+    assert found.ends() == ((0, 1) if values is None else (found.values()[0], found.values()[-1]))
+
+
+def changed(name, about, **parts):
+    return {**PROBLEM, "variables": {**PROBLEM["variables"], name: about}, **parts}
+
+
+@pytest.mark.parametrize(
+    ("plain", "words"),
+    [
+        (changed("dose", {"role": "action", "kind": "categorical"}), "variables.dose.kind: .* neighbouring"),
+        (changed("dose", {"role": "action", "step": 0}), "variables.dose.step: expected a number above 0"),
+        (
+            changed("dose", {"role": "action", "rnage": [0, 1]}),
+            "rnage: unknown key; did you mean 'range'",
+        ),
+        (changed("dose", {"role": "action", "levels": ["low", "high"]}), "dose.levels: .*'low' as 0"),
+        (changed("dose", {"role": "action", "levels": [1, 1]}), "dose.levels: expected each value once"),
+        (changed("dose", {"role": "action", "levels": [1]}), "variables.dose: expected lower < upper"),
+        (changed("dose", {"role": "action", "levels": [1, 2], "step": 1}), "dose.step: levels are all"),
+        (changed("dose", {"role": "action"}), "variables.dose: an action needs range"),
+        (
+            changed("dose", {"role": "action", "range": [0, 1], "step": 1e-4}),
+            "variables.dose: expected 2 to 1000 values .*; there are more",
+        ),
+        (changed("dose", "acton"), "variables.dose.role: .*did you mean 'action'"),
+        (changed("noise", {"role": "other", "range": [0, 1]}), "variables.noise.range: is for actions"),
+        (changed("smell", "outcome"), "variables.smell: is in no edge of the graph"),
+        (changed("smell", "outcome"), "variables.smell: an outcome that the reward does not read"),
+        ({**PROBLEM, "graph": [*PROBLEM["graph"], "heat -> dose"]}, "graph: actions .'dose'. have parents"),
+        ({**PROBLEM, "graph": [*PROBLEM["graph"], "heat <-> yield"]}, "graph.bidirected: expected none"),
+        ({**PROBLEM, "graph": ["valve -> heat -> yield", "noise -> heat"]}, "dose: is in no edge"),
+        ({**PROBLEM, "graph": [*PROBLEM["graph"], "yield -> heat"]}, "graph: .*join the same two"),
+        (
+            {**PROBLEM, "graph": [*PROBLEM["graph"], "haet -> yield"]},
+            "'haet' is not under variables; did",
+        ),
+        (
+            {**PROBLEM, "reward": "yeild - heat"},
+            "'yeild' is not under variables; did you mean 'yield'",
+        ),
+        ({**PROBLEM, "reward": "yield + noise"}, "reward: noise is of the role other; expected outcomes"),
+        ({**PROBLEM, "reward": "yield - dose"}, "reward: dose is of the role action"),
+        ({**PROBLEM, "reward": "yield + heat + 3"}, "reward: a constant, 3, changes no decision"),
+        ({**PROBLEM, "reward": "yield * heat"}, "reward: at character 9"),
+        ({**PROBLEM, "reward": "yield - yield"}, "reward: .*the sum has no outcome"),
+        ({**PROBLEM, "reward": {"weights": {"yield": 1, "heat": 0}}}, "reward: expected a finite weight"),
+        ({**PROBLEM, "reward": None}, "reward: .*since there are 2 outcomes; got none"),
+        ({**PROBLEM, "reward": {"weight": {"yield": 1}}}, "reward: expected the outcome to maximise"),
+        ({**PROBLEM, "limits": "2*valv + dose <= 6"}, "limits: 'valv' is no action; did you mean 'valve'"),
+        ({**PROBLEM, "limits": "dose < 6"}, "limits: at character 6"),
+        ({**PROBLEM, "limits": 6}, "limits: expected inequalities"),
+        ({**PROBLEM, "tolerance": 0.6}, "tolerance: expected a share of each range, from 0 to 0.5"),
+        ({**PROBLEM, "tolerance": "wide"}, "tolerance: expected a share of each range"),
+        ({**PROBLEM, "fixed": {"dose": "x"}}, "fixed.dose: expected a number"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_key(plain, words):
+    faults = told(plain)
+    assert any(re.search(words, each) for each in faults), faults
+
+
+def test_all_faults_are_told_at_once():
+    """A fault of one variable kept all others from being told."""
+    wrong = changed("dose", {"role": "action", "rnage": [0, 1]}, reward="yeild + heat", limits="valv <= 1")
+    paths = ["variables.dose.rnage", "reward", "variables.yield", "limits"]
+    assert [each.partition(":")[0] for each in told(wrong)] == paths
+
+
+def test_the_only_outcome_is_the_reward():
+    about = {**PROBLEM["variables"], "heat": "other"}
+    found = read(TrialsProblem, {**PROBLEM, "variables": about, "reward": None})[0]
+    assert TrialsProblem.model_construct(**found).parts()[2].names == ("yield",)
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"actions": {"valve": [1, 0], "dose": [0, 1]}}, "actions.valve"),
+        ({"actions": {"valve": [0, 1], "dose": {"values": [1, 1]}}}, "actions.dose.values"),
+        ({"actions": {"valve": [0, 1], "dose": {"value": [0, 1]}}}, "actions.dose.values"),
+        ({"actions": {"valve": [0, 1], "dose": None}}, "actions.dose"),
+        ({"actions": {"valve": [0, 1], "dose": [0, 1], "wind": [0, 1]}}, "actions.wind"),
+        ({"actions": {}}, "actions"),
+        ({"reward": "yeild"}, "reward"),
+        ({"reward": None}, "reward"),
+        ({"reward": "yield - haet"}, "reward.haet"),
+        ({"reward": {"targets": {"haet": 1}}}, "reward.targets.haet"),
+        ({"reward": "dose"}, "reward"),
+        ({"reward": {"weights": {"yield": "x"}}}, "reward.weights.yield"),
+        ({"reward": FunctionReward((), sum)}, "graph"),
+        ({"limits": {"normals": [[1, 1]]}}, "limits.offsets"),
+        ({"limits": {"normals": [[1, 1, 1]], "offsets": [1]}}, "limits"),
+        ({"limits": {"normals": [[1, 1]], "offsets": [-1]}}, "limits"),
+        ({"graph": None}, "graph"),
+        ({"fixed": {"dose": 1}}, "fixed"),
+        ({"variables": {}}, "variables"),
+    ],
+)
+def test_faults_of_a_task_have_its_own_keys(change, path):
+    paths = [each.partition(":")[0] for each in told_of_task({**TASK, **change})]
+    assert paths[0] == path
+    assert not any(each.startswith("variables.") for each in paths)
+
+
+@pytest.mark.parametrize("part", ["graph", "actions", "reward"])
+def test_what_a_task_lacks_is_told_alone(part):
+    (fault,) = told_of_task({key: each for key, each in TASK.items() if key != part})
+    assert fault.startswith(f"{part}: missing; expected ")
+
+
+def test_problems_are_read_without_torch():
+    code = (
+        "import sys; import rehearsal_torch.data.problem_file.trials_schema; sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,160 @@
+"""Present values of actions: read from cases, and what is assumed where they are not used."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from rehearsal_torch.data.costs import ActionCost
+from rehearsal_torch.data.records import Records
+from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.tables.decision_cases import (
+    assumed_usual,
+    cases_in_codes,
+    costs_in,
+    parted,
+    present_in,
+    with_usual,
+)
+from rehearsal_torch.data.tables.reader import TableError
+from rehearsal_torch.problems.cases.user_table import RehearsalTable
+from tests.data.codings.test_task_codings import TASK
+from tests.toys.linear_truth import chain, managing
+
+
+def test_empty_cells_and_columns_that_are_not_there_are_unknown():
+    frame = pd.DataFrame({"a": [1, None], "y": ["text", "more"]})
+    assert present_in(frame, "cases.csv", ("a", "m")) == [{"a": 1.0}, {}]
+    assert present_in(frame, "cases.csv", ()) == [{}, {}]
+
+
+def test_an_action_that_no_set_holds_is_said_to_be_usual():
+    single = managing(candidates=(("raw_cost",), ("self_pricing",))).task
+    known = [{"raw_cost": 1.0}, {"self_pricing": 2.0}]
+    said = assumed_usual(single, known)
+    # self_pricing follows raw_cost, and is changed with it.
+    assert "not its present value: raw_cost where only self_pricing is set; offer" in said
+    assert assumed_usual(managing().task, known) == ""
+    assert assumed_usual(single, [{"self_pricing": 2.0}]) == ""
+    assert assumed_usual(chain().task, [{"a": 0.1, "m": 0.2}]) == ""
+
+
+def test_cases_of_a_table_have_them_and_its_held_out_rows_have_not():
+    world = chain()
+    rows = pd.DataFrame(world.draw(60), columns=list(world.names))
+    task = world.task.to_plain()
+    cases = pd.DataFrame({"x": [0.1, 0.2], "a": [0.3, None]})
+    table = RehearsalTable(rows, task, cases)
+    assert [table.case(place).present for place in range(2)] == [{"a": 0.3}, {}]
+    assert table.case(0).facts()["present"] == {"a": 0.3}
+    assert "present" not in table.case(1).facts()
+    assert RehearsalTable(rows, task, cases, present=False).case(0).present == {}
+    assert RehearsalTable(rows, task).case(0).present == {}
+
+
+def test_what_is_assumed_is_a_note_and_a_caution():
+    world = managing(candidates=(("raw_cost",), ("self_pricing",)))
+    rows = pd.DataFrame(world.draw(60), columns=list(world.names))
+    cases = pd.DataFrame({"cf": [0.1], "ei": [0.2], "raw_cost": [1.0]})
+    told = RehearsalTable(rows, world.task.to_plain(), cases)
+    assert told.facts().notes[-1] == told.findings()[-1].text == told.card()["findings"][-1]["text"]
+    assert "raw_cost where only self_pricing is set" in told.facts().notes[-1]
+
+
+def test_the_context_is_needed_and_present_values_are_not():
+    task = RehearsalTask.of(TASK)
+    found = cases_in_codes(pd.DataFrame({"ward": ["C", "A"], "age": [1, 2]}), "the cases", task)
+    assert found[["ward=B", "ward=C"]].to_numpy().tolist() == [[0, 1], [0, 0]]
+    with pytest.raises(TableError) as told:
+        cases_in_codes(pd.DataFrame({"smoker": ["no", "maybe"]}), "the cases", task)
+    assert str(told.value).splitlines() == [
+        "the cases: 2 faults, nothing was decided",
+        "- smoker: expected one of no, yes; got 'maybe' in line 3: no row to learn from has it, so that "
+        "nothing is known of it: correct it, or leave the case out",
+        "- no column 'ward'; there are smoker",
+    ]
+
+
+COSTS = {"a": ActionCost(column="price"), "b": ActionCost(2.0, 2.0)}
+
+
+def test_each_case_has_the_cost_of_its_row():
+    frame = pd.DataFrame({"x": [0, 1], "price": [3.0, 0.0]})
+    assert costs_in(frame, "cases.csv", COSTS) == [{"a": 3.0}, {"a": 0.0}]
+    assert costs_in(frame, "cases.csv", {"b": COSTS["b"]}) == [{}, {}]
+
+
+def test_the_usual_value_is_the_median_or_the_most_frequent_level():
+    task = RehearsalTask.of(
+        {
+            "graph": ["{a b} -> y"],
+            "context": [],
+            "box": {"a": [0, 9], "b": {"values": [0, 1, 2]}},
+            "region": "y >= 0",
+            "costs": {"a": 1, "b": 1},
+        }
+    )
+    rows = np.array([[1.0, 0, 0], [2.0, 2, 0], [7.0, 2, 0]])
+    found = with_usual(task, Records(("a", "b", "y"), rows))
+    assert {name: each.usual for name, each in found.costs.items()} == {"a": 2.0, "b": 2.0}
+    assert with_usual(found, Records(("a", "b", "y"), rows + 1)) is found
+
+
+def test_the_usual_class_is_that_of_most_rows():
+    task = RehearsalTask.of(
+        {
+            "graph": ["w -> y"],
+            "context": [],
+            "box": {"w": {"values": ["A", "B", "C"]}},
+            "region": "y >= 0",
+            "codings": {"w": {"classes": ["A", "B", "C"], "reference": "A"}},
+            "costs": {"w": {"A": 1, "B": 2, "C": 3}},
+        }
+    )
+    # A, B, B, C, C, C: in each column most rows have 0.
+    rows = np.array([[0.0, 0, 0]] + [[1.0, 0, 0]] * 2 + [[0.0, 1, 0]] * 3)
+    found = with_usual(task, Records(("w=B", "w=C", "y"), rows))
+    assert found.to_plain()["costs"]["w"]["usual"] == "C"
+
+
+EVERY = np.ones(100, dtype=bool)
+FILE = np.arange(100)
+
+
+def test_a_fifth_is_held_out_unless_cases_are_elsewhere():
+    past, held = parted(EVERY, None, "random", 0, False, None, FILE)
+    assert len(held) == 20
+    assert sorted(past + held) == list(range(100))
+    assert held == sorted(held)
+    assert parted(EVERY, None, "random", 0, False, None, FILE)[1] == held
+    assert parted(EVERY, None, "random", 1, False, None, FILE)[1] != held
+    assert parted(EVERY, None, "random", 0, True, None, FILE) == (list(range(100)), [])
+    assert parted(EVERY, 0.3, "last", 0, False, None, FILE)[1] == list(range(70, 100))
+
+
+def test_only_complete_rows_are_held_out_and_all_others_learnt_from():
+    complete = np.arange(100) % 4 != 0
+    past, held = parted(complete, 0.4, "random", 0, False, None, FILE)
+    assert len(held) == 30
+    assert all(complete[held])
+    assert sorted(past + held) == list(range(100))
+    assert parted(complete, 0.2, "last", 0, False, None, FILE)[1][-1] == 99
+
+
+def test_units_are_held_out_as_a_whole_with_their_incomplete_rows():
+    complete, units = np.arange(100) % 10 != 3, [f"u{row // 10}" for row in range(100)]
+    past, held = parted(complete, 0.2, "random", 0, False, units, FILE)
+    away = {units[place] for place in held}
+    assert len(away) == 2
+    assert len(held) == 18
+    assert not away & {units[place] for place in past}
+    assert len(past) == 80
+
+
+@pytest.mark.parametrize("kept", ["random", "last"])
+def test_rows_to_learn_from_come_in_the_given_order_and_cases_in_the_files(kept):
+    order = np.arange(100)[::-1]
+    past, held = parted(EVERY, 0.2, kept, 0, False, None, order)
+    assert past == sorted(past, reverse=True)
+    assert held == sorted(held)
+    drawn = {99 - place for place in parted(EVERY, 0.2, kept, 0, False, None, FILE)[1]}
+    assert set(held) == (drawn if kept == "random" else set(range(80, 100)))

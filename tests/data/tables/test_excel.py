@@ -1,0 +1,162 @@
+"""Excel workbooks: sheets, rows of the sheet in messages, and what is no workbook."""
+
+import sys
+import time
+from datetime import date
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import pytest
+from openpyxl import Workbook
+
+from rehearsal_torch.data.tables import excel, header_checks
+from rehearsal_torch.data.tables.excel import TableError, read_workbook
+from rehearsal_torch.data.tables.reader import number_columns, number_faults
+
+
+def written(file, **sheets):
+    book = Workbook()
+    book.remove(book.active)
+    for name, rows in sheets.items():
+        sheet = book.create_sheet(name)
+        for place, row in rows:
+            for column, cell in enumerate(row, 1):
+                sheet.cell(place, column, cell)
+    book.save(file)
+    return file
+
+
+def test_a_sheet_is_read_with_its_rows(tmp_path):
+    rows = [
+        (2, ["a", "b", None, "when"]),
+        (3, [1.5, True, None, date(2024, 1, 2)]),
+        (5, [2, "x", None, None]),
+    ]
+    found = read_workbook(written(tmp_path / "t.xlsx", first=rows, other=[(1, ["c"]), (2, [4])]))
+    assert list(found.frame.columns) == ["a", "b", "when"]
+    assert number_columns(found.frame, ["a"], "t").tolist() == [[1.5], [2.0]]
+    assert found.notes == (f"of {tmp_path / 't.xlsx'}, the first of 2 sheets is read, 'first'",)
+    faults = number_faults(found.frame, ["b", "when"])
+    assert "b: expected numbers; got 'True' in line 3: it has two values, 'True' and 'x'" in faults[0]
+    assert "when: expected numbers; got '2024-01-02' in line 3" in faults[1]
+    other = read_workbook(tmp_path / "t.xlsx", "other")
+    assert (other.frame["c"].tolist(), other.notes) == ([4], ())
+
+
+def test_what_is_no_workbook_is_refused(tmp_path, monkeypatch):
+    file = written(tmp_path / "t.xlsx", first=[(1, ["a"]), (2, [1])], empty=[])
+    with pytest.raises(TableError, match="there is no sheet 'frist'; did you mean 'first'"):
+        read_workbook(file, "frist")
+    with pytest.raises(TableError, match="sheet 'empty': it is empty; expected a header row"):
+        read_workbook(file, "empty")
+    (tmp_path / "csv.xlsx").write_text("a,b\n1,2\n")
+    (tmp_path / "cut.xlsx").write_bytes(file.read_bytes()[:-200])
+    for name in ("csv.xlsx", "cut.xlsx"):
+        with pytest.raises(TableError, match=f"{name} is not an Excel workbook, or is damaged"):
+            read_workbook(tmp_path / name)
+    whole = file.read_bytes()
+    place = whole.index(b"xl/worksheets/sheet1.xml") + 60
+    (tmp_path / "flipped.xlsx").write_bytes(whole[:place] + bytes(40) + whole[place + 40 :])
+    with pytest.raises(TableError, match=r"flipped\.xlsx is not an Excel workbook, or is damaged"):
+        read_workbook(tmp_path / "flipped.xlsx")
+    monkeypatch.setattr(excel, "BYTES", 100)
+    with pytest.raises(TableError, match="when unpacked"):
+        read_workbook(file)
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(
+        TableError, match=r"openpyxl, which reads it, is not installed: type pip install 'rehear"
+    ):
+        read_workbook(file)
+
+
+def changed(file, change):
+    """A workbook with another text of its first sheet."""
+    made = file.with_name("changed.xlsx")
+    with ZipFile(file) as before, ZipFile(made, "w", ZIP_DEFLATED) as after:
+        for name in before.namelist():
+            content = before.read(name)
+            after.writestr(name, change(content) if name.endswith("sheet1.xml") else content)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        (b'row r="31"', b'row r="100000000000"', "row 100000000000 stands after row 30"),
+        (b'row r="6"', b'row r="1048576"', "the cells of row 1048576 are numbered wrongly"),
+        (b'<row r="6"><c r="A6"', b'<row r="1048576"><c r="A1048576"', "row 7 stands after row 1048576"),
+        (b'row r="6"', b'row r="5"', "row 5 stands after row 5"),
+        (b'row r="6"', b'row r="0"', "row 0 stands after row 5"),
+        (b'c r="A6"', b'c r="C6"', "the cells of row 6 are numbered wrongly"),
+        (b"<worksheet", b'<!DOCTYPE w [<!ENTITY a "1">]><worksheet', "sheet1.xml defines entities"),
+    ],
+)
+def test_a_workbook_that_is_numbered_wrongly_is_refused_at_once(tmp_path, before, after, words):
+    table = [(place, [place, place]) for place in range(2, 32)]
+    file = written(tmp_path / "t.xlsx", first=[(1, ["a", "b"]), *table])
+    assert len(read_workbook(file).frame) == 30
+
+    def change(text):
+        assert text.count(before) == 1
+        text = text.replace(before, after)
+        return text.replace(b'"B6"', b'"B1048576"') if b'"A1048576"' in after else text
+
+    begun = time.process_time()
+    with pytest.raises(TableError, match=f"is damaged .*{words}"):
+        read_workbook(changed(file, change))
+    assert time.process_time() - begun < 0.3
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [b"<!--%b-->", b"<![CDATA[%b]]>", b"<?x %b?>", b'<c r="%b"/>', b"<!--%b", b"<!DOCTYPE w [<!--%b-->]>"],
+)
+@pytest.mark.parametrize("filling", [b"x", b">", b"< "])
+def test_marks_that_are_scanned_again_and_again_are_refused(tmp_path, mark, filling):
+    file = written(tmp_path / "t.xlsx", first=[(1, ["a"]), (2, [1])])
+    for place in (b"<sheetData>", b"<worksheet"):
+        long = changed(file, lambda text, at=place: text.replace(at, mark % (filling * 2_300_000) + at))
+        begun = time.process_time()
+        with pytest.raises(TableError, match=r"has comments, or marks of a mebibyte|not well-formed"):
+            read_workbook(long)
+        assert time.process_time() - begun < 0.3
+
+
+def test_small_comments_and_large_pictures_do_not_matter(tmp_path):
+    file = written(tmp_path / "t.xlsx", first=[(1, ["a"]), (2, [1])])
+    noted = changed(file, lambda text: text.replace(b"<sheetData>", b"<!-- made by hand --><sheetData>"))
+    with ZipFile(noted, "a") as archive:
+        archive.writestr("xl/media/image1.bmp", b"BM" + bytes(3_000_000) + b"<!-- 1 -->")
+    assert read_workbook(noted).frame["a"].tolist() == [1]
+    with ZipFile(noted, "a") as archive:
+        archive.writestr("xl/sharedStrings.xml", b"<sst><!--" + b"x" * 3_000_000 + b"--></sst>")
+    with pytest.raises(TableError, match=r"sharedStrings\.xml has comments, or marks of a mebibyte"):
+        read_workbook(noted)
+
+
+def test_rows_that_are_left_out_cost_nothing(tmp_path):
+    file = written(tmp_path / "t.xlsx", first=[(1, ["a"]), (2, [1]), (1_000_000, [2])])
+    begun = time.process_time()
+    assert read_workbook(file).frame.index.tolist() == [0, 999_998]
+    assert time.process_time() - begun < 0.3
+
+
+@pytest.mark.parametrize("unit", [b"<c/>", b"<row/>"])
+def test_what_unpacks_to_more_than_can_be_parsed_is_refused_before_it_is(tmp_path, unit, monkeypatch):
+    monkeypatch.setattr(excel, "MARKS", 100_000)
+    monkeypatch.setattr(excel, "ITEMS", 100_000)
+    file = written(tmp_path / "t.xlsx", first=[(1, ["a"]), (2, [1])])
+    bomb = changed(file, lambda text: text.replace(b"</sheetData>", unit * 200_000 + b"</sheetData>"))
+    assert bomb.stat().st_size < 20_000
+    monkeypatch.setattr("openpyxl.load_workbook", None)
+    with pytest.raises(TableError, match="expected at most 512 MiB when unpacked, and 1048576 rows"):
+        read_workbook(bomb)
+
+
+def test_a_text_that_many_cells_share_counts_in_each(tmp_path, monkeypatch):
+    monkeypatch.setattr(header_checks, "BYTES", 50_000)
+    file = written(
+        tmp_path / "t.xlsx", first=[(1, ["a"]), *((place, ["x" * 1000]) for place in range(2, 60))]
+    )
+    assert file.stat().st_size < 10_000
+    with pytest.raises(TableError, match="at most 50,000 bytes when unpacked, and 200,000,000 cells"):
+        read_workbook(file)

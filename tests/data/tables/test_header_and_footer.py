@@ -1,0 +1,144 @@
+"""Titles above headers and footers below rows: what is left out, what is kept, and what is refused."""
+
+import pandas as pd
+import pytest
+from openpyxl import Workbook
+
+from rehearsal_torch.data.tables.reader import TableError, read_table
+
+ROWS = ["B1,20,80.5", "B2,21,81.5", "B3,25,84"]
+
+
+def table(folder, lines, name="t.csv", separator=","):
+    (folder / name).write_text("\n".join(lines).replace(",", separator) + "\n", encoding="utf-8")
+    return read_table(folder / name)
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize(
+    "titles",
+    [
+        ["Esterification 2024"],
+        ["Esterification", "", "run by Ann"],
+        ["Esterification,,", ",,", "Operator,Ann,"],
+        ['"A title\nin two lines, long"'],
+        ["", "Esterification of 7 mol"],
+    ],
+)
+def test_titles_above_the_header_are_left_out_and_lines_keep_their_numbers(tmp_path, titles, separator):
+    """The first title was the header: line 4, which is, had "values beyond the last column with a name"."""
+    found = table(tmp_path, [*titles, "run,Temp (°C),yield", *ROWS], separator=separator)
+    assert list(found.frame.columns) == ["run", "Temp (°C)", "yield"]
+    assert found.units == {"Temp (°C)": "°C"}
+    assert found.frame["yield"].tolist() == [80.5, 81.5, 84]
+    above = len(titles)
+    assert list(found.frame.index) == [above, above + 1, above + 2]
+    lines = "1 line above it is" if above == 1 else f"{above} lines above it are"
+    assert f"the header is line {above + 1}; {lines} left out" in found.notes[-1]
+
+
+@pytest.mark.parametrize(
+    ("lines", "names"),
+    [
+        (["a,b", "1,2"], ["a", "b"]),
+        (["", "a,b", "1,2"], ["a", "b"]),
+        ([",name,size", "0,Ann,1", "1,Bob,2"], ["Unnamed: 0", "name", "size"]),
+        ([",city,size", "Ann,Rome,x", "Bob,Oslo,3"], ["Unnamed: 0", "city", "size"]),
+        (["2019,2020", "1,2"], ["2019", "2020"]),
+        (["a", "x", "3"], ["a"]),
+    ],
+)
+def test_a_header_in_the_first_line_stays_the_header(tmp_path, lines, names):
+    found = table(tmp_path, lines)
+    assert list(found.frame.columns) == names
+    assert not found.notes
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["name", "Ann,Paris", "Bob,Rome"],
+        ["name,dose", "Ann,n.m.,good", "Bob,3,bad"],
+        ["Title", "a,a", "1,2"],
+        ["Title", "a,", "1,2"],
+    ],
+)
+def test_what_may_be_no_title_is_refused(tmp_path, lines):
+    with pytest.raises(TableError, match="rows have more fields than the header: name every column"):
+        table(tmp_path, lines)
+
+
+@pytest.mark.parametrize(
+    ("footer", "first"),
+    [
+        (["mean,22,82"], "mean"),
+        (["Mittelwert:,22,82"], "Mittelwert:"),
+        (["mean,22,82", "SD,2.65,1.8"], "mean"),
+        (["", "total,66,246", "", "Source: our own plant"], "total"),
+        (["n = 3,,"], "n = 3"),
+        (["* without B4,,"], "* without B4"),
+        ([",see the diary,"], "see the diary"),
+    ],
+)
+def test_footers_are_left_out_and_noted(tmp_path, footer, first):
+    """ "mean" was a row, and a problem of three rows one of four."""
+    found = table(tmp_path, ["run,t,y", *ROWS, *footer])
+    assert found.frame.t.tolist() == [20, 21, 25]
+    assert found.frame.y.tolist() == [80.5, 81.5, 84]
+    assert len(found.notes) == 1
+    assert f"no row of the table and left out ({first!r})" in found.notes[0]
+    assert found.notes[0].startswith(f"of {tmp_path / 't.csv'}, line")
+
+
+@pytest.mark.parametrize(
+    "last",
+    ["Max,19,70", "B4,,", "min,30,10", "B4,n.m.,", "Max,25,84", "n,3,3", "n,3,80", "mean,99,1", "mean,22,90"],
+)
+def test_no_row_is_taken_for_a_footer(tmp_path, last):
+    """A patient called Max was dropped, as his age was the largest."""
+    found = table(tmp_path, ["run,t,y", *ROWS, last])
+    assert len(found.frame) == 4
+
+
+def test_rows_of_one_label_are_no_footers(tmp_path):
+    rows = ["Low,8.6,0", "Low,1.5,1", "High,7.7,0", "mean,1,1", "mean,1,1"]
+    assert len(table(tmp_path, ["power,speed,success", *rows]).frame) == 5
+
+
+def test_of_a_block_of_statistics_all_must_be_those(tmp_path):
+    block = ["mean,22,82", "min,20,80.5", "max,25,84", "n,3,3"]
+    assert len(table(tmp_path, ["run,t,y", *ROWS, *block]).frame) == 3
+    assert len(table(tmp_path, ["run,t,y", *ROWS, *block[:3], "n,4,3"]).frame) == 7
+
+
+def test_a_level_that_is_called_total_is_a_row(tmp_path):
+    found = table(tmp_path, ["kind,t", "total,1", "part,2", "total,3"])
+    assert found.frame.kind.tolist() == ["total", "part", "total"]
+
+
+def test_a_sum_of_decimal_commas_and_thousands_is_a_sum(tmp_path):
+    text = "Bericht;;\n;;\nName;Wert (kg);Datum\nA;1.234,5;19.02.2024\nB;2,5;20.02.2024\nSumme;1.237,00;\n"
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    assert read_table(tmp_path / "t.csv").frame["Wert (kg)"].tolist() == [1234.5, 2.5]
+
+
+def test_a_sheet_need_not_begin_in_the_first_cell(tmp_path):
+    book = Workbook()
+    sheet, hidden = book.active, book.create_sheet("old", 0)
+    hidden.append(["a"])
+    hidden.sheet_state = "hidden"
+    book.active = 1
+    sheet["B2"] = "Esterification, spring"
+    sheet.merge_cells("B2:D2")
+    for place, row in enumerate([["run", "Temp.\n(°C)", "y"], ["B1", 20, 80.5], ["B2", "n.m.", 81]], 4):
+        for at, cell in enumerate(row, 3):
+            sheet.cell(place, at, cell)
+    book.save(tmp_path / "t.xlsx")
+    found = read_table(tmp_path / "t.xlsx")
+    expected = pd.DataFrame({"run": ["B1", "B2"], "Temp. (°C)": [20, None], "y": [80.5, 81]}, index=[3, 4])
+    pd.testing.assert_frame_equal(found.frame, expected)
+    assert [note.removeprefix(f"of {tmp_path / 't.xlsx'}, ") for note in found.notes] == [
+        "the first of 2 sheets is read, 'Sheet'",
+        "the header is line 4; 3 lines above it are left out",
+        "1 cell such as 'n.m.' is read as missing among numbers (Temp. (°C))",
+    ]

@@ -1,0 +1,231 @@
+"""Parquet and Feather files, and what is none."""
+
+import subprocess
+import sys
+from contextlib import suppress
+from decimal import Decimal
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from rehearsal_torch.data.tables import header_checks
+from rehearsal_torch.data.tables.parquet import TableError, read_columnar
+from rehearsal_torch.data.tables.reader import number_columns, number_faults, read_table
+
+FRAME = pd.DataFrame(
+    {
+        "a": [1.5, 2.5],
+        "yes": [True, False],
+        "kind": pd.Categorical(["x", "y"]),
+        "when": pd.to_datetime(["2024-01-02", "2024-01-03"]),
+        "price": [Decimal("1.25"), Decimal("2.50")],
+    }
+)
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.feather"])
+def test_columns_are_numbers_or_text(tmp_path, name):
+    getattr(FRAME, f"to_{name[2:]}")(tmp_path / name)
+    frame = read_columnar(tmp_path / name).frame
+    assert number_columns(frame, ["a", "yes", "price"], "t").tolist() == [[1.5, 1.0, 1.25], [2.5, 0.0, 2.5]]
+    faults = number_faults(frame, ["kind", "when"])
+    assert "kind: expected numbers; got 'x' in line 2" in faults[0]
+    assert "when: expected numbers; got '2024-01-02' in line 2" in faults[1]
+
+
+@pytest.mark.parametrize("kind", [pa.binary(16), pa.uuid(), pa.list_(pa.int64())], ids=str)
+def test_identities_in_parquet_stay_different(tmp_path, kind):
+    raw = [(10**37 + (place << 64)).to_bytes(16, "big") for place in range(30)]
+    cells = [[0] * 20 + [place] for place in range(30)] if pa.types.is_list(kind) else raw
+    pq.write_table(pa.table({"id": pa.array(cells, kind)}), tmp_path / "t.parquet")
+    assert read_columnar(tmp_path / "t.parquet").frame["id"].nunique() == 30
+
+
+def test_damaged_notes_of_pandas_do_not_matter(tmp_path):
+    FRAME[["a"]].to_feather(tmp_path / "t.feather")
+    content = (tmp_path / "t.feather").read_bytes()
+    assert b"pandas_version" in content
+    (tmp_path / "t.feather").write_bytes(content.replace(b"pandas_version", b"pandas_\xcb\xcbrsion"))
+    assert read_columnar(tmp_path / "t.feather").frame["a"].tolist() == [1.5, 2.5]
+
+
+def test_an_index_without_a_name_is_no_column(tmp_path):
+    pd.DataFrame({"a": [1.0, 2.0]}, index=[5, 9]).to_parquet(tmp_path / "t.parquet")
+    assert list(read_columnar(tmp_path / "t.parquet").frame.columns) == ["a"]
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.feather"])
+def test_damaged_and_large_files_are_refused(tmp_path, monkeypatch, name):
+    FRAME.to_csv(tmp_path / name, index=False)
+    with pytest.raises(TableError, match=f"{name} is not a (Parquet|Feather) file, or is damaged"):
+        read_columnar(tmp_path / name)
+    getattr(FRAME, f"to_{name[2:]}")(tmp_path / name)
+    monkeypatch.setattr(header_checks, "CELLS", 5)
+    with pytest.raises(TableError, match="and 5 cells; there are more"):
+        read_columnar(tmp_path / name)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(TableError, match="pyarrow, which reads it, is not installed"):
+        read_columnar(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.feather"])
+def test_columns_that_are_not_needed_are_neither_read_nor_counted(tmp_path, monkeypatch, name):
+    getattr(FRAME, f"to_{name[2:]}")(tmp_path / name)
+    asked = []
+    found = read_columnar(tmp_path / name, needed=lambda names: asked.append(names) or ["price", "a"]).frame
+    assert asked == [list(FRAME.columns)]
+    pd.testing.assert_frame_equal(found, read_columnar(tmp_path / name).frame[["a", "price"]])
+    if name == "t.parquet":
+        monkeypatch.setattr(header_checks, "CELLS", 5)
+        assert len(read_columnar(tmp_path / name, needed=lambda _: ["a"]).frame) == 2
+        with pytest.raises(TableError, match="and 5 cells; there are more"):
+            read_columnar(tmp_path / name, needed=lambda _: ["a", "yes", "kind"])
+
+
+def test_a_folder_of_parquet_files_is_one_table(tmp_path, monkeypatch):
+    whole = pd.DataFrame({"a": [1.0, 2.5, 3.0, 4.0], "b": list("xyzx")})
+    whole.iloc[2:].to_parquet(tmp_path / "2.parquet", index=False)
+    whole.iloc[:2][["b", "a"]].to_parquet(tmp_path / "1.PARQUET", index=False)
+    (tmp_path / "notes.txt").write_text("a,b")
+    found = read_table(tmp_path).frame
+    pd.testing.assert_frame_equal(found[["a", "b"]], whole)
+    assert found.index.tolist() == [0, 1, 2, 3]
+    monkeypatch.setattr(header_checks, "CELLS", 7)
+    with pytest.raises(TableError, match="and 7 cells; there are more"):
+        read_columnar(tmp_path)
+    monkeypatch.undo()
+    pd.DataFrame({"a": [1]}).to_parquet(tmp_path / "3.parquet", index=False)
+    with pytest.raises(TableError, match="expected the same columns in each of its 3 files"):
+        read_columnar(tmp_path)
+    (tmp_path / "3.parquet").write_text("a")
+    with pytest.raises(TableError, match=r"3.parquet is not a Parquet file, or is damaged"):
+        read_columnar(tmp_path)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(TableError, match="there is no file"):
+        read_table(tmp_path / "empty")
+
+
+@pytest.mark.parametrize("needed", [None, lambda _: ["kind", "a"]], ids=["all", "needed"])
+@pytest.mark.parametrize("categorical", [True, False])
+def test_a_part_without_rows_adds_nothing(tmp_path, needed, categorical):
+    whole = pd.DataFrame({"a": [1.0, 2.0], "kind": ["x", "y"], "more": [1, 2]})
+    if categorical:
+        whole["kind"] = whole["kind"].astype("category")
+    table = pa.Table.from_pandas(whole)
+    for name, part in (("1", table.slice(0, 0)), ("2", table), ("3", table.slice(0, 0))):
+        pq.write_table(part, tmp_path / f"{name}.parquet")
+    found = read_columnar(tmp_path, needed=needed).frame
+    assert found["kind"].tolist() == ["x", "y"]
+    assert list(found.columns) == ["a", "kind", *(["more"] if needed is None else [])]
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.feather"])
+def test_a_repeated_name_is_told_where_columns_are_chosen(tmp_path, name):
+    table = pa.table([[1.0], [2.0], [3.0]], names=["a", "a", "b"])
+    (pq.write_table if name == "t.parquet" else packed)(table, tmp_path / name)
+    with pytest.raises(TableError, match="several columns are called a"):
+        read_columnar(tmp_path / name, needed=lambda _: ["a"])
+
+
+def test_a_column_of_two_types_is_named_with_their_files(tmp_path):
+    for name, cells in (("1", [1.0]), ("2", [2.0]), ("3", ["x"])):
+        pq.write_table(pa.table({"b": ["y"], "a": cells}), tmp_path / f"{name}.parquet")
+    said = r"3\.parquet: .* as in 1\.parquet \(.*Field a has incompatible types: double vs text\): write the"
+    with pytest.raises(TableError, match=said):
+        read_columnar(tmp_path)
+
+
+def packed(table, file):
+    """A Feather file, packed."""
+    with pa.ipc.new_file(file, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as made:
+        made.write_table(table)
+
+
+CLASSES = pa.DictionaryArray.from_arrays(pa.array([0, 1] * 50_000, pa.int32()), ["x" * 100, "y" * 100])
+TEXTS = CLASSES.dictionary_decode()
+BEGUN = {"use_dictionary": False, "column_encoding": "DELTA_BYTE_ARRAY"}
+# Small files: the column, and how it is written.
+GROWING = {
+    "classes": (CLASSES, pq.write_table, {}),
+    "row groups": (CLASSES, pq.write_table, {"row_group_size": 5_000}),
+    "texts": (TEXTS, pq.write_table, {}),
+    "lists": (pa.array([["x" * 100] * 50] * 800), pq.write_table, {}),
+    "one beginning": (["x" * 100_000 + str(place) for place in range(60)], pq.write_table, BEGUN),
+    "one width": (pa.array([b"x" * 90_000] * 60, pa.binary(90_000)), pq.write_table, {}),
+    "feather, classes": (CLASSES, packed, {}),
+    "feather, texts": (TEXTS, packed, {}),
+    "feather, views": (TEXTS.cast(pa.string_view()), packed, {}),
+    "feather, numbers": ([0.0] * 700_000, packed, {}),
+}
+
+
+@pytest.mark.parametrize("kind", GROWING)
+def test_what_unpacks_to_more_than_is_read_is_refused(tmp_path, monkeypatch, kind):
+    column, write, options = GROWING[kind]
+    file = tmp_path / ("t.feather" if write is packed else "t.parquet")
+    write(pa.table({"a": column}), file, **options)
+    assert file.stat().st_size < 500_000
+    assert len(read_columnar(file).frame) == len(column)
+    monkeypatch.setattr(header_checks, "BYTES", 5_000_000)
+    with pytest.raises(TableError, match="at most 5,000,000 bytes when unpacked, and 200,000,000 cells"):
+        read_columnar(file)
+
+
+def test_a_damaged_message_is_told(tmp_path):
+    packed(pa.table({"a": [1.0, 2.0], "b": ["x", "y"]}), tmp_path / "t.feather")
+    content = (tmp_path / "t.feather").read_bytes()
+    for place in range(0, len(content), 23):
+        changed = bytearray(content)
+        changed[place] ^= 0xFF
+        (tmp_path / "t.feather").write_bytes(changed)
+        with suppress(TableError):
+            assert len(read_columnar(tmp_path / "t.feather").frame) <= 2
+
+
+def test_texts_of_any_kind_are_the_same_texts(tmp_path):
+    kinds = {
+        "plain": pa.array(["x", None, "y "] * 3),
+        "large": pa.array(["x", None, "y "] * 3, pa.large_string()),
+        "classes": pa.array(["x", None, "y "] * 3).dictionary_encode(),
+    }
+    pq.write_table(pa.table(kinds), tmp_path / "t.parquet", row_group_size=2)
+    packed(pa.table({**kinds, "view": kinds["plain"].cast(pa.string_view())}), tmp_path / "t.feather")
+    for name in ("t.parquet", "t.feather"):
+        found = read_columnar(tmp_path / name).frame
+        assert {*map(str, found.dtypes)} == {str(pd.Series(["x"]).dtype)}
+        for column in found.columns:
+            assert found[column].dropna().tolist() == ["x", "y"] * 3
+
+
+MEASURED = """
+import resource, sys
+from pathlib import Path
+from rehearsal_torch.data.tables.parquet import read_columnar
+read_columnar(Path(sys.argv[1]))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+frame = read_columnar(Path(sys.argv[2])).frame
+assert len(frame) == 2_000_000 and frame["a"].iloc[-1] == "y" * 200
+print(1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("write", "name", "most"), [(pq.write_table, "parquet", 1.4), (packed, "feather", 2.4)]
+)
+def test_texts_take_the_memory_that_is_counted(tmp_path, write, name, most):
+    texts = ["x" * 200, "y" * 200]
+    for rows in (2, 2_000_000):
+        kept = pa.DictionaryArray.from_arrays(pa.array([0, 1] * (rows // 2), pa.int32()), texts)
+        column = kept if name == "parquet" else kept.cast(pa.large_string())
+        write(pa.table({"a": column}), tmp_path / f"{rows}.{name}")
+    ended = subprocess.run(
+        [sys.executable, "-c", MEASURED, *(str(tmp_path / f"{rows}.{name}") for rows in (2, 2_000_000))],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert int(ended.stdout) < most * 2_000_000 * 200

@@ -1,0 +1,309 @@
+"""Graphs written and read again: YAML, GraphML, GML, dagitty and networkx."""
+
+import networkx as nx
+import pytest
+import yaml
+from causallearn.graph.Edges import Edges
+from causallearn.graph.GeneralGraph import GeneralGraph
+from causallearn.graph.GraphNode import GraphNode
+from causallearn.utils.GraphUtils import GraphUtils
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rehearsal_torch.graphs.dagitty import model_of, to_dagitty
+from rehearsal_torch.graphs.equivalence import signature
+from rehearsal_torch.graphs.graph_files import (
+    ENDINGS,
+    edges_in_dot,
+    from_networkx,
+    read_plain,
+    to_networkx,
+)
+from rehearsal_torch.graphs.graph_notation import graph_class, graph_of
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from tests.toys.graph_files import read_graph, to_dot, write_graph
+from tests.toys.random_graphs import random_graph
+
+NAMES = ["number of users", "1st", "Größe", "a-b", "x.y", "dag"]
+ODD = RehearsalGraph.mixed(
+    NAMES, [(NAMES[0], NAMES[1]), (NAMES[0], NAMES[2]), (NAMES[2], NAMES[3])], [(NAMES[1], NAMES[2])]
+)
+
+
+@settings(max_examples=8, derandomize=True, deadline=None)
+@given(st.integers(0, 10**6))
+def test_every_notation_gives_the_graph_back(tmp_path_factory, seed):
+    graph, folder = random_graph(seed), tmp_path_factory.mktemp("graphs")
+    for ending in ENDINGS:
+        file = write_graph(graph, folder / f"graph{ending}")
+        assert signature(read_graph(file)) == signature(graph), ending
+    assert signature(from_networkx(to_networkx(graph))) == signature(graph)
+    assert signature(model_of(to_dagitty(graph)).graph()) == signature(graph)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_names_may_be_of_any_kind(tmp_path, ending):
+    assert signature(read_graph(write_graph(ODD, tmp_path / "new/folder" / f"graph{ending}"))) == signature(
+        ODD
+    )
+
+
+def test_networkx_sees_kinds_and_plain_graphs_are_read():
+    made = to_networkx(RehearsalGraph.of({"b": ("a",)}, [("b", "c")]))
+    assert dict(made.edges) == {
+        ("a", "b"): {"kind": "directed"},
+        ("a", "c"): {"kind": "directed"},
+        ("b", "c"): {"kind": "bidirected"},
+    }
+    assert from_networkx(nx.DiGraph([("a", "b"), ("a", "c")])).edges == (("a", "b"), ("a", "c"))
+    several = nx.MultiDiGraph([("a", "b"), ("a", "b")])
+    assert from_networkx(several).edges == (("a", "b"),)
+
+
+@pytest.mark.parametrize(
+    ("graph", "message"),
+    [
+        (nx.Graph([("a", "b")]), "expected a directed networkx graph"),
+        (
+            nx.DiGraph([("a", "b", {"kind": "wavy"})]),
+            "edge a -> b: expected kind 'directed' or 'bidirected'; got 'wavy'",
+        ),
+        (nx.DiGraph([("a", "b"), ("b", "c"), ("c", "a")]), "form a cycle"),
+        (
+            nx.DiGraph([("a", "b"), ("b", "c"), ("c", "b")]),
+            "b -> c and c -> b without `kind` may be an undirected edge",
+        ),
+        (
+            nx.DiGraph([("a", "b", {"kind": "directed"}), ("b", "a", {"kind": "directed"})]),
+            "a -> b and b -> a join the same two variables",
+        ),
+        (nx.DiGraph([("a", "a")]), "an edge between two different variables"),
+        (nx.path_graph(1002, create_using=nx.DiGraph), "expected at most 1000 variables; got 1002"),
+        (nx.DiGraph([("1", "a"), (1, "a")]), "several nodes have the same name"),
+    ],
+)
+def test_other_networkx_graphs_are_refused(graph, message):
+    with pytest.raises(ValueError, match=message):
+        from_networkx(graph)
+
+
+def test_yaml_takes_both_ways_of_writing_a_graph(tmp_path):
+    graph = RehearsalGraph.of({"b": ("a",)}, [("b", "c")])
+    plain = {"parents": {"b": ["a"], "c": None}, "bidirected": [["b", "c"]]}
+    assert graph_of(plain) == graph_of({"graph": plain}) == graph_of(graph.to_plain()) == graph
+    (tmp_path / "task.yml").write_text(yaml.safe_dump({"graph": plain, "context": ["a"]}))
+    assert read_graph(tmp_path / "task.yml") == graph
+
+
+def test_edges_without_a_direction_are_in_the_plain_data_and_in_no_graph(tmp_path):
+    plain = {"parents": {"x": [], "a": [], "y": ["x", "a"]}, "undirected": [["x", "a"]]}
+    (tmp_path / "graph.pdag").write_text("pdag { x; a; x -- a; {x a} -> y }")
+    (tmp_path / "graph.yaml").write_text(yaml.safe_dump({"graph": plain}))
+    for name in ("graph.pdag", "graph.yaml"):
+        assert read_plain(tmp_path / name) == plain
+        with pytest.raises(ValueError, match="direction"):
+            read_graph(tmp_path / name)
+        assert len(graph_class(read_plain(tmp_path / name)).graphs) == 2
+    graph = RehearsalGraph.of({"b": ("a",)})
+    assert read_plain(write_graph(graph, tmp_path / "whole.pdag")) == graph.to_plain()
+
+
+def test_a_missing_file_is_told(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        read_graph(tmp_path / "none.yaml")
+
+
+BOW = RehearsalGraph.of({"b": ("a",), "c": ("b",)}, [("b", "c")])
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_an_arrow_beside_a_hidden_common_cause_is_written_and_read(tmp_path, ending):
+    assert read_graph(write_graph(BOW, tmp_path / f"graph{ending}")) == BOW
+    assert BOW.hidden == (("b", "c"),)
+
+
+def test_undirected_edges_of_other_programs_are_no_bidirected_ones(tmp_path):
+    node = '<node id="a"/><node id="b"/>'
+    for kind, edges in (
+        ("undirected", '<edge source="a" target="b"/>'),
+        ("directed", '<edge source="a" target="b"/><edge source="b" target="a"/>'),
+    ):
+        (tmp_path / "graph.graphml").write_text(
+            '<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><graph '
+            f'edgedefault="{kind}">{node}{edges}</graph></graphml>'
+        )
+        with pytest.raises(ValueError, match=r"expected a directed networkx graph|may be an undirected edge"):
+            read_graph(tmp_path / "graph.graphml")
+
+
+def test_graph_files_are_bounded(tmp_path):
+    (tmp_path / "graph.gml").write_text("graph [" + "a [" * 5000)
+    with pytest.raises(ValueError, match=r"graph\.gml: "):
+        read_graph(tmp_path / "graph.gml")
+    (tmp_path / "graph.txt").write_text("dag { a -> b }" + " " * 2**22)
+    with pytest.raises(ValueError, match="expected at most 4 MiB"):
+        read_graph(tmp_path / "graph.txt")
+
+
+PYDOT = """
+strict digraph "G" {
+fontsize=12;
+graph [rankdir=LR]; node [shape=box, label="every"];
+0 [label=age];
+1 [label="body mass; index", pos="0,1!"];
+2 [label="progression"];  // the outcome
+3;
+/* edges */
+0 -> 1 [dir=both, arrowtail=none];
+1 -> 2  [weight=2];
+0 -> 2; # a comment is not one here
+}
+"""
+
+
+def test_labels_are_names_and_attributes_of_other_kinds_are_ignored():
+    text = PYDOT.replace("; # a comment is not one here", ";").replace("[dir=both, arrowtail=none]", "")
+    graph = edges_in_dot(text).graph()
+    assert set(graph.names) == {"age", "body mass; index", "progression", "3"}
+    assert set(graph.edges) == {
+        ("age", "body mass; index"),
+        ("body mass; index", "progression"),
+        ("age", "progression"),
+    }
+
+
+def test_edges_may_run_both_ways_backwards_and_in_chains():
+    graph = edges_in_dot("digraph { a -> {b c} -> d\n b -> c [dir=both]\n e -> d [dir=back]; }").graph()
+    assert set(graph.edges) == {("a", "b"), ("a", "c"), ("b", "d"), ("c", "d"), ("d", "e")}
+    assert graph.bidirected == (("b", "c"),)
+    assert edges_in_dot(to_dot(graph)).graph().edges == graph.edges
+
+
+@settings(max_examples=20, derandomize=True, deadline=None)
+@given(st.lists(st.text("ab0 []{}=<>;,#/-\\n", min_size=1, max_size=9), min_size=3, max_size=3, unique=True))
+def test_names_of_any_kind_are_read_back(names):
+    """Of a name `a[0]`, `[0]` was taken for attributes."""
+    first, second, third = names
+    graph = RehearsalGraph.of({second: (first,), third: (first,)}, [(second, third)])
+    assert signature(edges_in_dot(to_dot(graph)).graph()) == signature(graph)
+
+
+@pytest.mark.parametrize("name", ["a[0]", "subgraph", "node [x]", "edge[dir=none]", "a =<b>", "rankdir=LR"])
+def test_names_that_are_words_of_dot_are_names(name):
+    assert edges_in_dot(to_dot(RehearsalGraph.of({"y": (name,)}))).graph().edges == ((name, "y"),)
+
+
+def test_the_ends_that_are_drawn_are_the_arrow():
+    """Every edge of causal-learn's DOT, dir=both with `arrowtail=none`, was a hidden common cause, and an
+    edge of `dir=none` was directed."""
+    text = """digraph { edge [dir = forward]; a -> b [dir=both, arrowtail=none, arrowhead=normal]
+    a -> c [dir=both, arrowtail=normal, arrowhead=none]; c -> d [dir="none"]; d -> e [arrowhead=none]
+    e -> f [dir=both, arrowhead=vee]
+    f -> g [arrowtail=none, color=red]; }"""
+    found = edges_in_dot(text)
+    assert found.directed == (("a", "b"), ("c", "a"), ("f", "g"))
+    assert found.bidirected == (("e", "f"),)
+    assert found.undirected == (("c", "d"), ("d", "e"))
+    with pytest.raises(ValueError, match="c -- d, d -- e: the direction is unknown"):
+        edges_in_dot(text).graph()
+
+
+def test_what_causal_learn_draws_is_read():
+    nodes = [GraphNode(name) for name in ("a", "b", "c", "d")]
+    graph = GeneralGraph(nodes)
+    graph.add_edge(Edges().directed_edge(nodes[0], nodes[1]))
+    graph.add_edge(Edges().directed_edge(nodes[2], nodes[1]))
+    graph.add_edge(Edges().bidirected_edge(nodes[0], nodes[2]))
+    graph.add_edge(Edges().undirected_edge(nodes[2], nodes[3]))
+    found = edges_in_dot(GraphUtils.to_pydot(graph).to_string())
+    assert found.names == ("a", "b", "c", "d")
+    assert set(found.directed) == {("a", "b"), ("c", "b")}
+    assert [set(each) for each in (*found.bidirected, *found.undirected)] == [{"a", "c"}, {"c", "d"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("graph { a -- b }", "expected `digraph"),
+        ("a -> b", "expected `digraph"),
+        ("digraph { subgraph x { a -> b } }", "a subgraph is read by no rule"),
+        ("digraph { a [label=<b>]; a -> c }", "a label in HTML"),
+        ("digraph { a [label=x]; b [label=x]; a -> b }", "several nodes have the same label"),
+        ("digraph { a -> }", "leads nowhere"),
+        ("digraph { a -> b c -> d [dir=both] }", "no arrow joins 'b' and 'c'"),
+        ("digraph { edge [color=red, dir=none]; a -> b }", "the default dir of all edges is read by no rule"),
+        ("digraph { edge [arrowhead=odot]\n a -> b }", "the default arrowhead of all edges"),
+        (
+            "digraph { a -> b [dir=both, arrowtail=odot] }",
+            r"a -> b \[arrowtail=odot\]: a circle marks an end",
+        ),
+        ("digraph { a -> b [dir=up] }", r"a -> b \[dir=up\]: expected dir among forward, back, both, none"),
+        ("digraph { a -> b; b -> a }", "a"),
+        ('digraph { a -> "b }', "a quotation mark or a bracket is opened and not closed"),
+        ("digraph { a [x }", "a quotation mark or a bracket is opened and not closed"),
+        (
+            f"digraph {{ {'; '.join(f'a{i} -> b{i}' for i in range(501))} }}",
+            "expected at most 1000 variables; got 1002",
+        ),
+    ],
+)
+def test_what_it_cannot_read_is_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        edges_in_dot(text).graph()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("digraph { a:n -> b }", "'a:n' has a port, which is read by no rule here"),
+        ("digraph { rankdir=LR a -> b }", "write ; behind the setting 'rankdir=LR'"),
+        ("digraph { a -> b:se }", "'b:se' has a port"),
+    ],
+)
+def test_ports_and_settings_are_no_names(text, said):
+    with pytest.raises(ValueError, match=said):
+        edges_in_dot(text).graph()
+
+
+def test_colons_and_equal_signs_in_quotation_marks_are_part_of_a_name():
+    assert edges_in_dot('digraph { rankdir=LR; "a:n" -> "b=1" }').graph().names == ("a:n", "b=1")
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        "[latent]",
+        "[hidden=true]",
+        '[observed="no"]',
+        "[unobserved=1, shape=circle]",
+        '[label="Unobserved Confounders"]',
+        '[label="Unobserved"]',
+    ],
+)
+def test_hidden_nodes_of_dot_are_projected_out(mark):
+    graph = edges_in_dot(
+        f"digraph {{ x -> a; a -> y; U {mark}; V {mark}; U -> {{a y}}; V -> {{a b}} }}"
+    ).graph()
+    assert set(graph.names) == {"x", "a", "y", "b"}
+    assert set(map(frozenset, graph.bidirected)) == {frozenset("ay"), frozenset("ab")}
+    assert set(graph.edges) == {("x", "a"), ("a", "y")}
+
+
+def test_nodes_that_are_seen_are_variables():
+    text = (
+        'digraph {U [observed="yes", label="latent heat"]; hidden_layer [hidden=no]; {U hidden_layer} -> y}'
+    )
+    assert set(edges_in_dot(text).graph().names) == {"latent heat", "hidden_layer", "y"}
+    with pytest.raises(ValueError, match=r"u is latent beside edges without a direction \(a -- b\)"):
+        edges_in_dot("digraph { u [latent]; u -> a; a -> b [dir=none] }")
+
+
+@pytest.mark.parametrize(
+    "mark", ['label "U" observed "no"', 'label "U" latent 1', 'label "Unobserved confounder 1"']
+)
+def test_hidden_nodes_of_gml_are_projected_out(tmp_path, mark):
+    (tmp_path / "graph.gml").write_text(
+        'graph [ directed 1 node [ id 0 label "a" ] node [ id 1 label "y" ] node [ id 2 ' + mark + " ] "
+        "edge [ source 0 target 1 ] edge [ source 2 target 0 ] edge [ source 2 target 1 ] ]"
+    )
+    assert read_graph(tmp_path / "graph.gml") == RehearsalGraph.mixed("ay", [("a", "y")], [("a", "y")])

@@ -1,0 +1,239 @@
+"""Drafts of tables of the kinds that people have: the roles that a person would give, or what is open."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from rehearsal_torch.console_command import run
+from rehearsal_torch.problems.drafts.draft_yaml import MARK
+from rehearsal_torch.problems.drafts.problem_draft import draft
+from tests.problems.drafts.conftest import experiments, pumps
+
+RANDOM = np.random.default_rng(3)
+
+
+def normal(rows=60):
+    return RANDOM.normal(size=rows).round(3)
+
+
+def persons(rows=60):
+    return pd.DataFrame(
+        {
+            "Patient": RANDOM.permutation(9 * rows)[:rows],
+            "age": RANDOM.integers(20, 80, rows),
+            "agesq": 0,
+            "female": RANDOM.integers(0, 2, rows),
+            "bp": normal(rows),
+            "dose": RANDOM.integers(0, 4, rows),
+            "score": normal(rows),
+            "baseline score": normal(rows),
+            "Comment": [f"seen by Jane {place}" for place in range(rows)],
+        }
+    ).assign(agesq=lambda frame: frame["age"] ** 2)
+
+
+def weather():
+    days = pd.date_range("2023-05-01", periods=120)
+    return pd.DataFrame(
+        {"ozone": normal(120), "wind": normal(120), "Month": days.month, "Day": days.day, "sun": normal(120)}
+    )
+
+
+def market(rows=90):
+    day = np.arange(rows)
+    marks = {name: (day % 5 == place).astype(int) for place, name in enumerate(("mon", "tues", "wed"))}
+    price = np.exp(normal(rows))
+    return pd.DataFrame(
+        {**marks, "speed": RANDOM.integers(1, 9, rows), "price": price, "lprice": np.log(price), "t": day + 1}
+    )
+
+
+def crossed():
+    table = pd.MultiIndex.from_product([["1st", "2nd", "3rd"], ["Male", "Female"], ["No", "Yes"]])
+    frame = table.to_frame(index=False, name=["Class", "Sex", "Survived"])
+    return frame.assign(Freq=RANDOM.integers(0, 90, len(frame)), people=RANDOM.integers(0, 90, len(frame)))
+
+
+def panel(units=12, years=6):
+    rows = units * years
+    year = np.tile(np.arange(1981, 1981 + years), units)
+    marks = {f"d{each - 1900}": (year == each).astype(int) for each in range(1982, 1984)}
+    place = np.repeat(np.arange(units), years)
+    return pd.DataFrame(
+        {
+            "county": place,
+            "year": year,
+            "crime": normal(rows),
+            "police": normal(rows).clip(0),
+            "west": place % 2,
+            **marks,
+        }
+    )
+
+
+CASES = {
+    # table: question, roles, of those that are neither context nor state; identity; what is open
+    "persons": (persons(), "cases", {"dose": "action", "score": "outcome"}, "Patient", ()),
+    "weather": (weather(), "cases", {}, None, ("outcome", "action")),
+    "market": (market(), "cases", {}, None, ("outcome", "action")),
+    "crossed": (
+        crossed(),
+        "cases",
+        {"Survived": "outcome", "Freq": "other", "people": "other"},
+        None,
+        ("action",),
+    ),
+    "panel": (panel(), "sequence", {"west": "static"}, None, ("action",)),
+    "dosed": (panel().rename(columns={"police": "dose"}), "sequence", {"dose": "action"}, None, ()),
+    "rate of places": (
+        pd.DataFrame({"State": list("abcdefghij") * 6, "Rate": normal(60), "year": np.repeat(range(6), 10)}),
+        "sequence",
+        {},
+        None,
+        ("action",),
+    ),
+}
+
+
+def drafted(tmp_path, frame, question="auto", **typed):
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    text, notes = draft(str(tmp_path / "t.csv"), tmp_path / "problem.yaml", question, typed)
+    return text, notes
+
+
+def roles_in(text):
+    variables = yaml.safe_load(text.replace(f"{MARK}, such as", ""))["variables"]
+    return {name: each if isinstance(each, str) else each["role"] for name, each in variables.items()}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_roles_are_those_that_a_person_gives_or_open(tmp_path, name):
+    frame, question, wanted, identity, open_ = CASES[name]
+    text, notes = drafted(tmp_path, frame)
+    plain = yaml.safe_load(text.replace(f"{MARK}, such as", ""))
+    told = roles_in(text)
+    assert plain.get("question", "cases") == question
+    assert plain.get("identity") == identity
+    assert {each: told.get(each) for each in wanted} == wanted
+    assert set(told.values()) - {"context", "state", "static", "other"} == set(wanted.values()) & {
+        "action",
+        "outcome",
+    }
+    assert [role for role in ("outcome", "action") if f"{MARK}: role: {role}" in text] == list(open_)
+    assert [role for role in ("outcome", "action") if any(f"Add {role}=" in note for note in notes)] == list(
+        open_
+    )
+    guessed = [note.split()[1] for note in notes if "its name says it" in note]
+    assert sorted(guessed) == sorted(each for each, role in wanted.items() if role in ("action", "outcome"))
+    # Nothing that cannot be set, or that nobody asks for, is offered either.
+    offered = " ".join(line for line in text.splitlines() if f"{MARK}: role" in line)
+    never = (
+        "age",
+        "agesq",
+        "female",
+        "Month",
+        "Day",
+        "mon",
+        "tues",
+        "wed",
+        "t",
+        "Sex",
+        "year",
+        "west",
+        "d82",
+    )
+    assert not set(offered.replace(",", "").split()) & {*never, "State", "county", "Freq"}
+
+
+@pytest.mark.parametrize("name", ["persons", "dosed", "weather", "crossed", "panel", "pumps", "experiments"])
+def test_a_draft_that_asks_nothing_passes_the_check_once_it_is_filled_in(tmp_path, name, capsys):
+    typed = {
+        "weather": {"outcome": "ozone", "action": "[wind, sun]"},
+        "crossed": {"action": "Class"},
+        "panel": {"action": "police", "outcome": "crime", "unit": "county"},
+        "pumps": {"action": "shift,valve"},
+    }.get(name, {})
+    others = {"pumps": pumps(), "experiments": experiments()}
+    frame = (
+        pd.concat([crossed()] * 5)
+        if name == "crossed"
+        else others[name]
+        if name in others
+        else CASES[name][0]
+    )
+    question = "trials" if name == "experiments" else "auto"
+    text, _ = drafted(tmp_path, frame, question, **typed)
+    assert f"{MARK}: role" not in text
+    for marked in ("reward:  ", "desired: "):
+        text = text.replace(f"{marked}{MARK}, such as ", marked).replace(f"{marked}{MARK}, such as", marked)
+    text = text.replace("#   weights:", "  weights:").replace("  # - ", "  - ")
+    assert MARK in text or "graph" not in text
+    (tmp_path / "problem.yaml").write_text(text)
+    assert run("check", [f"problem={tmp_path / 'problem.yaml'}"]) == 0, capsys.readouterr().err
+
+
+def test_a_measured_column_of_whole_numbers_is_no_unit(tmp_path):
+    """Where each time occurs once, only what is in blocks, or is called so, says whose rows they are."""
+    text, _ = drafted(tmp_path, market())
+    assert "unit:" not in text
+    called = market().rename(columns={"speed": "machine"}).drop(columns=["mon", "tues", "wed", "lprice"])
+    text, notes = drafted(tmp_path, called)
+    assert "unit: machine\ntime: t\n" in text
+    assert notes[0] == (
+        "Guessed: the table has several rows for each machine, one for each t: question=sequence. Add "
+        "question=cases to decide for rows."
+    )
+    text, _ = drafted(tmp_path, market(), unit="speed")
+    assert "unit: speed\ntime: t\n" in text
+
+
+def test_whole_numbers_of_an_action_are_offered_where_all_occur(tmp_path):
+    for values, kind in (([0, 1, 2, 3], "integer"), ([0, 1, 2, 5], "continuous")):
+        frame = pd.DataFrame({"dose": RANDOM.choice(values, 60), "x": normal(), "y": normal()})
+        about = yaml.safe_load(drafted(tmp_path, frame)[0])["variables"]["dose"]
+        assert (about["kind"], about["range"]) == (kind, [0, values[-1]])
+
+
+def test_amounts_that_are_never_none_are_marked(tmp_path):
+    frame = panel().assign(dose=normal(72) + 9)
+    assert roles_in(drafted(tmp_path, frame)[0])["dose"] == "state"
+    text, _ = drafted(tmp_path, frame, action="dose")
+    assert f"values; amounts; {MARK}: amounts start at 0: subtract the usual one, or give levels" in text
+
+
+def test_what_no_row_or_unit_can_begin_with_is_left_out(tmp_path):
+    """Changes are empty in the first step of each unit, and gaps may leave a column with one value."""
+    frame = panel().assign(change=lambda each: each.groupby("county")["crime"].diff())
+    text, _ = drafted(tmp_path, frame, action="police")
+    assert "  # change: left out: the first step of 12 of 12 units lacks it\n" in text
+    assert "missing:" not in text
+    assert "  # d82: left out: a part of the calendar: the time says it\n" in text
+    late = panel().assign(late=lambda each: (each["year"] == 1986) * RANDOM.integers(0, 2, 72))
+    text, _ = drafted(tmp_path, late)
+    assert "  # late: left out: only 0 of 12 units have another value than 0\n" in text, (
+        "in no step but the last"
+    )
+    rows = persons().assign(drinks=np.repeat([0, 1], 30), often=[np.nan] * 25 + [2] * 5 + [1, 3] * 15)
+    rows.loc[25:29, "drinks"] = 1
+    text, _ = drafted(tmp_path, rows)
+    assert "  # drinks: left out: all 35 rows that lack nothing have one value\n" in text
+
+
+def test_too_many_columns_lose_those_with_the_most_gaps(tmp_path):
+    frame = pd.DataFrame({f"x{place}": normal() for place in range(70)}).assign(dose=normal(), y=normal())
+    frame.loc[:9, [f"x{place}" for place in range(12)]] = np.nan
+    told = roles_in(drafted(tmp_path, frame)[0])
+    assert list(told) == [*(f"x{place}" for place in range(12, 70)), "dose", "y"]
+    text = drafted(tmp_path, frame)[0]
+    assert "  # - '{x12 x13 x14 x15} -> {dose y}'\n" in text, "arrows of many columns are few lines"
+
+
+def test_a_column_that_is_lost_though_its_name_says_a_role_is_told(tmp_path):
+    """A dose with one word in it was left out without a word, and a note guessed to be the action."""
+    frame = persons().astype({"dose": object})
+    frame.loc[7, "dose"] = "high"
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    _, notes = draft(str(tmp_path / "t.csv"), tmp_path / "p.yaml", "cases", {})
+    (told,) = [note for note in notes if "dose" in note and note.startswith("Left out: dose")]
+    assert "which its name calls an action: " in told

@@ -1,0 +1,204 @@
+import subprocess
+import sys
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rehearsal_torch.data.problem_file.task_file import TaskError
+from rehearsal_torch.problems.sequences.column_roles import Action, Carry, Column, Words
+from rehearsal_torch.problems.sequences.sequence_schema import SequenceProblem
+from tests.toys.pumps import TASK, roles_of, task
+
+
+def test_a_task_says_what_every_column_means():
+    roles = roles_of(TASK)
+    assert (roles.unit, roles.time, roles.step) == ("pump", "hour", None)
+    assert roles.varying == (Column("flow", "l/s", 0.0, 100.0), Column("heat"))
+    assert roles.static == (Column("bore", "mm"), Column("maker", values=("A", "B", "C")))
+    assert roles.actions == (
+        Action("valve", "", ("shut", "half", "open"), (0.0, 1.0, 3.0), "max"),
+        Action("oil", "ml", (), (0.5,), "sum"),
+    )
+    assert roles.count == 5
+    assert roles.words == Words("pump", "pumps", "")
+    assert roles.missing == Carry("refuse")
+
+
+def test_a_file_reads_as_its_content(tmp_path):
+    (tmp_path / "task.yaml").write_text(yaml.safe_dump(TASK, sort_keys=False), encoding="utf-8")
+    assert roles_of(tmp_path / "task.yaml") == roles_of(TASK)
+
+
+def test_levels_are_a_number_of_them_or_their_names_and_values():
+    def levels(written):
+        return roles_of(task(actions={"valve": {"levels": written}})).actions[0].levels
+
+    assert levels(3) == ("0", "1", "2")
+    assert levels([-1, 0, 1]) == ("-1", "0", "1")
+    assert levels([0.5, "b "]) == ("0.5", "b")
+
+
+def test_actions_with_levels_alone_need_no_more_levels_than_they_have():
+    roles = roles_of(task(actions={"valve": {"levels": 3}, "gate": {"levels": 2}}))
+    assert roles.count == 3
+
+
+def test_a_cost_is_one_for_each_level_or_rises_with_them():
+    def costs(written, levels):
+        return roles_of(task(actions={"valve": {"levels": levels, "cost": written}})).actions[0].costs
+
+    assert costs([0, 2, 6], 3) == (0.0, 2.0, 6.0)
+    assert costs(1.5, 3) == (0.0, 1.5, 3.0)
+    assert costs({"low": 1, "high": 4}, ["low", "high"]) == (1.0, 4.0)
+
+
+@pytest.mark.parametrize(
+    ("unit", "combine"),
+    [
+        *[(each, "sum") for each in (None, "mg", "mg/dL", "IU/kg", "m/z")],
+        *[(each, "mean") for each in ("mcg/kg/min", "mL/4 h", "mg/day", "units per hour", "tablets daily")],
+    ],
+)
+def test_a_unit_per_time_is_a_rate(unit, combine):
+    actions = {"valve": {"levels": 3}, "oil": {} if unit is None else {"unit": unit}}
+    assert [each.combine for each in roles_of(task(actions=actions)).actions] == ["max", combine]
+    actions["oil"]["combine"] = "max"
+    assert roles_of(task(actions=actions)).actions[1].combine == "max"
+
+
+def test_columns_may_be_a_list_and_ranges_short():
+    roles = roles_of(task(varying=["flow", "heat"], static=None, contextual=[]))
+    assert roles.varying == (Column("flow"), Column("heat"))
+    assert roles.static == roles.contextual == ()
+    assert roles_of(task(varying={"flow": [0, None], "heat": None})).varying[0].low == 0.0
+
+
+def test_rules_say_which_changes_may_be_recommended():
+    said = {"most_levels": 1, "boluses": ["oil"], "forbidden": {"valve": "raise"}}
+    roles = roles_of(task(rules=said))
+    assert roles.rules == said
+    assert roles.rule_settings() == said | {"named": ["valve"]}
+    assert roles_of(TASK).rule_settings() == {"named": ["valve"]}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"boluses": ["oill"]}, r"rules: 'oill' is no action; .*oil"),
+        ({"forbidden": {"valv": "raise"}}, r"rules: 'valv' is no action"),
+        ({"forbidden": {"valve": "up"}}, r"rules.forbidden.valve: .*'raise'"),
+        ({"most_levels": 0}, r"rules.most_levels: "),
+        ({"suport": 3}, r"rules.suport: unknown key"),
+    ],
+)
+def test_faulty_rules_are_named(wrong, words):
+    with pytest.raises(TaskError, match=words):
+        roles_of(task(rules=wrong))
+
+
+def test_an_order_within_a_step_names_states():
+    roles = roles_of(task(order=["heat", "flow"]))
+    assert roles.surrogate_settings()["order"] == ["heat", "flow"]
+    assert "order" not in roles_of(TASK).surrogate_settings()
+    with pytest.raises(TaskError, match=r"order: 'oil' is no state"):
+        roles_of(task(order=["heat", "oil"]))
+
+
+WORDS = st.text("abcxyz_ %", min_size=1, max_size=6).map(lambda each: f"w{each}".strip())
+COST = st.floats(0, 9, allow_nan=False)
+
+
+@st.composite
+def tasks(draw):
+    """Tasks with every part, some of them left out."""
+    names = draw(st.lists(WORDS, min_size=8, max_size=8, unique=True))
+    unit, time, state, other, fixed, kind, shift, dose = names
+    levels = draw(st.lists(WORDS, min_size=2, max_size=4, unique=True))
+    ends = sorted(draw(st.tuples(st.integers(-9, 9), st.integers(10, 20))))
+    found = {
+        "unit": unit,
+        "time": time,
+        "varying": {state: {"unit": "mm", "range": draw(st.sampled_from([ends, [None, 20], [0, None]]))}},
+        "static": {fixed: None, kind: {"values": levels}},
+        "contextual": draw(st.sampled_from([[], [shift]])),
+        "actions": {
+            f"{dose}1": {
+                "levels": levels,
+                "cost": draw(st.lists(COST, min_size=len(levels), max_size=len(levels))),
+            },
+            **draw(st.sampled_from([{}, {f"{dose}2": {"unit": "ml", "cost": 0.5, "combine": "mean"}}])),
+        },
+        "reward": {"weights": {state: draw(COST)}, "score": {"hot": {state: {"> 10": 2}}}, "name": other},
+        "missing": draw(st.sampled_from(["refuse", "drop", {"carry": 3}])),
+        "words": {"unit": unit, "units": f"{unit}s", "step": time},
+    }
+    if draw(st.booleans()):
+        found["step"] = draw(st.floats(0.5, 30))
+    if draw(st.booleans()):
+        rules = {"support": 3, "most_levels": 1, "least_gain": 0.5}
+        found["rules"] = {**rules, "forbidden": {f"{dose}1": "raise"}}
+    return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(tasks())
+def test_a_task_that_was_read_is_written_as_one_that_reads_alike(plain):
+    problem = SequenceProblem.of(plain)
+    written = yaml.safe_load(yaml.safe_dump(problem.to_plain(), sort_keys=False))
+    assert SequenceProblem.of(written) == problem
+    assert roles_of(written) == problem.roles()
+
+
+def test_a_task_is_written_with_its_variables():
+    assert SequenceProblem.of(TASK).to_plain() == {
+        "unit": "pump",
+        "time": "hour",
+        "variables": {
+            "flow": {"role": "state", "unit": "l/s", "range": [0.0, 100.0]},
+            "heat": {"role": "state"},
+            "bore": {"role": "static", "unit": "mm"},
+            "maker": {"role": "static", "levels": ["A", "B", "C"]},
+            "demand": {"role": "context"},
+            "valve": {"role": "action", "levels": ["shut", "half", "open"], "cost": {"half": 1, "open": 3}},
+            "oil": {"role": "action", "unit": "ml", "cost": 0.5},
+        },
+        "reward": {"weights": {"flow": 0.25}, "score": {"hot": {"heat": {"> 10": 2}}}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "paths"),
+    [
+        ({"varying": {"flow": {"range": [9, 1]}, "heat": None}}, "varying.flow.range"),
+        ({"varying": {"flow": {"unti": "l"}, "heat": 3}}, "varying.flow.unti varying.heat"),
+        ({"varying": [["flow"], {"heat": 1}]}, "varying"),
+        ({"varying": None, "actions": {}}, "varying actions"),
+        ({"static": {"maker": {"values": ["A"]}, "flow": {}}}, "static.maker.values flow"),
+        ({"static": {"bore": {"cost": 1}}}, "static.bore.cost"),
+        ({"contextual": {"demand": {"role": "state"}}, "changes": 3}, "changes contextual.demand"),
+        ({"contextual": ["demand", "demand"], "wordz": {}}, "wordz contextual"),
+        ({"contextual": ["hour"]}, "contextual.hour"),
+        ({"time": "pump", "levels": 0}, "levels time"),
+        ({"actions": {True: {"levels": 3}, "oil": {}}}, "actions"),
+        ({"actions": {f"gate{place}": {"levels": 10} for place in range(9)}}, "actions"),
+        ({"reward": {"score": {"hot": {"heet": {"above": -1}}}}}, "reward.score.hot reward.score.hot"),
+    ],
+)
+def test_faults_have_the_keys_of_the_task(changes, paths):
+    with pytest.raises(TaskError) as caught:
+        SequenceProblem.of(task(**changes))
+    assert [each.path for each in caught.value.faults] == paths.split()
+
+
+def test_a_task_has_variables_or_the_columns_of_each_role():
+    with pytest.raises(TaskError, match="contextual: unknown key"):
+        SequenceProblem.of({**SequenceProblem.of(TASK).to_plain(), "contextual": ["demand"]})
+    assert roles_of(task(actions="oil")) == roles_of(task(actions={"oil": {}}))
+
+
+def test_a_problem_is_read_without_torch():
+    code = "import sys, rehearsal_torch.problems.sequences.sequence_schema; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

@@ -1,0 +1,116 @@
+"""Problem files that ask for trials: the task they stand for, and their faults, each with its line."""
+
+import pytest
+
+from rehearsal_torch.data.problem_file.diagnostics import ProblemError
+from rehearsal_torch.problems.trials.trials_file import OwnTrials, trials_problem
+from rehearsal_torch.problems.trials.user_experiments import causal_task
+from tests.problems.drafts.conftest import TRIALS, experiments
+
+TASK = {
+    "graph": {
+        "parents": {
+            "temperature": ["valve", "ambient"],
+            "yield": ["temperature", "dose"],
+            "waste": ["temperature", "dose"],
+        }
+    },
+    "actions": {"valve": [0, 1], "dose": {"values": [0, 1, 2, 5]}},
+    "reward": {"weights": {"yield": 1, "waste": -0.2}},
+    "limits": {"normals": [[2, 1]], "offsets": [6]},
+}
+
+
+def faults(file):
+    with pytest.raises(ProblemError) as caught:
+        trials_problem(file)
+    return list(caught.value.faults)
+
+
+def test_it_stands_for_the_task_of_the_same_parts(trials):
+    found, task = trials_problem(trials()), causal_task(TASK)
+    plain, expected = found.task.to_plain(), task.to_plain()
+    assert {part: plain[part] for part in ("actions", "reward", "limits")} == {
+        part: expected[part] for part in ("actions", "reward", "limits")
+    }
+    assert set(found.task.graph.edges) == set(task.graph.edges)
+    assert set(found.task.nodes) == set(task.nodes)
+    assert len(found.rows.frame) == 8
+    assert (found.fixed, found.method, found.tolerance) == ({}, None, None)
+    assert trials_problem(trials(tolerance={"dose": 0.5})).tolerance == {"dose": 0.5}
+
+
+def test_without_data_there_are_no_experiments_and_a_note_says_what_to_do(trials):
+    found = trials_problem(trials(data=None))
+    assert found.rows.frame.empty
+    assert "add the line data: experiments.csv" in found.rows.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"reward": "yeild"}, "reward: 'yeild' is not under variables; did you mean 'yield'?"),
+        ({"limits": "2*valv + dose <= 6"}, "limits: 'valv' is no action; did you mean 'valve'?"),
+        ({"fixed": {"dos": 3}}, "fixed: dos"),
+        ({"tolerance": {"dos": 3}}, "tolerance: dos"),
+        ({"data": "experimnts.csv"}, "data: there is no file"),
+    ],
+)
+def test_faults_have_their_line_and_key(trials, changes, words):
+    told = faults(trials(**changes))
+    assert any(words in each for each in told), told
+    assert all(each.startswith(("line ", "reward: expected the outcome")) for each in told)
+
+
+def test_the_best_experiment_so_far_is_named(trials):
+    table = experiments()
+    reward = table["yield"] - 0.2 * table["waste"]
+    best = table.loc[reward.idxmax()]
+    assert OwnTrials(trials()).counted() == (
+        f"8 experiments of experiments.csv; the best reward so far is {reward.max():.6g}, at valve "
+        f"{best.valve:.6g}, dose {best.dose:g}"
+    )
+    assert OwnTrials(trials(data=None)).counted() == "0 experiments of problem.yaml (no data yet)"
+
+
+def test_every_variable_has_a_row_with_what_may_be_set(trials):
+    _, *rows = OwnTrials(trials()).variable_rows()
+    found = {row[0]: row[1:] for row in rows}
+    assert found["valve"][-1] == "0 to 1"
+    assert found["dose"] == ("action", "ml", "0", "5", "0, 1, 2, 5")
+    assert found["temperature"][:2] == ("other", "degrees")
+
+
+def test_doubts_have_their_line(trials, tmp_path):
+    assert OwnTrials(trials(limits=None)).found.warnings == []
+    (beyond,) = OwnTrials(trials()).found.warnings
+    assert beyond.startswith("line 2, data: experiments.csv, line 2: [0.51")
+    assert "violates the limits" in beyond
+    (few,) = OwnTrials(trials(data=None)).found.warnings
+    assert "a model needs 5 completed experiments, and there are 0" in few
+    table = experiments()
+    table["dose"] = 2.0
+    table.loc[0, "valve"] = 1.5
+    table.to_csv(tmp_path / "experiments.csv", index=False)
+    about = {**TRIALS["variables"], "smell": "other"}
+    graph = [*TRIALS["graph"], "temperature -> smell"]
+    table.assign(smell=1.0).to_csv(tmp_path / "experiments.csv", index=False)
+    told = OwnTrials(trials(variables=about, graph=graph)).found.warnings
+    assert any("experiments.csv, line 2: valve may be set within [0, 1]; got 1.5" in each for each in told)
+    assert any("variables.dose: it was 2 in all experiments" in each for each in told)
+    assert any("variables.smell: no directed path leads from this other" in each for each in told)
+    assert all(each.startswith("line ") for each in told)
+
+
+def test_rows_that_wait_are_told_of_and_the_lines_of_the_others_stay(trials, tmp_path):
+    file = trials(limits=None)
+    table = experiments()
+    table.loc[3, "valve"] = 1.5
+    measured = ["ambient", "temperature", "waste", "yield"]
+    table.loc[[1, 2], measured] = None
+    table.to_csv(tmp_path / "experiments.csv", index=False)
+    problem = OwnTrials(file)
+    assert problem.counted().startswith("6 experiments of experiments.csv; ")
+    assert "2 rows without a value of yield or waste wait" in problem.facts().notes[-1]
+    (outside,) = problem.found.warnings
+    assert "experiments.csv, line 5: valve may be set within [0, 1]; got 1.5" in outside
