@@ -257,7 +257,7 @@ class CausalOptimiser(TrialView):
         held = self.task.held(fixed)
         with self._store.changing() as log:
             model, made = None, list[Suggestion]()
-            lacking, ended = self.task.lacking(log.table), ""
+            lacking, ended = self.task.lacking(log.table.records()), ""
             for _ in range(count):
                 try:
                     if lacking or len(log.in_states("completed", "pending")) < self.initial:
@@ -406,17 +406,17 @@ class CausalOptimiser(TrialView):
             TableError: if the file cannot be read, a column is missing, not numeric or incomplete, or a state
                 is unknown.
         """
-        table, others = experiments_of(path, self.task)
+        rows, others = experiments_of(path, self.task)
         source = path if isinstance(path, str | Path) else FRAME
-        outside = self.task.outside(table)
+        outside = self.task.outside(rows)
         with self._store.changing() as log:
-            log, left_out, notes = log.take(table, others)
+            log, left_out, notes = log.take(rows, others)
             self._store.keep(log)
         for note in notes:
             warnings.warn(f"{source}: {note}", TrialWarning, stacklevel=2)
         if left_out:
             warnings.warn(
-                f"{source}: {left_out} of {len(table)} rows equal trials that are completed already, and are "
+                f"{source}: {left_out} of {len(rows)} rows equal trials that are completed already, and are "
                 "not added again",
                 TrialWarning,
                 stacklevel=2,

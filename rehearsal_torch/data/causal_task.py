@@ -12,13 +12,15 @@ reward is a known function of the nodes.
 Source: Ren et al. (2025), Sec. 2.2 (Eq. 2) and Sec. 3 (Eq. 3).
 """
 
+from __future__ import annotations
+
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from rehearsal_torch.data.known_reward import KnownReward
 from rehearsal_torch.data.problem_file.task_file import built, faces
@@ -28,15 +30,25 @@ from rehearsal_torch.data.problem_file.trials_schema import (
     check_limits,
     problem_of_task,
 )
-from rehearsal_torch.data.table import Table, check_fit
-from rehearsal_torch.data.trials.trial import named_numbers, unknown_names
+from rehearsal_torch.data.records import Records, check_fit
+from rehearsal_torch.data.trials.trial import finite, named_numbers, unknown_names
+from rehearsal_torch.files.redaction import beginning
 from rehearsal_torch.files.schema import Fault, FaultsError
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.spaces.box import Box, levels_text, margin
-from rehearsal_torch.spaces.candidate_region import CandidateRegion, MixedRegion, with_levels
+from rehearsal_torch.spaces.box import Box, levels_text, numbers
 from rehearsal_torch.spaces.polytope import Polytope
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+    from torch import Tensor
+
+    from rehearsal_torch.data.table import Table
+    from rehearsal_torch.spaces.candidate_region import CandidateRegion
+
 MIN_ROWS = 5
+# What bounds and limits allow for rounding, as a share of a range.
+ROUNDING = 1e-6
+EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -86,20 +98,31 @@ class CausalTask:
             check_limits(limits, self.box)
         except ValueError as error:
             raise FaultsError([Fault("limits", str(error))]) from error
-        region = self.region()
-        if isinstance(region, MixedRegion) and not region.possible():
+        if not self.region().possible():
             words = "no combination of the levels satisfies them: check their signs, or offer other levels"
             raise FaultsError([Fault("limits", words)])
 
     def region(self, held: Mapping[str, Sequence[float]] | None = None) -> CandidateRegion:
         """The feasible actions; `held` has further levels, such as the value of an action that is held."""
         levels = {**self.box.levels, **(held or {})}
-        columns = {self.box.names.index(name): values for name, values in levels.items()}
-        return with_levels(self._plain_region, columns)
+        return self._plain_region.at({self.box.names.index(name): values for name, values in levels.items()})
 
     @cached_property
     def _plain_region(self) -> CandidateRegion:
+        # It has tensors, without which a task is read and checked unless it has limits.
+        from rehearsal_torch.spaces.candidate_region import CandidateRegion
+
         return CandidateRegion.within(self.box.lower, self.box.upper, self.limits)
+
+    def setting_count(self, held: Mapping[str, Sequence[float]]) -> int | None:
+        """The number of different settings, at the levels `held`; None where an action may move between its
+        bounds, or limits leave more than can be listed.
+        """
+        if self.limits is None:
+            choices = [held.get(name, self.box.levels.get(name, ())) for name in self.actions]
+            return math.prod(map(len, choices)) or None
+        settings = self.region(held).finite()
+        return None if settings is None else len(settings)
 
     @property
     def actions(self) -> tuple[str, ...]:
@@ -112,6 +135,11 @@ class CausalTask:
         reaching = self.graph.ancestors(self.reward.names)
         return tuple(name for name in self.graph.names if name in reaching and name not in self.box.names)
 
+    @property
+    def initial_count(self) -> int:
+        """The default number of experiments before the first model: 2 (k + 1) with k actions, at least 5."""
+        return max(MIN_ROWS, 2 * (len(self.actions) + 1))
+
     def inputs(self, node: str) -> tuple[str, ...]:
         """The inputs of a node's mechanism: parents and actions, in the graph's order."""
         return self.graph.parents(node)
@@ -120,7 +148,7 @@ class CausalTask:
         """The reward of each row, (n,)."""
         return self.reward(table.columns(self.reward.names))
 
-    def flattened(self) -> "CausalTask":
+    def flattened(self) -> CausalTask:
         """The task without its structure: the nodes of the reward are functions of all actions."""
         graph = RehearsalGraph.of(dict.fromkeys(self.reward.names, self.actions))
         return CausalTask(graph, self.box, self.reward, self.limits)
@@ -136,78 +164,79 @@ class CausalTask:
             "drop those rows, or measure again",
         )
         gaps = [name for name in self.nodes if name not in self.reward.names]
-        check_fit(table, (*self.actions, *self.nodes), MIN_ROWS, "nodes", remedies, (), gaps)
-        if lacking := self._few(table) or self._same(table):
+        check_fit(table.records(), (*self.actions, *self.nodes), MIN_ROWS, "nodes", remedies, (), gaps)
+        if lacking := self._few(table.records()) or self._same(table.records()):
             raise ValueError(f"no model can be fitted yet: {lacking}; {remedies[0]}")
 
-    def lacking(self, table: Table) -> str:
-        """Why no model can be fitted to a table yet, in words: it has too few experiments, or a node or all
+    def lacking(self, rows: Records) -> str:
+        """Why no model can be fitted to experiments yet, in words: there are too few, or a node or all
         actions were the same in all of them; empty if one can be fitted.
         """
-        if few := self._few(table):
+        if few := self._few(rows):
             return few
-        settings = table.columns(self.actions)
-        if bool((settings == settings[0]).all()):
-            return f"all {len(table)} experiments were run at the same setting"
-        return self._same(table)
+        settings = rows.columns(self.actions)
+        if (settings == settings[0]).all():
+            return f"all {len(rows)} experiments were run at the same setting"
+        return self._same(rows)
 
-    def _measured(self, node: str, table: Table) -> Tensor:
+    def _measured(self, node: str, rows: Records) -> np.ndarray:
         """The rows that say something of a node's mechanism, (n,) bool: it was not set, and it and its inputs
         were measured.
         """
-        names = (node, *self.inputs(node))
-        return ~table.altered[:, table.names.index(node)] & ~table.columns(names).isnan().any(-1)
+        measured: np.ndarray = ~np.isnan(rows.columns((node, *self.inputs(node)))).any(-1)
+        return measured if rows.altered is None else measured & ~rows.altered[:, rows.names.index(node)]
 
-    def _few(self, table: Table) -> str:
+    def _few(self, rows: Records) -> str:
         """Whether there are too few experiments; empty if there are enough."""
-        counts = {name: int(self._measured(name, table).sum()) for name in self.nodes}
+        counts = {name: int(self._measured(name, rows).sum()) for name in self.nodes}
         name, count = min(counts.items(), key=lambda each: each[1])
         if count >= MIN_ROWS:
             return ""
         there = f"there {'is' if count == 1 else 'are'} {count}"
         other = f" in which {name} was not set, and it and its causes were measured"
-        return f"a model needs {MIN_ROWS} completed experiments, and {there}{other * (count < len(table))}"
+        return f"a model needs {MIN_ROWS} completed experiments, and {there}{other * (count < len(rows))}"
 
-    def _same(self, table: Table) -> str:
+    def _same(self, rows: Records) -> str:
         """Which node was the same in all experiments; empty if none was."""
         for name in self.nodes:
-            column = table.rows(self._measured(name, table)).columns([name])[:, 0]
-            if len(column) >= MIN_ROWS and bool((column == column[0]).all()):
+            column = rows.columns([name])[self._measured(name, rows), 0]
+            if len(column) >= MIN_ROWS and (column == column[0]).all():
                 return f"{name} was {float(column[0]):g} in all {len(column)} experiments"
         return ""
 
-    def outside(self, table: Table) -> tuple[str, ...]:
+    def outside(self, rows: Records) -> tuple[str, ...]:
         """A message for each row whose action lies outside; such rows remain valid observations."""
         found = []
-        for index, row in enumerate(table.columns(self.actions)):
+        for index, action in enumerate(rows.columns(self.actions)):
             try:
-                self.check_action(row, f"row {index}")
+                self.check_action(action, f"row {index}")
             except ValueError as error:
                 found.append(str(error))
         return tuple(found)
 
-    def check_action(self, action: Tensor, where: str = "action") -> None:
+    def check_action(self, action: ArrayLike | Tensor, where: str = "action") -> None:
         """Refuses an action (k,) outside the box, its levels or the limits, up to rounding."""
-        if action.shape != (len(self.actions),) or not bool(action.isfinite().all()):
+        values = numbers(action)
+        if values.shape != (len(self.actions),) or not np.isfinite(values).all():
             expected = f"expected {len(self.actions)} finite numbers for {list(self.actions)}"
-            raise ValueError(f"{where}: {expected}; got {action.tolist()}")
-        for name, value in zip(self.actions, action.tolist(), strict=True):
+            raise ValueError(f"{where}: {expected}; got {values.tolist()}")
+        for name, value in zip(self.actions, values.tolist(), strict=True):
             if fault := self._unsettable(name, value):
                 raise ValueError(f"{where}: {fault}")
         if self.limits is None:
             return
-        slack = self.limits.slack(action)
-        if not bool((slack >= -self._limits_margin(self.limits).to(action)).all()):
+        slack = self.limits.slacks(values)
+        if not (slack >= -self._limits_margin(self.limits)).all():
             by = f"{-float(slack.min()):g} (face {int(slack.argmin())})"
-            raise ValueError(f"{where}: {action.tolist()} violates the limits on the actions by {by}")
+            raise ValueError(f"{where}: {values.tolist()} violates the limits on the actions by {by}")
 
     def _unsettable(self, name: str, value: float) -> str:
         """Why an action may not be set to a value; empty if it may."""
-        place, levels = self.actions.index(name), self.box.levels.get(name)
-        lower, upper = float(self.box.lower[place]), float(self.box.upper[place])
-        slack = float(margin(self.box.lower[place], self.box.upper[place], 1e-6))
-        near = min(slack, float(self.box.near[place]))
-        if levels is not None and min(abs(each - value) for each in levels) > near:
+        (lower, upper), levels = self.box.bounds()[name], self.box.levels.get(name)
+        slack = ROUNDING * (upper - lower) + 4 * EPS * max(abs(lower), abs(upper))
+        if levels is not None and min(abs(level - value) for level in levels) > min(
+            slack, self.box.level_margin(name)
+        ):
             offered, remedy = f"to {levels_text(levels)}", "take one of these, or offer the value in the task"
         elif not lower - slack <= value <= upper + slack:
             offered, remedy = f"within [{lower:g}, {upper:g}]", "move it inside, or widen the bounds"
@@ -225,25 +254,48 @@ class CausalTask:
             faults += unknown_names(given, self.actions, "the task has no such action")
         faults += [fault for name, value in values.items() if (fault := self._unsettable(name, value))]
         held: dict[str, tuple[float, ...]] = {
-            name: (float(self.box.only([name]).project(torch.tensor([value], dtype=torch.float64))),)
-            for name, value in values.items()
+            name: (self.box.nearest_value(name, value),) for name, value in values.items()
         }
-        if held and not faults:
-            region = self.region(held)
-            if isinstance(region, MixedRegion) and not region.possible():
-                faults.append(
-                    "no values of the other actions satisfy the limits: fix it at another value, or widen "
-                    "the limits"
-                )
+        if held and not faults and self.limits is not None and not self.region(held).possible():
+            remedy = "fix it at another value, or widen the limits"
+            faults.append(f"no values of the other actions satisfy the limits: {remedy}")
         if faults:
             raise FaultsError([Fault("fixed", "; ".join(faults))])
         return held
 
-    def _limits_margin(self, limits: Polytope) -> Tensor:
+    def tolerances(self, given: Any) -> tuple[float, ...] | None:
+        """How far settings may lie from a pending trial's (`data.trials.trial_log`), in the unit of each
+        action, NaN where the digits say it; None if they say it for all. A number is a share of each range, a
+        mapping has units of the actions.
+        """
+        if given is None:
+            return None
+        share, faults = finite(given), list[str]()
+        if share is not None and 0 <= share <= 0.5:
+            return tuple(share * (upper - lower) for lower, upper in self.box.bounds().values())
+        if share is not None or not isinstance(given, Mapping):
+            expected = (
+                f"expected a share of each range, from 0 to 0.5, or {{{self.actions[0]}: ...}} in its unit"
+            )
+            faults.append(f"{expected}; got {beginning(repr(given), 60)}")
+            given = {}
+        names = [name for name in self.actions if name in given]
+        known = named_numbers(given, names, "action", faults)
+        faults += [f"{name}: expected at least 0; got {each:g}" for name, each in known.items() if each < 0]
+        if faults:
+            raise FaultsError([Fault("tolerance", "; ".join(faults))])
+        return tuple(known.get(name, math.nan) for name in self.actions)
+
+    def _limits_margin(self, limits: Polytope) -> np.ndarray:
         """The tolerance of the limits, (l,): a millionth of the change across the box, plus rounding."""
-        weights = limits.normals.abs()
-        size = weights @ torch.maximum(self.box.lower.abs(), self.box.upper.abs()) + limits.offsets.abs()
-        return 1e-6 * (weights @ self.box.width) + 4 * torch.finfo(torch.float64).eps * size
+        weights, lower, upper = (
+            np.abs(limits.rows),
+            np.array(self.box.lower_ends),
+            np.array(self.box.upper_ends),
+        )
+        size = weights @ np.maximum(np.abs(lower), np.abs(upper)) + np.abs(limits.limits)
+        margin: np.ndarray = ROUNDING * (weights @ (upper - lower)) + 4 * EPS * size
+        return margin
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data for a configuration; a reward that is a Python function is a ValueError."""
@@ -256,8 +308,8 @@ class CausalTask:
 
     @classmethod
     def of(
-        cls, plain: "Mapping[str, Any] | TrialsProblem | CausalTask", source: str = "the task"
-    ) -> "CausalTask":
+        cls, plain: Mapping[str, Any] | TrialsProblem | CausalTask, source: str = "the task"
+    ) -> CausalTask:
         """The task of a problem (`data.problem_file.trials_schema`), or of plain data, as written by
         `to_plain` or by hand.
 

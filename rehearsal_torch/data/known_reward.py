@@ -14,10 +14,17 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from rehearsal_torch.files.bounded_yaml import is_tensor
+from rehearsal_torch.spaces.box import as_tensor
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+Values = TypeVar("Values", "Tensor", np.ndarray)
 
 
 class KnownReward(ABC):
@@ -29,7 +36,7 @@ class KnownReward(ABC):
         """The m nodes that it reads, in order."""
 
     @abstractmethod
-    def __call__(self, values: Tensor) -> Tensor:
+    def __call__(self, values: Values) -> Values:
         """(..., m) -> (...), in the reward's unit; differentiable."""
 
     @abstractmethod
@@ -61,9 +68,9 @@ class WeightedSum(KnownReward):
         """The nodes with a weight."""
         return tuple(self.weights)
 
-    def __call__(self, values: Tensor) -> Tensor:
+    def __call__(self, values: Values) -> Values:
         """(..., m) -> (...)."""
-        return values @ values.new_tensor(list(self.weights.values()))
+        return values @ _like(values, self.weights)
 
     def to_plain(self) -> dict[str, Any]:
         """``weights``."""
@@ -95,9 +102,9 @@ class TargetError(KnownReward):
         """The nodes with a target."""
         return tuple(self.targets)
 
-    def __call__(self, values: Tensor) -> Tensor:
+    def __call__(self, values: Values) -> Values:
         """(..., m) -> (...)."""
-        squares = (values - values.new_tensor(list(self.targets.values()))) ** 2
+        squares = (values - _like(values, self.targets)) ** 2
         return -(squares.mean(-1) if self.mean else squares.sum(-1))
 
     def to_plain(self) -> dict[str, Any]:
@@ -122,14 +129,21 @@ class FunctionReward(KnownReward):
         """The nodes."""
         return self.nodes
 
-    def __call__(self, values: Tensor) -> Tensor:
-        """(..., m) -> (...)."""
-        return self.function(values)
+    def __call__(self, values: Any) -> Any:
+        """(..., m) -> (...); of arrays by way of tensors."""
+        if is_tensor(values):
+            return self.function(values)
+        return self.function(as_tensor(values)).numpy()
 
     def to_plain(self) -> dict[str, Any]:
         """Refuses to write a function, which is not plain data."""
         what = "a reward that is a Python function cannot be written to a file"
         raise ValueError(f"{what}: use weights or targets, or keep the model in Python")
+
+
+def _like(values: Any, numbers: Mapping[str, float]) -> Any:
+    row = list(numbers.values())
+    return values.new_tensor(row) if is_tensor(values) else np.array(row)
 
 
 def _numbers(given: Mapping[str, float]) -> dict[str, float]:

@@ -1,9 +1,13 @@
 """Records: rows of numbers as they were observed, without torch: what checks of files and tables look at."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
+from rehearsal_torch.files.schema import LARGEST
 
 
 @dataclass(frozen=True)
@@ -14,12 +18,14 @@ class Records:
         values: (n, d) float64, each column in its variable's unit.
         places: Where each row stood when they were recorded, (n,); None if they stand in that order.
         complete: Which rows have no cell that was filled in, (n,) bool; None if all are.
+        altered: Which cells a decision set, not their mechanism, (n, d) bool; None if none.
     """
 
     names: tuple[str, ...]
     values: np.ndarray
     places: np.ndarray | None = None
     complete: np.ndarray | None = None
+    altered: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -28,7 +34,7 @@ class Records:
         """The named columns in the given order, (n, len(names)); a KeyError for an unknown one."""
         return self.values[:, positions(self.names, names)]
 
-    def as_recorded(self) -> "Records":
+    def as_recorded(self) -> Records:
         """The rows in the order in which they were recorded."""
         return self if self.places is None else Records(self.names, self.values[np.argsort(self.places)])
 
@@ -40,6 +46,43 @@ def positions(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
     if missing:
         raise KeyError(f"no column {missing}; the columns are {list(names)}")
     return [place[name] for name in wanted]
+
+
+def check_fit(
+    rows: Records,
+    names: Sequence[str],
+    least: int,
+    nouns: str,
+    remedies: tuple[str, str],
+    varying: Sequence[str],
+    gaps: Sequence[str] = (),
+) -> None:
+    """Refuses a table to which no model can be fitted: one of the columns is missing, there are fewer rows
+    than the `least`, a value is missing, infinite or beyond 1e150, or a varying column is constant.
+
+    Args:
+        nouns: What the columns are, such as nodes.
+        remedies: What to do about too few rows, and about missing values.
+        gaps: The columns of which values may be missing.
+    """
+    if missing := [name for name in names if name not in rows.names]:
+        remedy = f"add the columns, or take the {nouns} out of the graph"
+        raise ValueError(f"no column for {missing}; the table has {list(rows.names)}: {remedy}")
+    count = len(rows)
+    if count < least:
+        raise ValueError(f"expected at least {least} rows; got {count}: {remedies[0]}")
+    faults = []
+    for name, column in zip(names, rows.columns(names).T, strict=True):
+        if large := int((np.isfinite(column) & (np.abs(column) > LARGEST)).sum()):
+            words = f"{large} of {count} values are beyond {LARGEST:g}, too large to compute with"
+            faults.append(f"{name}: {words}: use another unit")
+        elif undefined := int((np.isinf(column) if name in gaps else ~np.isfinite(column)).sum()):
+            faults.append(f"{name}: {undefined} of {count} values are missing or infinite: {remedies[1]}")
+        elif name in varying and bool((column == column[0]).all()):
+            remedy = f"a constant carries no information, take it out of the {nouns}"
+            faults.append(f"{name}: all {count} values are {float(column[0]):g}: {remedy}")
+    if faults:
+        raise ValueError("; ".join(faults))
 
 
 def content_order(columns: Sequence[np.ndarray]) -> np.ndarray:

@@ -31,6 +31,7 @@ from rehearsal_torch.data.problem_file.task_file import (
     rehearsal_parts,
     unit_faults,
 )
+from rehearsal_torch.data.records import check_fit
 from rehearsal_torch.files.schema import Fault, FaultsError, path_of
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.spaces.box import Box, as_tensor
@@ -192,11 +193,9 @@ class RehearsalTask:
         """Refuses a table to which no model can be fitted: a column is missing or constant, there are fewer
         than 10 rows, or a value is missing, infinite or beyond 1e150.
         """
-        from rehearsal_torch.data.table import check_fit
-
         remedies = "no model can be fitted to so few", "drop or impute those rows"
         names = self.graph.names
-        check_fit(table, names, MIN_ROWS, "variables", remedies, names)
+        check_fit(table.records(), names, MIN_ROWS, "variables", remedies, names)
 
     def given(self, cases: Sequence[RehearsalCase]) -> Tensor:
         """The contexts of B cases, (B, |X|), in the task's order, in the variables' units; |X| may be 0."""

@@ -17,7 +17,6 @@ from torch import Tensor
 
 from rehearsal_torch.data import records
 from rehearsal_torch.data.records import Records, positions
-from rehearsal_torch.files.schema import LARGEST
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,7 +115,8 @@ class Table:
     def records(self) -> Records:
         """The rows as NumPy's numbers."""
         places = None if self.places is None else self.places.cpu().numpy()
-        return Records(self.names, self.values.detach().cpu().double().numpy(), places)
+        values = self.values.detach().cpu().double().numpy()
+        return Records(self.names, values, places, altered=self.altered.cpu().numpy())
 
     def columns(self, names: Sequence[str]) -> Tensor:
         """The named columns in the given order, (n, len(names))."""
@@ -158,43 +158,6 @@ class Table:
             digest.update(rows.contiguous().numpy().tobytes())
         digest.update(self.altered.cpu().contiguous().numpy().tobytes())
         return digest.hexdigest()
-
-
-def check_fit(
-    table: Table,
-    names: Sequence[str],
-    least: int,
-    nouns: str,
-    remedies: tuple[str, str],
-    varying: Sequence[str],
-    gaps: Sequence[str] = (),
-) -> None:
-    """Refuses a table to which no model can be fitted: one of the columns is missing, there are fewer rows
-    than the `least`, a value is missing, infinite or beyond 1e150, or a varying column is constant.
-
-    Args:
-        nouns: What the columns are, such as nodes.
-        remedies: What to do about too few rows, and about missing values.
-        gaps: The columns of which values may be missing.
-    """
-    if missing := [name for name in names if name not in table.names]:
-        remedy = f"add the columns, or take the {nouns} out of the graph"
-        raise ValueError(f"no column for {missing}; the table has {list(table.names)}: {remedy}")
-    count = len(table)
-    if count < least:
-        raise ValueError(f"expected at least {least} rows; got {count}: {remedies[0]}")
-    faults = []
-    for name, column in zip(names, table.columns(names).mT, strict=True):
-        if large := int((column.isfinite() & (column.abs() > LARGEST)).sum()):
-            words = f"{large} of {count} values are beyond {LARGEST:g}, too large to compute with"
-            faults.append(f"{name}: {words}: use another unit")
-        elif undefined := int((column.isinf() if name in gaps else ~column.isfinite()).sum()):
-            faults.append(f"{name}: {undefined} of {count} values are missing or infinite: {remedies[1]}")
-        elif name in varying and bool((column == column[0]).all()):
-            remedy = f"a constant carries no information, take it out of the {nouns}"
-            faults.append(f"{name}: all {count} values are {float(column[0]):g}: {remedy}")
-    if faults:
-        raise ValueError("; ".join(faults))
 
 
 def evenly(count: int, most: int, device: torch.device | None = None) -> Tensor:

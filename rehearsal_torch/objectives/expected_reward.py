@@ -35,7 +35,7 @@ from rehearsal_torch.data.task_compatibility import Kind
 from rehearsal_torch.objectives.objective import Objective
 from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.spaces.box import Box, nearest
-from rehearsal_torch.spaces.candidate_region import CandidateRegion, with_levels
+from rehearsal_torch.spaces.candidate_region import CandidateRegion
 from rehearsal_torch.surrogates.network.botorch_model import NetworkModel
 from rehearsal_torch.surrogates.network.botorch_posterior import MemberSampler
 from rehearsal_torch.surrogates.network.causal_surrogate import CausalModel, CausalNetwork
@@ -163,7 +163,7 @@ class CausalObjective(Objective, ABC):
         """The feasible region of actions."""
         lower, upper = self.box.lower.to(self.visited), self.box.upper.to(self.visited)
         plain = CandidateRegion.within(lower, upper, self.task.limits)
-        return with_levels(plain, self._indexed(self.levels))
+        return plain.at(self._indexed(self.levels))
 
     def __call__(self, actions: Tensor) -> Tensor:
         """The value of trying actions, (..., k) -> (...)."""

@@ -48,6 +48,17 @@ def ranges_of(table: Records) -> dict[str, list[float]]:
     return {name: [float(each.min()), float(each.max())] for name, each in known.items() if len(each)}
 
 
+def as_table(rows: Records) -> Table:
+    """Rows as tensors; torch is loaded here, which checks of files go without."""
+    import torch
+
+    from rehearsal_torch.data.table import Table
+
+    altered = np.zeros(rows.values.shape, dtype=bool) if rows.altered is None else rows.altered
+    places = None if rows.places is None else torch.tensor(rows.places)
+    return Table(rows.names, torch.tensor(rows.values), torch.tensor(altered), places=places)
+
+
 @dataclass(frozen=True)
 class Facts:
     """What a problem knows beside its rows and cases. By default there is nothing to know.

@@ -190,9 +190,23 @@ class Box:
 
     @cached_property
     def near(self) -> Tensor:
-        """(k,), a quarter of the smallest distance between levels; infinite for variables without levels."""
-        steps = {name: np.diff(values).min() / 4 for name, values in self.levels.items() if len(values) > 1}
-        return as_tensor([steps.get(name, math.inf) for name in self.names])
+        """`level_margin` of each variable, (k,)."""
+        return as_tensor([self.level_margin(name) for name in self.names])
+
+    def level_margin(self, name: str) -> float:
+        """A quarter of the smallest distance between a variable's levels; infinite where it has none."""
+        levels = self.levels.get(name, ())
+        return float(np.diff(levels).min()) / 4 if len(levels) > 1 else math.inf
+
+    def nearest_value(self, name: str, value: float) -> float:
+        """The nearest value that a variable may be set to; of two as near, the lower one."""
+        lower, upper = self.bounds()[name]
+        levels = self.levels.get(name)
+        return (
+            min(max(value, lower), upper)
+            if levels is None
+            else min(levels, key=lambda level: abs(level - value))
+        )
 
     @property
     def centre(self) -> Tensor:

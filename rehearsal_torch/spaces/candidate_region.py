@@ -72,6 +72,18 @@ class CandidateRegion:
         length = normals.norm(dim=-1).clamp_min(1e-300)
         return cls(lower, width, normals / length.unsqueeze(-1), offsets / length)
 
+    def at(self, levels: Mapping[int, Sequence[float]]) -> "CandidateRegion":
+        """The region with levels at these coordinates alone: index of a coordinate to its levels."""
+        if not levels and type(self) is CandidateRegion:
+            return self
+        parts = self.lower, self.width, self.normals, self.offsets
+        ordered = {column: tuple(map(float, levels[column])) for column in sorted(levels)}
+        return MixedRegion(*parts, ordered) if levels else CandidateRegion(*parts)
+
+    def possible(self) -> bool:
+        """Whether it has a point; always, without levels: `Polytope` refuses constraints without one."""
+        return True
+
     @property
     def limited(self) -> bool:
         """Whether there are constraints besides the box."""
@@ -297,7 +309,7 @@ class MixedRegion(CandidateRegion):
     def relaxed(self, most: int) -> CandidateRegion:
         """The region in which coordinates with more than `most` levels (at least one) have none."""
         kept = {column: values for column, values in self.levels.items() if len(values) <= max(most, 1)}
-        return with_levels(self, kept)
+        return self.at(kept)
 
     def units(self, points: Tensor) -> Tensor:
         """Unit coordinates to actions' units, (..., d) -> (..., d), at the nearest levels."""
@@ -438,12 +450,3 @@ class MixedRegion(CandidateRegion):
         nearest_point = self.at_levels(self.lower.new_tensor(solution.x[None, :size]).clamp(0.0, 1.0))
         moved, feasible = self.slices(nearest_point)
         return moved[0, self.places] if bool(feasible[0]) else None
-
-
-def with_levels(region: CandidateRegion, levels: Mapping[int, Sequence[float]]) -> CandidateRegion:
-    """The region with levels at these coordinates alone."""
-    if not levels and type(region) is CandidateRegion:
-        return region
-    parts = region.lower, region.width, region.normals, region.offsets
-    ordered = {column: tuple(map(float, levels[column])) for column in sorted(levels)}
-    return MixedRegion(*parts, ordered) if levels else CandidateRegion(*parts)

@@ -54,14 +54,14 @@ def test_a_flattened_task_forgets_the_structure(task):
 
 def test_rows_outside_are_named_and_learnt_from(task):
     table = rows()
-    assert task.outside(table) == ()
+    assert task.outside(table.records()) == ()
     far = Table(
         table.names,
         torch.cat([table.values[:5], table.values[5:] + torch.tensor([[1.5, 0.0, 0.0, 0.0]])]),
         table.altered,
     )
     task.check(far)
-    (sentence,) = task.outside(far)
+    (sentence,) = task.outside(far.records())
     assert sentence.startswith("row 5: a may be set within [0, 1]; got")
 
 
@@ -106,7 +106,7 @@ def test_rows_at_none_of_the_levels_are_history():
     task = CausalTask.of(LEVELLED)
     table = rows(a=torch.tensor([0.0, 0.3, 1.0, 0.5, 0.3, 0.0], dtype=torch.float64))
     task.check(table)
-    assert task.outside(table) == (
+    assert task.outside(table.records()) == (
         "row 3: a may be set to 0, 0.3, 1; got 0.5: take one of these, or offer the value in the task",
     )
 
@@ -180,7 +180,7 @@ ROWS = [[0.1 * place, place % 3, place**2] for place in range(6)]
 )
 def test_what_a_table_lacks_for_a_model(made, lacking):
     task = CausalTask.of({"graph": ["a -> X", "X -> Y"], "actions": {"a": [0, 1]}, "reward": "Y"})
-    assert task.lacking(made) == lacking
+    assert task.lacking(made.records()) == lacking
 
 
 def test_a_table_with_gaps_is_enough_if_every_node_was_measured_often_enough(task):

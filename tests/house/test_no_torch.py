@@ -23,6 +23,21 @@ time: day
 variables: {wear: state, oil: {role: action, unit: l}}
 reward: {weights: {wear: -1}}
 """
+EXPERIMENTS = "valve,dose,heat,output\n" + "".join(
+    f"{place % 4 / 4},{place % 3},{place % 7},{(place * place) % 11}\n" for place in range(12)
+)
+TRIALS = """
+question: trials
+data: experiments.csv
+variables:
+  valve: {role: action, range: [0, 1]}
+  dose: {role: action, levels: [0, 1, 2]}
+  heat: other
+  output: outcome
+graph: [valve -> heat, heat -> output, dose -> output]
+reward: output
+fixed: {dose: 1}
+"""
 LOADED = (
     "import sys; from rehearsal_torch.console_command import main; "
     "sys.argv = ['rehearsal', *sys.argv[1:]]; code = main(); "
@@ -31,13 +46,23 @@ LOADED = (
 
 
 @pytest.mark.parametrize(
-    "typed", [["check", "problem.yaml"], ["check", "sequence.yaml"], ["init", "table.csv", "out=draft.yaml"]]
+    "typed",
+    [
+        ["check", "problem.yaml"],
+        ["check", "sequence.yaml"],
+        ["check", "trials.yaml"],
+        ["check", "begun.yaml"],
+        ["init", "table.csv", "out=draft.yaml"],
+    ],
 )
 def test_files_are_checked_and_drafted_without_torch(tmp_path, typed):
     (tmp_path / "table.csv").write_text(TABLE)
     (tmp_path / "problem.yaml").write_text(PROBLEM)
     (tmp_path / "episodes.csv").write_text(EPISODES)
     (tmp_path / "sequence.yaml").write_text(SEQUENCE)
+    (tmp_path / "experiments.csv").write_text(EXPERIMENTS)
+    (tmp_path / "trials.yaml").write_text(TRIALS)
+    (tmp_path / "begun.yaml").write_text(TRIALS.replace("data: experiments.csv\n", ""))
     ended = subprocess.run(
         [sys.executable, "-c", LOADED, *typed],
         cwd=tmp_path,

@@ -10,7 +10,7 @@ from rehearsal_torch.files.schema import read
 from rehearsal_torch.problems.json_schema import FORMS, problem_schema
 from rehearsal_torch.problems.sequences.sequence_schema import SequenceProblem
 from tests.data.problem_file.conftest import RIGHT
-from tests.problems.drafts.conftest import SEQUENCE, TRIALS
+from tests.problems.conftest import SEQUENCE, TRIALS
 
 FULL = {
     **RIGHT,

@@ -8,7 +8,7 @@ import yaml
 
 import rehearsal_torch as rt
 from rehearsal_torch.console_command import main, run
-from tests.problems.drafts.conftest import TRIALS, experiments
+from tests.problems.conftest import TRIALS, experiments
 from tests.scripts.typing_in import lines
 
 SMALL = {"trainer.progress": False}

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from rehearsal_torch.seeding import sobol
-from rehearsal_torch.spaces.candidate_region import CandidateRegion, MixedRegion, with_levels
+from rehearsal_torch.spaces.candidate_region import CandidateRegion, MixedRegion
 from rehearsal_torch.spaces.polytope import Polytope
 
 LOWER, UPPER = torch.tensor([0.0, -1.0], dtype=torch.float64), torch.tensor([2.0, 3.0], dtype=torch.float64)
@@ -129,7 +129,7 @@ def bounded(normals, offsets, size, levels=None):
     """Between 0 and 1, with inequalities."""
     faces = Polytope(tuple("abcdefgh"[:size]), points(*normals), points(*offsets))
     zeros = torch.zeros(size, dtype=torch.float64)
-    return with_levels(CandidateRegion.within(zeros, zeros + 1, faces), levels or {})
+    return CandidateRegion.within(zeros, zeros + 1, faces).at(levels or {})
 
 
 @pytest.mark.parametrize(
@@ -182,9 +182,9 @@ def test_few_points_are_listed():
     torch.testing.assert_close(one[one[:, 0].argsort()], both[both[:, 0].argsort()])
     assert bounded([[1, 1]], [1], 2, {0: tenths}).finite() is None
     many = {0: tuple(torch.linspace(0, 1, 5000).tolist())}
-    assert with_levels(CandidateRegion.within(points(0.0), points(1.0), None), many).finite() is None
+    assert CandidateRegion.within(points(0.0), points(1.0), None).at(many).finite() is None
     # In the order of the sequence that other points come from.
-    few = with_levels(box(), {0: (0.0, 2.0), 1: (-1.0, 0.0, 3.0)})
+    few = box().at({0: (0.0, 2.0), 1: (-1.0, 0.0, 3.0)})
     assert torch.equal(few.finite(3)[:2], few.spread(2, 3))
     assert sorted(few.units(few.finite(3)).tolist()) == [[a, b] for a in (0, 2) for b in (-1, 0, 3)]
 
@@ -199,13 +199,13 @@ def tensor(*values):
 
 
 def region(levels=LEVELS, limits=None):
-    return with_levels(CandidateRegion.within(tensor(0.1, 0.0, -1.0), tensor(0.8, 10.0, 2.0), limits), levels)
+    return CandidateRegion.within(tensor(0.1, 0.0, -1.0), tensor(0.8, 10.0, 2.0), limits).at(levels)
 
 
 def test_without_levels_a_region_stays_what_it_is():
     plain = CandidateRegion.within(tensor(0.0), tensor(1.0), None)
-    assert type(with_levels(plain, {})) is CandidateRegion
-    assert isinstance(with_levels(plain, {0: [0.5]}), MixedRegion)
+    assert type(plain.at({})) is CandidateRegion
+    assert isinstance(plain.at({0: [0.5]}), MixedRegion)
 
 
 def test_levels_come_back_to_the_last_bit_and_others_as_in_a_box():
@@ -245,7 +245,7 @@ def test_a_longer_spread_goes_on_where_a_shorter_one_ended():
 
 
 def test_a_coordinate_that_is_held_has_its_value_everywhere():
-    held = with_levels(region({}), {1: (3.7,)})
+    held = region({}).at({1: (3.7,)})
     assert held.combinations == 1
     assert set(held.units(held.spread(16, 0))[:, 1].tolist()) == {3.7}
     assert held.units(held.into(tensor([0.5, 0.0, 0.5])))[:, 1].tolist() == [3.7]
@@ -255,7 +255,7 @@ def test_coordinates_with_many_levels_are_relaxed():
     made = region()
     assert made.relaxed(3).levels == {0: LEVELS[0]}
     assert type(made.relaxed(1)) is CandidateRegion
-    assert with_levels(region({}), {1: (3.7,)}).relaxed(0).levels == {1: (3.7,)}
+    assert region({}).at({1: (3.7,)}).relaxed(0).levels == {1: (3.7,)}
 
 
 def test_every_combination_is_listed_once():
@@ -307,13 +307,13 @@ def test_limits_that_no_combination_satisfies_are_told():
     made = region(limits=faces)
     assert not made.possible()
     with pytest.raises(ValueError, match="no combination of levels satisfies the limits: check the signs"):
-        made.into(with_levels(made, {}).spread(2, 0))
+        made.into(made.at({}).spread(2, 0))
     assert region(limits=limit(1.0, offset=0.2)).possible()
 
 
 def test_where_little_is_left_beside_what_is_held_points_are_spread_all_the_same():
     # With b = 3.7 only c <= -1 + .003 is left.
-    held = with_levels(region({}, limit(0.0, 1.0, 10.0, offset=-6.27)), {1: (3.7,)})
+    held = region({}, limit(0.0, 1.0, 10.0, offset=-6.27)).at({1: (3.7,)})
     points = held.units(held.spread(16, 0))
     assert set(points[:, 1].tolist()) == {3.7}
     assert bool((points[:, 2] <= -1 + 0.003 + 1e-6).all())
@@ -321,9 +321,7 @@ def test_where_little_is_left_beside_what_is_held_points_are_spread_all_the_same
 
 
 def test_levels_of_very_different_size_stay_apart():
-    made = with_levels(
-        CandidateRegion.within(tensor(1e-9), tensor(1e3), None), {0: (1e-9, 1e-8, 1e-3, 1.0, 1e3)}
-    )
+    made = CandidateRegion.within(tensor(1e-9), tensor(1e3), None).at({0: (1e-9, 1e-8, 1e-3, 1.0, 1e3)})
     actions = tensor([1e-9], [1e-8], [1e3])
     assert torch.equal(made.units(made.unit(actions)), actions)
     moved, origins = made.neighbours(made.at_levels(made.unit(actions)), 2)
@@ -359,11 +357,11 @@ def test_the_nearest_levels_are_those_of_the_least_sum_of_distances(start, sum_o
         levels, start, nearest = levels[::-1], start[::-1], nearest[::-1]
     faces = Polytope(("a", "b"), tensor([1.0, 1.0], [-1.0, -1.0]), tensor(sum_of_two[1], -sum_of_two[0]))
     plain = CandidateRegion.within(tensor(0.0, 0.0), tensor(1.0, 1.0), faces)
-    found = with_levels(plain, dict(enumerate(levels))).into(tensor(start))
+    found = plain.at(dict(enumerate(levels))).into(tensor(start))
     assert found.tolist() == [list(nearest)]
 
 
 def test_a_bound_that_leaves_no_choice_has_its_level_in_the_middle():
-    made = with_levels(CandidateRegion.within(tensor(2.0, 0.0), tensor(2.0, 1.0), None), {0: (2.0,)})
+    made = CandidateRegion.within(tensor(2.0, 0.0), tensor(2.0, 1.0), None).at({0: (2.0,)})
     assert made.unit_levels == {0: (0.5,)}
     assert made.units(made.spread(4, 0))[:, 0].tolist() == [2.0] * 4

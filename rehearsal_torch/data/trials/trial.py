@@ -32,8 +32,8 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 import pandas as pd
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, model_validator
-from torch import Tensor
 
+from rehearsal_torch.files.bounded_yaml import is_tensor
 from rehearsal_torch.files.redaction import InputError, beginning
 from rehearsal_torch.files.schema import LARGEST, suggested
 
@@ -178,7 +178,7 @@ def named_numbers(
 
 def finite(value: Any) -> float | None:
     """A finite number, also of NumPy and torch, as a float; None for anything else: texts, Booleans, NaN."""
-    if isinstance(value, Tensor | np.ndarray | np.generic):
+    if is_tensor(value) or isinstance(value, np.ndarray | np.generic):
         value = value.item() if math.prod(value.shape) == 1 else None
     if isinstance(value, bool) or not isinstance(value, Real | Decimal):
         return None

@@ -20,17 +20,18 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
 from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.records import Records
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.trial import (
     State,
     Suggestion,
     Trial,
-    finite,
     named_numbers,
     number_after,
     reason_faults,
@@ -38,7 +39,6 @@ from rehearsal_torch.data.trials.trial import (
     unknown_names,
 )
 from rehearsal_torch.files.redaction import beginning
-from rehearsal_torch.files.schema import Fault, FaultsError
 
 # A trial, its number, or its settings.
 Reference = int | Trial | Mapping[str, float]
@@ -50,30 +50,9 @@ SAME = 1e-4
 NEAR = 0.05
 
 
-def tolerances(given: Any, task: CausalTask) -> tuple[float, ...] | None:
-    """How far settings may lie from a pending trial's, in the unit of each action, NaN where the digits say
-    it; None if they say it for all. A number is a share of each range, a mapping has units of the actions.
-    """
-    if given is None:
-        return None
-    share, faults = finite(given), list[str]()
-    if share is not None and 0 <= share <= 0.5:
-        return tuple((share * task.box.width).tolist())
-    if share is not None or not isinstance(given, Mapping):
-        expected = f"expected a share of each range, from 0 to 0.5, or {{{task.actions[0]}: ...}} in its unit"
-        faults.append(f"{expected}; got {beginning(repr(given), 60)}")
-        given = {}
-    names = [name for name in task.actions if name in given]
-    known = named_numbers(given, names, "action", faults)
-    faults += [f"{name}: expected at least 0; got {each:g}" for name, each in known.items() if each < 0]
-    if faults:
-        raise FaultsError([Fault("tolerance", "; ".join(faults))])
-    return tuple(known.get(name, math.nan) for name in task.actions)
-
-
 @dataclass(frozen=True)
 class TrialLog:
-    """All trials of a task so far, in the order of their numbers; `tolerance` is that of `tolerances`."""
+    """All trials of a task so far, in the order of their numbers; `tolerance` as `CausalTask.tolerances`."""
 
     task: CausalTask
     trials: tuple[Trial, ...] = ()
@@ -184,7 +163,7 @@ class TrialLog:
         made = self._changed(trial, "completed", done, new)
         return self._with(made), made, [f"trial {made.id}: {note}" for note in notes]
 
-    def take(self, done: Table, others: Iterable[Trial] = ()) -> tuple["TrialLog", int, list[str]]:
+    def take(self, done: Records, others: Iterable[Trial] = ()) -> tuple["TrialLog", int, list[str]]:
         """Returns the log with the rows of a table; the number of completed rows that equal, to the last bit,
         trials that are completed already; and what should be reviewed.
 
@@ -431,10 +410,10 @@ def _order(row: Trial) -> bool:
     return row.state == "pending"
 
 
-def _rows_of(done: Table, width: int) -> Iterator[Trial]:
+def _rows_of(done: Records, width: int) -> Iterator[Trial]:
     """Completed rows as trials: `width` actions, and nodes."""
-    names, rows = done.names, zip(done.values.tolist(), done.altered.tolist(), strict=True)
-    for place, (values, marks) in enumerate(rows):
+    names, set_cells = done.names, np.zeros(done.values.shape, bool) if done.altered is None else done.altered
+    for place, (values, marks) in enumerate(zip(done.values.tolist(), set_cells.tolist(), strict=True)):
         row = {name: value for name, value in zip(names, values, strict=True) if not math.isnan(value)}
         ran = {name: row.pop(name) for name in names[:width]}
         altered = [name for name, mark in zip(names[width:], marks[width:], strict=True) if mark]

@@ -32,7 +32,7 @@ from rehearsal_torch.data.known_reward import FunctionReward
 from rehearsal_torch.data.problem_file.task_file import faces
 from rehearsal_torch.data.size_limits import SizeError, check_seed, whole
 from rehearsal_torch.data.trials.trial import MOST, STATES, Trial, refused
-from rehearsal_torch.data.trials.trial_log import TrialLog, tolerances
+from rehearsal_torch.data.trials.trial_log import TrialLog
 from rehearsal_torch.files.atomic_write import write_text
 from rehearsal_torch.files.bounded_yaml import PlainFileError, json_of, text_of
 from rehearsal_torch.files.lock import InUseError, locked
@@ -174,11 +174,6 @@ def _kind(plain: Any) -> str:
 PATIENCE = 60.0
 
 
-def initial_count(task: CausalTask) -> int:
-    """The default number of experiments before the first model: 2 (k + 1) with k actions, and at least 5."""
-    return max(MIN_ROWS, 2 * (len(task.actions) + 1))
-
-
 class TrialStore:
     """A task, a seed, an initial design, and the trials so far.
 
@@ -186,10 +181,11 @@ class TrialStore:
         task: The task; None takes that of the file.
         seed: The seed; None takes that of the file, or 0.
         initial: The number of experiments before the first model; None takes that of the file, or
-            `initial_count`.
+            `CausalTask.initial_count`.
         file: The file of the trials, with the suffix .json; None keeps them in memory. An existing file is
             continued.
-        tolerance: How far told settings may lie from a pending trial's (`log.tolerances`); not in the file.
+        tolerance: How far reported settings may lie from a pending trial's (`CausalTask.tolerances`); not in
+            the file.
 
     Raises:
         TrialFileError: if the file cannot be read or written, was started with another seed or initial
@@ -214,10 +210,10 @@ class TrialStore:
             if self.file is not None and self.file.exists():
                 begun, self._text = read_campaign(self.file)
             self.task = self._task(task, begun)
-            self.tolerance = tolerances(tolerance, self.task)
+            self.tolerance = self.task.tolerances(tolerance)
             self.seed = self._agreed("seed", seed, begun, 0)
             check_seed(self.seed)
-            self.initial = self._agreed("initial", initial, begun, initial_count(self.task))
+            self.initial = self._agreed("initial", initial, begun, self.task.initial_count)
             if self.initial < MIN_ROWS:
                 expected = f"expected at least {MIN_ROWS} initial experiments"
                 raise ValueError(f"{expected}; got {initial}: a model needs at least as many")

@@ -58,7 +58,7 @@ from rehearsal_torch.data.tables.reader import (
 from rehearsal_torch.files.bounded_yaml import repeated
 from rehearsal_torch.files.schema import listed, meant
 from rehearsal_torch.problems.cases.task_warnings import note_findings
-from rehearsal_torch.problems.problem import Facts, OwnData, RehearsalProblem, ranges_of
+from rehearsal_torch.problems.problem import Facts, OwnData, RehearsalProblem, as_table, ranges_of
 from rehearsal_torch.spaces.box import as_tensor
 from rehearsal_torch.spaces.polytope import Polytope
 
@@ -288,11 +288,9 @@ class RehearsalTable(OwnData, RehearsalProblem):
     def past(self) -> Table:
         """The rows to learn from, in which missing cells are imputed."""
         from rehearsal_torch.data.imputation import ImputedTable
-        from rehearsal_torch.data.table import Table
 
-        (count, seed), values = self._imputed, as_tensor(self._past.values)
-        names = self._past.names
-        table = ImputedTable.of(names, values, count, seed) if count else Table.observed(names, values)
+        (count, seed), rows = self._imputed, self._past
+        table = ImputedTable.of(rows.names, as_tensor(rows.values), count, seed) if count else as_table(rows)
         if self.past_units is not None:
             table = replace(table, units=_whole(np.unique(self.past_units, return_inverse=True)[1]))
         return replace(table, places=_whole(self._past.places))
@@ -305,11 +303,7 @@ class RehearsalTable(OwnData, RehearsalProblem):
     @cached_property
     def aside(self) -> Table | None:
         """The held-out rows, if there are some."""
-        from rehearsal_torch.data.table import Table
-
-        return (
-            None if self._aside is None else Table.observed(self._aside.names, as_tensor(self._aside.values))
-        )
+        return None if self._aside is None else as_table(replace(self._aside, places=None))
 
     @cached_property
     def given(self) -> Tensor:
@@ -363,10 +357,7 @@ class RehearsalTable(OwnData, RehearsalProblem):
             return None
         if self.past.fingerprint() == fingerprint:
             return False
-        from rehearsal_torch.data.table import Table
-
-        whole = Table.observed(self.every.names, as_tensor(self.every.values))
-        return True if whole.fingerprint() == fingerprint else None
+        return True if as_table(self.every).fingerprint() == fingerprint else None
 
     @property
     def every(self) -> Records:

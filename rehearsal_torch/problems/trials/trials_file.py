@@ -27,7 +27,6 @@ from rehearsal_torch.data.problem_file.graph_section import graph_part
 from rehearsal_torch.data.problem_file.trials_schema import TrialsProblem, TrialVariable
 from rehearsal_torch.data.problem_file.variable_kinds import units_of
 from rehearsal_torch.data.tables.reader import ReadTable
-from rehearsal_torch.data.trials.trial_log import tolerances
 from rehearsal_torch.files.schema import FaultsError
 from rehearsal_torch.problems.problem import Facts, OfFile, ranges_of
 from rehearsal_torch.problems.trials.user_experiments import ExperimentTable
@@ -43,7 +42,7 @@ class TrialsFile:
         fixed: Actions that the next experiment holds at a value.
         variables: What the file says of each variable.
         found: Its lines, and warnings so far.
-        tolerance: How far settings may lie from a pending trial's, as written (`data.trials.trial_log`).
+        tolerance: How far settings may lie from a pending trial's, as written (`CausalTask.tolerances`).
     """
 
     source: str
@@ -73,7 +72,7 @@ def trials_problem(path: str | Path | None) -> TrialsFile:
         try:
             task = CausalTask.of(problem, found.source)
             task.held(problem.fixed)
-            tolerances(problem.tolerance, task)
+            task.tolerances(problem.tolerance)
         except FaultsError as error:
             found.of_reader(error.faults)
     if parts.get("data") is not None:
@@ -129,19 +128,18 @@ class OwnTrials(OfFile, ExperimentTable):
 
     def counted(self) -> str:
         """How many experiments there are, and the best so far; one sentence."""
-        rows, task = len(self.past), self.task
+        rows = len(self.done)
         sentence = f"{rows} experiment{'' if rows == 1 else 's'} of {self.source}"
         if not rows:
             return sentence
-        rewards = task.reward_of(self.past)
-        best = self.past.columns(task.actions)[rewards.argmax()].tolist()
-        at = ", ".join(f"{name} {value:.6g}" for name, value in zip(task.actions, best, strict=True))
-        return f"{sentence}; the best reward so far is {float(rewards.max()):.6g}, at {at}"
+        reward, setting = self.best_so_far()
+        at = ", ".join(f"{name} {value:.6g}" for name, value in setting.items())
+        return f"{sentence}; the best reward so far is {reward:.6g}, at {at}"
 
     def variable_rows(self) -> list[tuple[str, ...]]:
         """A row for each variable, the header first."""
         rows: list[tuple[str, ...]] = [("variable", "role", "unit", "from", "to", "may be set to")]
-        box, seen = self.task.box, ranges_of(self.past.records())
+        box, seen = self.task.box, ranges_of(self.done)
         for name, about in self.problem.variables.items():
             ends = [f"{end:.6g}" for end in seen.get(name, ())] or ["", ""]
             settable = ""

@@ -35,36 +35,41 @@ Source: Ren et al. (2025), Alg. 1 (observations of all nodes after each action);
 (1998), as in `candidate_region`; pending trials as in Ax (Bakshy et al., 2018).
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import torch
-from narwhals.typing import IntoDataFrame
-from torch import Tensor
 
 from rehearsal_torch.data.causal_task import MIN_ROWS, CausalTask
-from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
 from rehearsal_torch.data.finding import recorded
 from rehearsal_torch.data.problem_file.diagnostics import Findings
 from rehearsal_torch.data.problem_file.task_file import task_content
 from rehearsal_torch.data.problem_file.trials_schema import TASK_PARTS
-from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.records import Records
 from rehearsal_torch.data.tables.csv_file import cells_as_written
 from rehearsal_torch.data.tables.header_checks import line_words
 from rehearsal_torch.data.tables.in_memory import SET, data_frame
 from rehearsal_torch.data.tables.reader import ReadTable, TableError, number_columns, numbers_of, read_table
 from rehearsal_torch.data.trials.trial import State, Trial
-from rehearsal_torch.data.trials.trial_log import TrialLog
-from rehearsal_torch.data.trials.trial_store import initial_count
 from rehearsal_torch.files.redaction import beginning
 from rehearsal_torch.files.schema import meant
-from rehearsal_torch.problems.problem import CausalProblem, Experiments, Facts, OwnData, ranges_of
+from rehearsal_torch.problems.problem import CausalProblem, Experiments, Facts, OwnData, as_table, ranges_of
+from rehearsal_torch.spaces.box import as_tensor
+
+if TYPE_CHECKING:
+    from narwhals.typing import IntoDataFrame
+    from torch import Tensor
+
+    from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
+    from rehearsal_torch.data.table import Table
+    from rehearsal_torch.data.trials.trial_log import TrialLog
 
 MOST_LINES = 5
 
@@ -228,8 +233,8 @@ def causal_task(task: str | Path | Mapping[str, Any] | CausalTask | None) -> Cau
 
 
 def experiments_of(
-    source: "str | Path | IntoDataFrame | ReadTable | None", task: CausalTask
-) -> tuple[Table, tuple[Trial, ...]]:
+    source: str | Path | IntoDataFrame | ReadTable | None, task: CausalTask
+) -> tuple[Records, tuple[Trial, ...]]:
     """The completed experiments of a file or a data frame, and the rows in other states as trials, numbered
     by their lines.
 
@@ -239,16 +244,14 @@ def experiments_of(
     """
     table = _rows(source)
     states, others = states_of(table.frame, task, table.where), list[Trial]()
-    done = _experiments_of(table.frame[states == "completed"], task, table.where)
+    done = _completed(table.frame[states == "completed"], task, table.where)
     # What was abandoned may lack settings, and is then nothing.
     whole = np.ones(len(states), dtype=bool)
     if set(task.actions) <= {str(name) for name in table.frame.columns}:
         whole = table.frame[list(task.actions)].notna().all(axis=1).to_numpy(dtype=bool)
     kept = (states != "completed") & (whole | (states != "abandoned"))
     rows = table.frame[kept]
-    actions = torch.zeros(0, 1)
-    if len(rows):
-        actions = torch.from_numpy(number_columns(rows, task.actions, table.where, 0))
+    actions = number_columns(rows, task.actions, table.where, 0) if len(rows) else np.zeros((0, 1))
     there = [name for name in task.nodes if name in rows.columns]
     cells = np.stack([numbers_of(rows[name]) for name in there], -1) if there else np.zeros((len(rows), 0))
     for line, state, setting, row in zip(rows.index, states[kept], actions.tolist(), cells, strict=True):
@@ -261,7 +264,7 @@ def experiments_of(
     return done, tuple(others)
 
 
-def _rows(source: "str | Path | IntoDataFrame | ReadTable | None") -> ReadTable:
+def _rows(source: str | Path | IntoDataFrame | ReadTable | None) -> ReadTable:
     """The rows of a file (see `data.tables.reader`) or a data frame."""
     if isinstance(source, ReadTable):
         return source
@@ -270,7 +273,7 @@ def _rows(source: "str | Path | IntoDataFrame | ReadTable | None") -> ReadTable:
     return ReadTable(data_frame(source, FRAME), FRAME)
 
 
-def _experiments_of(frame: pd.DataFrame, task: CausalTask, source: str) -> Table:
+def _completed(frame: pd.DataFrame, task: CausalTask, source: str) -> Records:
     """The experiments of a data frame, actions first, in the task's order, NaN where a node was not measured;
     there may be no rows.
     """
@@ -278,12 +281,10 @@ def _experiments_of(frame: pd.DataFrame, task: CausalTask, source: str) -> Table
     marked = [name for name in task.nodes if f"{SET}{name}" in frame.columns]
     gaps = {name: frame[name].isna().to_numpy(dtype=bool) for name in gaps_in(frame, task)}
     filled = frame.assign(**{name: frame[name].astype(object).where(~each, 0) for name, each in gaps.items()})
-    columns = torch.from_numpy(
-        number_columns(filled, [*names, *(f"{SET}{name}" for name in marked)], source, 0)
-    )
+    columns = number_columns(filled, [*names, *(f"{SET}{name}" for name in marked)], source, 0)
     values, marks = columns[:, : len(names)], columns[:, len(names) :]
     for name, each in gaps.items():
-        values[torch.tensor(each), names.index(name)] = torch.nan
+        values[each, names.index(name)] = math.nan
     faults = [
         f"{column}: no node of the graph; {meant(column[len(SET) :], task.graph.names)}"
         for column in map(str, frame.columns)
@@ -292,15 +293,15 @@ def _experiments_of(frame: pd.DataFrame, task: CausalTask, source: str) -> Table
     faults += [
         f"{SET}{name}: expected 0 or 1, 1 where the node was set by hand"
         for name, column in zip(marked, marks.T, strict=True)
-        if not bool(((column == 0) | (column == 1)).all())
+        if not ((column == 0) | (column == 1)).all()
     ]
     if faults:
         raise TableError(f"{source}: " + "; ".join(faults))
-    altered = torch.zeros_like(values, dtype=torch.bool)
+    altered = np.zeros(values.shape, dtype=bool)
     altered[:, : len(task.actions)] = True
     for name, column in zip(marked, marks.T, strict=True):
         altered[:, names.index(name)] = column != 0
-    return Table(names, values.contiguous(), altered)
+    return Records(names, np.ascontiguousarray(values), altered=altered)
 
 
 class ExperimentTable(OwnData, CausalProblem, Experiments):
@@ -330,30 +331,52 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
         self.task = causal_task(task)
         self.held = self.task.held(fixed)
         table = _rows(path)
-        self.past, self.others = experiments_of(table, self.task)
-        self.waiting, self.failed = self._settings("pending"), self._settings("failed")
+        self.done, self.others = experiments_of(table, self.task)
         self.source = FRAME if table.where == FRAME else Path(table.where).name
         self.read, notes = table, row_notes(table.frame, self.task, self.source)
-        self.lacking = self.task.lacking(self.past)
-        every = self.task.region(self.held).finite() if self.lacking else None
-        if every is not None and len(every) < initial_count(self.task):
-            notes.append(f"{len(every)} different settings are all that there are")
+        self.lacking = self.task.lacking(self.done)
+        settings = self.task.setting_count(self.held) if self.lacking else None
+        if settings is not None and settings < self.task.initial_count:
+            notes.append(f"{settings} different settings are all that there are")
         self.read_notes = (*table.notes, *notes)
 
-    def _settings(self, state: State) -> Tensor:
-        log = TrialLog(self.task, tuple(each for each in self.others if each.state == state))
-        return log.settings(state)
+    @cached_property
+    def past(self) -> Table:
+        """The completed experiments."""
+        return as_table(self.done)
+
+    @cached_property
+    def waiting(self) -> Tensor:
+        """The settings of the rows that wait for their result, (m, k)."""
+        return as_tensor(self._settings("pending"))
+
+    @cached_property
+    def failed(self) -> Tensor:
+        """The settings of the rows that failed, (m, k)."""
+        return as_tensor(self._settings("failed"))
+
+    def _settings(self, state: State) -> np.ndarray:
+        rows = [
+            [*map(trial.settings.get, self.task.actions)] for trial in self.others if trial.state == state
+        ]
+        return np.array(rows, dtype=float).reshape(-1, len(self.task.actions))
+
+    def best_so_far(self) -> tuple[float, dict[str, float]]:
+        """The largest reward of a completed experiment, of which there is one, and its setting."""
+        rewards = self.task.reward(self.done.columns(self.task.reward.names))
+        setting = self.done.columns(self.task.actions)[rewards.argmax()]
+        return float(rewards.max()), dict(zip(self.task.actions, setting.tolist(), strict=True))
 
     def to_begin(self, seed: int = 0) -> Table | None:
         """Points of the start design that are not in the table yet; None once a model can be fitted."""
         if not self.lacking:
             return None
         done = self.past.columns(self.task.actions)
-        count = initial_count(self.task) - len(done) - len(self.waiting)
+        count = self.task.initial_count - len(done) - len(self.waiting)
         count = count if count > 0 else int(len(done) >= MIN_ROWS)
-        begun = torch.cat([self.waiting, self.failed])
-        points = open_points(self.task, done, begun, count, seed, self.held)
-        return Table(self.task.actions, points, torch.ones_like(points, dtype=torch.bool))
+        begun = as_tensor([*self._settings("pending"), *self._settings("failed")]).reshape(-1, done.shape[1])
+        points = open_points(self.task, done, begun, count, seed, self.held).numpy()
+        return as_table(Records(self.task.actions, points, altered=np.ones(points.shape, dtype=bool)))
 
     def facts(self) -> Facts:
         """What the reader detected, and the experiments that wait for their result or have failed."""
@@ -362,9 +385,11 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
     @cached_property
     def _waiting_trials(self) -> TrialLog | None:
         """The experiments, if some of them wait for their result or have failed."""
-        if not len(self.waiting) + len(self.failed):
+        if not len(self._settings("pending")) + len(self._settings("failed")):
             return None
-        return TrialLog(self.task).take(self.past, self.others)[0]
+        from rehearsal_torch.data.trials.trial_log import TrialLog
+
+        return TrialLog(self.task).take(self.done, self.others)[0]
 
     def with_proposals(self, settings: Sequence[Mapping[str, float]]) -> str:
         """All rows of the table, and a row for each proposed setting, which waits for its result, with the
@@ -389,8 +414,10 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
         """The next experiment."""
         if index != 0:
             raise IndexError(f"expected case 0; got {index}")
+        from rehearsal_torch.data.decision import RehearsalCase
+
         levels = {**self.task.box.levels, **self.held}
-        number = len(self.past) + len(self.waiting) + len(self.failed) + 1
+        number = len(self.done) + len(self.waiting) + len(self.failed) + 1
         return RehearsalCase(f"experiment {number}", {}, self.task.box.bounds(), levels=levels)
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
@@ -399,7 +426,7 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
 
     def _note(self, found: Findings) -> None:
         """Too few experiments for a model; actions that may not be set any more, or were always the same."""
-        rows = len(self.past)
+        rows = len(self.done)
         if self.lacking:
             words = f"there is no model yet: {self.lacking}; the start design goes on"
             found.warn("data", "rows", words, rows=rows)
@@ -410,8 +437,8 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
             words = f"{len(outside) - SHOWN} more experiments lie outside what may be set"
             found.warn("data", "range", words)
         for name in self.task.actions if rows >= MIN_ROWS else ():
-            column = self.past.columns((name,))[:, 0]
-            if bool((column == column[0]).all()):
+            column = self.done.columns((name,))[:, 0]
+            if (column == column[0]).all():
                 words = "in all experiments, so that nothing is known of its effect yet"
                 found.of_variable(name, "values", f"it was {float(column[0]):g} {words}")
 
@@ -421,7 +448,9 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
         states = states_of(rows, self.task, self.source)
         lines = [*rows.index[states == "completed"], *rows.index[states == "pending"]]
         sentences = []
-        for line, row in zip(lines, [*self.past.columns(self.task.actions), *self.waiting], strict=True):
+        for line, row in zip(
+            lines, [*self.done.columns(self.task.actions), *self._settings("pending")], strict=True
+        ):
             try:
                 self.task.check_action(row, f"{self.source}, line {int(line) + 2}")
             except ValueError as error:
@@ -430,16 +459,14 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
 
     def card(self) -> Mapping[str, Any]:
         """Sizes, roles, ranges, the best reward so far, rows outside the bounds, and the fingerprint."""
-        card: dict[str, Any] = {"source": self.source, "rows": len(self.past), **self.task.to_plain()}
+        card: dict[str, Any] = {"source": self.source, "rows": len(self.done), **self.task.to_plain()}
         if len(self.waiting):
             card["rows that wait for their result"] = len(self.waiting)
         if len(self.failed):
             card["rows that failed"] = len(self.failed)
-        if len(self.past):
-            rewards = self.task.reward_of(self.past)
-            best = self.past.columns(self.task.actions)[rewards.argmax()].tolist()
-            card |= {"ranges": ranges_of(self.past.records()), "best reward so far": float(rewards.max())}
-            card["at"] = dict(zip(self.task.actions, best, strict=True))
-        if outside := self.task.outside(self.past):
+        if len(self.done):
+            card |= {"ranges": ranges_of(self.done)}
+            card["best reward so far"], card["at"] = self.best_so_far()
+        if outside := self.task.outside(self.done):
             card["kept as history, though it may not be set any more"] = list(outside)
         return card | recorded(self.findings()) | {"fingerprint": self.past.fingerprint()}

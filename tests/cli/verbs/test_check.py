@@ -9,7 +9,7 @@ import pytest
 from rehearsal_torch.console_command import main as program
 from rehearsal_torch.console_command import run
 from tests.data.problem_file.conftest import RIGHT, table, written  # noqa: F401
-from tests.problems.drafts.conftest import sequence, trials  # noqa: F401
+from tests.problems.conftest import sequence, trials  # noqa: F401
 
 SOUND = RIGHT | {"graph": ["x -> {a d y z}", "a -> {y z}", "d -> {y z}"], "desired": "y - 2*z >= 0"}
 

@@ -13,7 +13,7 @@ from rehearsal_torch.problems.cases.nonlinear_examples import Loan
 from rehearsal_torch.problems.trials.trials_file import OwnTrials
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.run_folder import RunFolder
-from tests.problems.drafts.conftest import TRIALS, experiments, trials  # noqa: F401
+from tests.problems.conftest import TRIALS, experiments, trials  # noqa: F401
 
 MEASURED = ["ambient", "temperature", "waste", "yield"]
 

@@ -7,7 +7,7 @@ import torch
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.trial import Trial
-from rehearsal_torch.data.trials.trial_log import TrialLog, tolerances
+from rehearsal_torch.data.trials.trial_log import TrialLog
 
 TASK = CausalTask.of(
     {
@@ -149,7 +149,7 @@ NODES = {"X": 1.0, "Y": 2.0}
 def test_settings_are_those_of_a_pending_trial_up_to_rounding(told, tolerance, number):
     """A rounded setting was a trial of its own, and the suggestion stayed pending for ever."""
     log, _ = asked((0.123456, 6.16), (0.16, 6.45))
-    log = TrialLog(TASK, log.trials, tolerances(tolerance, TASK))
+    log = TrialLog(TASK, log.trials, TASK.tolerances(tolerance))
     settings = dict(zip("ab", told, strict=True))
     done, trial, _ = log.complete(settings, NODES)
     assert (trial.id, trial.settings) == (number, settings)
@@ -180,12 +180,12 @@ def test_of_several_suggestions_the_nearest_is_meant_and_it_is_said():
 )
 def test_a_tolerance_is_a_share_or_distances(given, said):
     with pytest.raises(ValueError, match=f"tolerance: {said}"):
-        tolerances(given, TASK)
+        TASK.tolerances(given)
 
 
 def test_levels_are_told_apart_whatever_the_tolerance():
     task = CausalTask.of({"graph": ["a -> Y"], "actions": {"a": {"values": [0, 0.1, 1]}}, "reward": "Y"})
-    log, _ = TrialLog(task, (), tolerances(0.5, task)).ask(torch.tensor([0.0], dtype=torch.float64))
+    log, _ = TrialLog(task, (), task.tolerances(0.5)).ask(torch.tensor([0.0], dtype=torch.float64))
     assert log.complete({"a": 0.1}, {"Y": 1.0})[1].id == 2
     assert log.complete({"a": 0.02}, {"Y": 1.0})[1].id == 1
 

@@ -12,7 +12,7 @@ from rehearsal_torch.problems.sequences.user_episodes import EpisodeTable
 from rehearsal_torch.problems.trials.trials_file import OwnTrials
 from rehearsal_torch.problems.trials.user_experiments import ExperimentTable
 from tests.data.problem_file.conftest import RIGHT, written  # noqa: F401
-from tests.problems.drafts.conftest import experiments, pumps
+from tests.problems.conftest import experiments, pumps
 from tests.problems.sequences.test_sequence_file import TASK
 
 

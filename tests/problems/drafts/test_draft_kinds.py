@@ -8,7 +8,7 @@ import yaml
 from rehearsal_torch.console_command import run
 from rehearsal_torch.problems.drafts.draft_yaml import MARK
 from rehearsal_torch.problems.drafts.problem_draft import draft
-from tests.problems.drafts.conftest import experiments, pumps
+from tests.problems.conftest import experiments, pumps
 
 RANDOM = np.random.default_rng(3)
 

@@ -15,7 +15,7 @@ from rehearsal_torch.problems.drafts.sequence_draft import (
     step_lines,
 )
 from rehearsal_torch.problems.sequences.sequence_file import OwnSequence, sequence_problem
-from tests.problems.drafts.conftest import pumps
+from tests.problems.conftest import pumps
 
 
 def drafted(frame, **typed):

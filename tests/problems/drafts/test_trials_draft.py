@@ -10,7 +10,7 @@ from rehearsal_torch.problems.drafts.draft_yaml import MARK
 from rehearsal_torch.problems.drafts.problem_draft import trials_draft
 from rehearsal_torch.problems.drafts.role_guesses import Source
 from rehearsal_torch.problems.trials.trials_file import OwnTrials, trials_problem
-from tests.problems.drafts.conftest import experiments
+from tests.problems.conftest import experiments
 
 
 def drafted(frame):

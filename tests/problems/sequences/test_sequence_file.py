@@ -5,7 +5,7 @@ import pytest
 from rehearsal_torch.data.problem_file.diagnostics import ProblemError
 from rehearsal_torch.problems.sequences import user_episodes
 from rehearsal_torch.problems.sequences.sequence_file import OwnSequence, sequence_problem
-from tests.problems.drafts.conftest import SEQUENCE, changed, pumps
+from tests.problems.conftest import SEQUENCE, changed, pumps
 from tests.toys.pumps import roles_of
 
 TASK = {

@@ -5,7 +5,7 @@ import pytest
 from rehearsal_torch.data.problem_file.diagnostics import ProblemError
 from rehearsal_torch.problems.trials.trials_file import OwnTrials, trials_problem
 from rehearsal_torch.problems.trials.user_experiments import causal_task
-from tests.problems.drafts.conftest import TRIALS, experiments
+from tests.problems.conftest import TRIALS, experiments
 
 TASK = {
     "graph": {

@@ -27,7 +27,7 @@ from rehearsal_torch.search.trials.acquisition import (
     sureness,
 )
 from rehearsal_torch.seeding import round_seed
-from rehearsal_torch.spaces.candidate_region import CandidateRegion, with_levels
+from rehearsal_torch.spaces.candidate_region import CandidateRegion
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.training.surrogate_fit import fit
@@ -66,7 +66,7 @@ def region_of(name):
         if limits is None
         else Polytope(("a", "b", "c"), *(torch.tensor(each).double() for each in limits))
     )
-    return with_levels(CandidateRegion.within(LOWER, UPPER, rows), levels)
+    return CandidateRegion.within(LOWER, UPPER, rows).at(levels)
 
 
 def hilly(actions):
