@@ -44,54 +44,43 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 
-_HOME = {
-    "pac_bound": "certificate",
-    "card": "checkpoint",
-    "load": "api.load",
-    "save": "checkpoint",
-    "CausalTask": "data.causal_task",
-    "Decision": "data.decision",
-    "Estimate": "data.estimate",
-    "Finding": "data.finding",
-    "RehearsalCase": "data.decision",
-    "EpisodeCase": "data.decision",
-    "Episode": "data.episode",
-    "transitions": "data.episode",
-    "RehearsalTask": "data.rehearsal_task",
-    "Table": "data.table",
-    "Trial": "data.trials.trial",
-    "RehearsalGraph": "graphs.mixed_graph",
-    "c_separated": "graphs.separation",
-    "rounds": "decision_loop",
-    "Mechanism": "mechanisms.mechanism",
-    "Objective": "objectives.objective",
-    "CausalOptimiser": "api.optimiser",
-    "Problem": "problems.problem",
-    "World": "problems.problem",
-    "Search": "search.search",
-    "Alteration": "spaces.box",
-    "Box": "spaces.box",
-    "Polytope": "spaces.polytope",
-    "counterfactual": "surrogates.structural_counterfactuals",
-    "recover": "surrogates.structural_counterfactuals",
-    "sample": "surrogates.structural_counterfactuals",
-    "Surrogate": "surrogates.surrogate",
-    "fit": "training.surrogate_fit",
-    "TrainingData": "training.lightning_module",
-    "TrainingModule": "training.lightning_module",
-    "lightning_parts": "training.lightning_module",
-    "Decisions": "api.decisions",
-    "Explanation": "api.explanation",
-    "Comparison": "api.what_if",
-    "WhatIf": "api.what_if",
-    "RehearsalModel": "api.rehearsal_model",
-    "learn": "api.rehearse",
-    "EpisodeModel": "api.episode_model",
-    "learn_episodes": "api.episode_model",
-    "look_back": "api.look_back",
-    "LookedBack": "api.episode_query",
-    "rehearse": "api.rehearse",
+# The public names of each module.
+_MODULES = {
+    "api.decisions": "Decisions",
+    "api.episode_model": "EpisodeModel learn_episodes",
+    "api.episode_query": "LookedBack",
+    "api.explanation": "Explanation",
+    "api.load": "load",
+    "api.look_back": "look_back",
+    "api.optimiser": "CausalOptimiser",
+    "api.rehearsal_model": "RehearsalModel",
+    "api.rehearse": "learn rehearse",
+    "api.what_if": "Comparison WhatIf",
+    "certificate": "pac_bound",
+    "checkpoint": "card save",
+    "data.causal_task": "CausalTask",
+    "data.decision": "Decision EpisodeCase RehearsalCase",
+    "data.episode": "Episode transitions",
+    "data.estimate": "Estimate",
+    "data.finding": "Finding",
+    "data.rehearsal_task": "RehearsalTask",
+    "data.table": "Table",
+    "data.trials.trial": "Trial",
+    "decision_loop": "rounds",
+    "graphs.mixed_graph": "RehearsalGraph",
+    "graphs.separation": "c_separated",
+    "mechanisms.mechanism": "Mechanism",
+    "objectives.objective": "Objective",
+    "problems.problem": "Problem World",
+    "search.search": "Search",
+    "spaces.box": "Alteration Box",
+    "spaces.polytope": "Polytope",
+    "surrogates.structural_counterfactuals": "counterfactual recover sample",
+    "surrogates.surrogate": "Surrogate",
+    "training.lightning_module": "TrainingData TrainingModule lightning_parts",
+    "training.surrogate_fit": "fit",
 }
+_HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 __all__ = [
     "Alteration",
@@ -148,7 +137,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it offers {', '.join(__all__)}")
     state = random.getstate()
     module = import_module(f"{__name__}.{_HOME[name]}")
-    # A library draws a number when it is imported; the caller's state is not ours.
+    # A library draws a number when it is imported.
     random.setstate(state)
     return getattr(module, name)
 

@@ -62,9 +62,8 @@ from rehearsal_torch.surrogates.surrogate import Surrogate
 
 @dataclass(frozen=True)
 class Bound:
-    """An interval for the probability of success: the fraction of scenarios that succeed; the larger of the
-    two lower and the smaller of the two upper bounds, in [0, 1]; Hoeffding's interval, which may reach beyond
-    [0, 1]; and that of the scenario approach.
+    """An interval for the probability of success: the fraction of scenarios that succeed, the intersection of
+    the two intervals that follow, Hoeffding's, which may reach beyond [0, 1], and the scenario approach's.
     """
 
     share: float
@@ -77,11 +76,7 @@ class Bound:
 
 
 def pac_bound(failures: int, n: int, delta: float = 0.05) -> Bound:
-    """The PAC bound on the probability of success, of n scenarios of which n_o, `failures`, fail.
-
-    Raises:
-        ValueError: if n is below 1, failures are not between 0 and n, or delta is not inside (0, 1).
-    """
+    """The PAC bound on the probability of success if `failures` of n scenarios fail, at risk delta."""
     if n < 1 or not 0 <= failures <= n:
         raise ValueError(
             f"expected n >= 1 and 0 <= failures <= n; got failures={failures} of n={n}: draw scenarios and "
@@ -89,30 +84,23 @@ def pac_bound(failures: int, n: int, delta: float = 0.05) -> Bound:
         )
     if not 0 < delta < 1:
         raise ValueError(f"expected 0 < delta < 1; got {delta}: 0.05 asks for 95 % confidence")
-    share, reach, risk = 1 - failures / n, math.sqrt(math.log(2 / delta) / (2 * n)), delta / (2 * n)
+    p, h, risk = 1 - failures / n, math.sqrt(math.log(2 / delta) / (2 * n)), delta / (2 * n)
     # The upper quantile is exact in the tail: 1 - risk would lose digits for large n.
-    low = 1 - float(betainccinv(failures + 1, n - failures, risk)) if failures < n else 0.0
-    high = 1 - float(betaincinv(failures, n - failures + 1, risk)) if failures > 0 else 1.0
-    lower, upper = share - reach, share + reach
-    return Bound(share, max(low, lower), min(high, upper), lower, upper, low, high)
+    s_l = 1 - float(betainccinv(failures + 1, n - failures, risk)) if failures < n else 0.0
+    s_u = 1 - float(betaincinv(failures, n - failures + 1, risk)) if failures > 0 else 1.0
+    return Bound(p, max(s_l, p - h), min(s_u, p + h), p - h, p + h, s_l, s_u)
 
 
-# Returns a certificate for a decision, name to number or text.
+# From surrogate, objective and decision to a certificate: name to number or text.
 Certify = Callable[[Surrogate, Any, Decision], Mapping[str, float | str]]
 
 
 class Certificate(ABC):
-    """Bounds on the probability of success of a decision. If nothing is recommended, they are those of no
-    action.
-    """
+    """Bounds on the probability of success of a decision, or of no action if nothing is recommended."""
 
     @abstractmethod
     def check(self, surrogate: Surrogate) -> None:
-        """Checks, before anything is fitted, that decisions of a surrogate can be certified.
-
-        Raises:
-            ValueError: if they cannot.
-        """
+        """Raises a ValueError, before anything is fitted, if a surrogate's decisions cannot be certified."""
 
     @abstractmethod
     def __call__(
@@ -125,8 +113,7 @@ def decided(objective: Candidates[Any], decision: Decision) -> tuple[RehearsalCa
     """The one case of an objective, with the names and values (k,) that a decision sets in it.
 
     Raises:
-        ValueError: if the objective covers several cases, so that the decision cannot be assigned to one, or
-            the decision sets a variable that may not be set in the case.
+        ValueError: if there are several cases, or a variable that is set may not be set in the case.
     """
     if len(objective.cases) != 1:
         raise ValueError(
@@ -155,9 +142,6 @@ class PacBound(Certificate):
         n: The number of scenarios.
         delta: The risk.
         seed: Determines the scenarios, together with the case's identity.
-
-    Raises:
-        ValueError: if n is below 1 or delta is not inside (0, 1).
     """
 
     def __init__(self, n: int = 1000, delta: float = 0.05, seed: int = 0) -> None:
@@ -176,9 +160,7 @@ class PacBound(Certificate):
     def __call__(
         self, surrogate: ScenarioModel, objective: Candidates[SuccessProbability], decision: Decision
     ) -> Mapping[str, float | str]:
-        """The parts of `Bound`, ``failures``, ``n`` and ``delta``, and ``of``, what they bound; ValueError as
-        `decided`.
-        """
+        """The fields of `Bound`, ``failures``, ``n``, ``delta``, and ``of``, which says what is bounded."""
         case, names, values = decided(objective, decision)
         scenarios = fresh(surrogate, [case], names, self.n, sample_seed(self.seed, case))
         failures = int((~scenarios.desired(values.reshape(1, -1))).sum())
@@ -198,10 +180,10 @@ def fewest_models(level: float) -> int:
 
 def quantiles(draws: Tensor, orders: Tensor) -> Tensor:
     """Quantiles by the order statistics q (K + 1), interpolated: draws (K, ...), orders (n,) -> (n, ...)."""
-    ordered, place = draws.sort(0).values, (orders * (len(draws) + 1) - 1).clamp(0, len(draws) - 1)
-    below = place.floor().long().clamp_max(max(len(draws) - 2, 0))
-    share = (place - below).reshape(-1, *[1] * (draws.ndim - 1))
-    return torch.lerp(ordered[below], ordered[(below + 1).clamp_max(len(draws) - 1)], share)
+    ordered, position = draws.sort(0).values, (orders * (len(draws) + 1) - 1).clamp(0, len(draws) - 1)
+    rank = position.floor().long().clamp_max(max(len(draws) - 2, 0))
+    share = (position - rank).reshape(-1, *[1] * (draws.ndim - 1))
+    return torch.lerp(ordered[rank], ordered[(rank + 1).clamp_max(len(draws) - 1)], share)
 
 
 class CredibleBound(Certificate):
@@ -212,12 +194,10 @@ class CredibleBound(Certificate):
         level: The posterior probability that the interval holds the truth.
         n: The number of scenarios of the bound for the mean, as in `PacBound`.
         delta: Its risk.
-        seed: Determines models and scenarios, together with the case's identity. The scenarios are those of
-            `PacBound` with the same seed.
+        seed: Determines models and scenarios, as in `PacBound`, together with the case's identity.
 
     Raises:
-        ValueError: if the level is not inside (0, 1), there are too few models for it, or `PacBound` refuses
-            n or delta.
+        ValueError: if a value is out of range, or there are too few models for the level.
     """
 
     def __init__(
@@ -245,8 +225,7 @@ class CredibleBound(Certificate):
     ) -> Mapping[str, float | str]:
         """Of the true probability: the interval ``truth_lower``, ``truth_upper``, the one-sided bound
         ``truth_least``, ``truth_median`` and ``truth_std``, ``models`` and ``level``. Of the posterior mean:
-        everything that `PacBound` returns, if the surrogate draws scenarios. ``truth_of`` and ``of`` say
-        which is which. ValueError as `decided` and `check`.
+        everything that `PacBound` returns, if the surrogate draws scenarios.
         """
         case, names, values = decided(objective, decision)
         responses = surrogate.responses(names, self.models, STAGES * sample_seed(self.seed, case) + MODELS)
@@ -254,10 +233,10 @@ class CredibleBound(Certificate):
             raise _no_posterior(surrogate)
         contexts = surrogate.task.given([case]).to(responses.constant)
         actions = values.reshape(1, -1).to(responses.constant)
-        drawn = success(responses, surrogate.task.region, contexts, actions)[:, 0]
-        half = (1 - self.level) / 2
+        probabilities = success(responses, surrogate.task.region, contexts, actions)[:, 0]
+        tail = (1 - self.level) / 2
         lower, least, median, upper = quantiles(
-            drawn, drawn.new_tensor([half, 2 * half, 0.5, 1 - half])
+            probabilities, probabilities.new_tensor([tail, 2 * tail, 0.5, 1 - tail])
         ).tolist()
         truth: dict[str, float | str] = {
             "truth_of": "true probability of a desired outcome, if the model is right",
@@ -265,7 +244,7 @@ class CredibleBound(Certificate):
             "truth_upper": upper,
             "truth_least": least,
             "truth_median": median,
-            "truth_std": float(drawn.std()),
+            "truth_std": float(probabilities.std()),
             "models": self.models,
             "level": self.level,
         }

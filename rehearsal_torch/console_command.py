@@ -1,15 +1,13 @@
 """The console command: ``rehearsal VERB [FILE] key=value ...``.
 
-Each verb runs the same code as its script, with the same grammar. Hydra runs those that read a configuration
-(`cli.main`); the others take options as key=value, and some take run folders without a key. The first
-argument may be a file, short for ``path=FILE`` (``data=FILE`` for init and learn-graph, ``problem=FILE`` for
-check); each verb takes all of these.
+Hydra runs the verbs that read a configuration (`cli.main`); the others take options as key=value, and some
+take run folders without a key. The first argument may be a file, short for ``path=FILE`` (``data=FILE`` for
+init and learn-graph, ``problem=FILE`` for check); each verb takes all of these.
 
-The module that does a verb's work (`cli.verbs`) is imported once its arguments are parsed, so that the
-overview, help and slips are answered at once.
+A verb's module (`cli.verbs`) is imported once its arguments are parsed, so that the overview, help and slips
+are answered at once.
 
-Exit codes are those of the verbs: 0 success; 1 a job failed; 2 an error in the arguments; 128 + n ended by
-signal n.
+Exit codes: 0 success; 1 a job failed; 2 an error in the arguments; 128 + n ended by signal n.
 """
 
 import os
@@ -26,7 +24,7 @@ from rehearsal_torch.cli.errors import exit_code
 from rehearsal_torch.problems.drafts.draft_yaml import YAML, is_plain, problem_content
 from rehearsal_torch.user_error import UserError, did_you_mean
 
-# What verbs call their file: each takes all three.
+# The keys under which verbs take their file.
 FILES = ("path", "problem", "data")
 HELP = ("-h", "--help", "help")
 # 128 + the number of SIGPIPE.
@@ -35,14 +33,7 @@ _PIPE = 141
 
 @dataclass(frozen=True)
 class Option:
-    """An option, given as key=value.
-
-    Attributes:
-        meaning: Its description in the help.
-        default: Its default value; None if there is none.
-        choices: The allowed values; empty for any value.
-        whole: The smallest and the largest whole number; None for other values.
-    """
+    """An option key=value; `choices` is empty for any value, `whole` the range of a whole number."""
 
     key: str
     meaning: str
@@ -52,17 +43,17 @@ class Option:
     whole: tuple[int, int] | None = None
 
     def check(self, value: str) -> None:
-        """Refuses a value that the option cannot have."""
-        where = f"{self.key}={value}"
+        """Raises a UserError for a value that the option cannot have."""
+        pair = f"{self.key}={value}"
         if value == "":
-            raise UserError("has no value", where, f"It is {self.meaning}")
+            raise UserError("has no value", pair, f"It is {self.meaning}")
         if self.choices and value not in self.choices:
-            raise UserError(f"expected {' or '.join(self.choices)}", where, did_you_mean(value, self.choices))
+            raise UserError(f"expected {' or '.join(self.choices)}", pair, did_you_mean(value, self.choices))
         if self.whole is not None:
             low, high = self.whole
             digits = value.isascii() and value.isdecimal() and len(value) <= len(str(high))
             if not digits or not low <= int(value) <= high:
-                raise UserError(f"expected a whole number from {low} to {high}", where)
+                raise UserError(f"expected a whole number from {low} to {high}", pair)
 
 
 @dataclass(frozen=True)
@@ -71,15 +62,15 @@ class Verb:
 
     Attributes:
         name: That of its script: on the command line, with hyphens.
-        summary: What it does, one sentence.
-        example: What is typed behind it, in the overview.
+        summary: One sentence.
+        example: Example arguments, for the overview.
         file: The key of the data file, if it reads one.
-        options: What may be typed as key=value; None where Hydra reads what is typed.
-        work: The function that does it, ``MODULE.FUNCTION`` in `cli.verbs`: from the options, key to value,
-            after the paths if the verb takes some, to the exit code.
+        options: The options key=value; None where Hydra reads the arguments.
+        work: Its function, ``MODULE.FUNCTION`` in `cli.verbs`: from the options, key to value, after the
+            paths if the verb takes some, to the exit code.
         more: Further sentences of its help.
         paths: The run folders in the usage; empty if the verb takes none.
-        interrupted: What is said after Ctrl-C.
+        interrupted: The message after Ctrl-C.
         verbs: Its own verbs, by name.
     """
 
@@ -97,26 +88,26 @@ class Verb:
     def main(self, typed: Sequence[str]) -> int:
         """Runs the verb with the arguments after its name, and returns the exit code."""
         if self.verbs:
-            return self._of_its_verbs(typed)
+            return self._dispatch(typed)
         if self.options is None and not self.work:
             command = import_module("rehearsal_torch.cli.main")
             code: int = command.main(getattr(command, self.name), typed)
             return code
         if self.options is None:
-            return self._work(typed)
-        if any(text in HELP for text in typed) or (self.paths and not typed):
+            return self._call(typed)
+        if any(arg in HELP for arg in typed) or (self.paths and not typed):
             print(self.help())
             return 0 if typed else 2
         return exit_code(
-            lambda: self._work(*(self.read_with_paths(typed) if self.paths else (self.read(typed),))),
+            lambda: self._call(*(self.read_with_paths(typed) if self.paths else (self.read(typed),))),
             self.interrupted,
         )
 
-    def _of_its_verbs(self, typed: Sequence[str]) -> int:
+    def _dispatch(self, typed: Sequence[str]) -> int:
         if not typed or typed[0] in HELP:
             usage = f"Usage: {spoken(self.name)} VERB key=value ...   (VERB --help lists its options)"
-            listed = [f"  {name:<10} {verb.summary}" for name, verb in self.verbs.items()]
-            print("\n".join([self.summary, "", usage, "", *listed]))
+            lines = [f"  {name:<10} {verb.summary}" for name, verb in self.verbs.items()]
+            print("\n".join([self.summary, "", usage, "", *lines]))
             return 0 if typed else 2
         if typed[0] in self.verbs:
             return self.verbs[typed[0]].main(typed[1:])
@@ -127,79 +118,77 @@ class Verb:
 
         return exit_code(refuse, "")
 
-    def _work(self, *given: object) -> int:
+    def _call(self, *arguments: object) -> int:
         module, _, function = self.work.partition(".")
-        code: int = getattr(import_module(f"rehearsal_torch.cli.verbs.{module}"), function)(*given)
+        code: int = getattr(import_module(f"rehearsal_torch.cli.verbs.{module}"), function)(*arguments)
         return code
 
     def read(self, typed: Sequence[str]) -> dict[str, str]:
         """Key to value, for the options that are given or have a default."""
-        known = {option.key: option for option in self.options or ()}
-        given: dict[str, str] = {}
-        for text in typed:
-            key, equals, value = text.partition("=")
+        options = {option.key: option for option in self.options or ()}
+        values: dict[str, str] = {}
+        for arg in typed:
+            key, equals, value = arg.partition("=")
             if not equals:
                 remedy = (
                     f"Write {key}=..."
-                    if key in known
-                    else f"The options of {self.name} are {', '.join(f'{each}=...' for each in known)}"
+                    if key in options
+                    else f"The options of {self.name} are {', '.join(f'{name}=...' for name in options)}"
                 )
-                raise UserError("expected key=value", text, remedy)
-            if key not in known:
-                raise UserError(f"{self.name} has no such option", key, did_you_mean(key, known))
-            if key in given:
+                raise UserError("expected key=value", arg, remedy)
+            if key not in options:
+                raise UserError(f"{self.name} has no such option", key, did_you_mean(key, options))
+            if key in values:
                 raise UserError("was given twice", key, "Leave one out")
-            known[key].check(value)
-            given[key] = value
-        missing = [option for option in known.values() if option.required and option.key not in given]
+            options[key].check(value)
+            values[key] = value
+        missing = [option for option in options.values() if option.required and option.key not in values]
         if missing:
-            wanted = " and ".join(f"{option.key}= ({option.meaning})" for option in missing)
-            raise UserError(f"{self.name} needs {wanted}", "", f"For example: {self.usage()}")
-        return {key: option.default for key, option in known.items() if option.default is not None} | given
+            required = " and ".join(f"{option.key}= ({option.meaning})" for option in missing)
+            raise UserError(f"{self.name} needs {required}", "", f"For example: {self.usage()}")
+        return {key: option.default for key, option in options.items() if option.default is not None} | values
 
     def read_with_paths(self, typed: Sequence[str]) -> tuple[list[Path], dict[str, str]]:
-        """Paths, each as PATH or run=PATH, and options. What exists is a path, also with "=" in its name, as
-        folders of sweeps have.
-        """
+        """Paths, each as PATH or run=PATH, and options; a folder of a sweep may have "=" in its name."""
         keys, paths, options = {option.key for option in self.options or ()}, list[Path](), list[str]()
-        for text in typed:
-            before = text.partition("=")[0]
-            if before in keys or ("=" in text and before != "run" and not Path(text).exists()):
-                options.append(text)
-            elif text.startswith("-"):
-                raise UserError("expected a run folder or key=value", text, f"See {spoken(self.name)} --help")
+        for arg in typed:
+            name = arg.partition("=")[0]
+            if name in keys or ("=" in arg and name != "run" and not Path(arg).exists()):
+                options.append(arg)
+            elif arg.startswith("-"):
+                raise UserError("expected a run folder or key=value", arg, f"See {spoken(self.name)} --help")
             else:
-                paths.append(Path(text.removeprefix("run=")))
-        given = self.read(options)
+                paths.append(Path(arg.removeprefix("run=")))
+        values = self.read(options)
         if not paths or (len(paths) > 1 and "..." not in self.paths):
-            what = f"expected {'at least ' if '...' in self.paths else ''}one run folder; got {len(paths)}"
-            raise UserError(what, "", f"For example: {spoken(self.name)} {self.example}")
-        return paths, given
+            fault = f"expected {'at least ' if '...' in self.paths else ''}one run folder; got {len(paths)}"
+            raise UserError(fault, "", f"For example: {spoken(self.name)} {self.example}")
+        return paths, values
 
     def usage(self) -> str:
-        """The shortest command line."""
+        """The shortest valid command line."""
         required = [f"{option.key}={option.key.upper()}" for option in self.options or () if option.required]
-        script, *own = self.name.split()
-        return " ".join([spoken(script), *own, *([self.paths] if self.paths else []), *required])
+        script, *subverbs = self.name.split()
+        return " ".join([spoken(script), *subverbs, *([self.paths] if self.paths else []), *required])
 
     def help(self) -> str:
         """Summary, usage and options."""
-        about = fill(f"{self.summary} {self.more}", 100)
-        lines = [about, "", f"Usage: {self.usage()} [key=value ...]", ""]
+        description = fill(f"{self.summary} {self.more}", 100)
+        lines = [description, "", f"Usage: {self.usage()} [key=value ...]", ""]
         for option in self.options or ():
-            shown = f"{option.key}={'|'.join(option.choices) or '...'}"
+            pair = f"{option.key}={'|'.join(option.choices) or '...'}"
             default = "" if option.default is None else f" (default: {option.default})"
-            lines.append(f"  {shown:<24} {option.meaning}{' (required)' if option.required else default}")
+            lines.append(f"  {pair:<24} {option.meaning}{' (required)' if option.required else default}")
         return "\n".join(lines)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the verb given on the command line, or by the arguments after ``rehearsal``."""
+    """Runs the command with the arguments after ``rehearsal``, by default those of this process."""
     try:
         code = _run(list(sys.argv[1:] if arguments is None else arguments))
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader, such as head, has closed the pipe; nothing more can be written, not even at exit.
+        # The reader, such as head, has closed the pipe: nothing can be written, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _PIPE
     return code
@@ -217,51 +206,44 @@ def _run(typed: list[str]) -> int:
     if typed[0] == "--version":
         print(f"{PROGRAM} {import_module(__name__.partition('.')[0]).__version__}")
         return 0
-    name, given = typed[0], typed[1:]
+    name, rest = typed[0], typed[1:]
     try:
         if name not in VERBS:
             raise UserError("there is no such verb", f"{PROGRAM} {name}", did_you_mean(name, VERBS))
         verb = VERBS[name]
-        given = with_file(name, given, verb.file) if verb.file else given
+        rest = with_file(name, rest, verb.file) if verb.file else rest
     except UserError as error:
         print(error, file=sys.stderr, flush=True)
         return 2
-    return verb.main(given)
+    return verb.main(rest)
 
 
 def with_file(verb: str, typed: Sequence[str], key: str) -> list[str]:
     """The arguments, with the data file turned into an override."""
-    typed = [text if Path(text).is_file() else _under(key, text) for text in typed]
-    if sum(text.startswith(f"{key}=") for text in typed) > 1:
+    typed = [arg if Path(arg).is_file() else _with_key(key, arg) for arg in typed]
+    if sum(arg.startswith(f"{key}=") for arg in typed) > 1:
         raise UserError("the file is given twice", f"{PROGRAM} {verb}", "Leave one of the two out")
-    if not typed or not _bare(typed[0]):
+    if not typed or not _is_file(typed[0]):
         return list(typed)
     file, rest = typed[0], list(typed[1:])
-    if rest and _bare(rest[0]):
-        raise UserError(
-            f"expected at most one file; got {file} and {rest[0]}",
-            f"{PROGRAM} {verb}",
-            "Everything else is typed as key=value",
-        )
-    if any(text.startswith(f"{key}=") for text in rest):
-        raise UserError(
-            f"{file} is short for {key}={file}, which is given as well",
-            f"{PROGRAM} {verb}",
-            "Leave one of the two out",
-        )
+    if rest and _is_file(rest[0]):
+        fault = f"expected at most one file; got {file} and {rest[0]}"
+        raise UserError(fault, f"{PROGRAM} {verb}", "Everything else is typed as key=value")
+    if any(arg.startswith(f"{key}=") for arg in rest):
+        fault = f"{file} is short for {key}={file}, which is given as well"
+        raise UserError(fault, f"{PROGRAM} {verb}", "Leave one of the two out")
     if Path(file).suffix.lower() in YAML and key == "path":
-        _problem_file(verb, file, rest)
+        _refuse_other_yaml(verb, file, rest)
     return [f"{key}={quoted_file(file)}" if key == "path" else f"{key}={file}", *rest]
 
 
-def _problem_file(verb: str, file: str, rest: Sequence[str]) -> None:
-    """Refuses YAML files that are no problem files, where a table is expected."""
-    named = [text.partition("=")[2] for text in rest if text.startswith("+experiment=")]
-    # A name that is nearly one of them is answered where experiments are looked up, and a file that cannot be
-    # read is told by its reader.
-    if named and any(get_close_matches(each, EXPERIMENTS.values(), 1, 0.85) for each in named):
+def _refuse_other_yaml(verb: str, file: str, rest: Sequence[str]) -> None:
+    """Raises a UserError for a YAML file that is no problem file, where a table is expected."""
+    experiments = [override.partition("=")[2] for override in rest if override.startswith("+experiment=")]
+    # Misspelt experiments and unreadable files are reported where they are looked up and read.
+    if experiments and any(get_close_matches(name, EXPERIMENTS.values(), 1, 0.85) for name in experiments):
         return
-    if not named and (problem_content(file) is not None or not is_plain(file)):
+    if not experiments and (problem_content(file) is not None or not is_plain(file)):
         return
     raise UserError(
         f"expected a data file, such as table.csv; {file} is a YAML file",
@@ -272,25 +254,25 @@ def _problem_file(verb: str, file: str, rest: Sequence[str]) -> None:
     )
 
 
-def _under(key: str, text: str) -> str:
-    """An argument, with the file under the verb's own key where another verb's was typed."""
-    before, equals, file = text.partition("=")
-    if not equals or before == key or before not in FILES:
-        return text
+def _with_key(key: str, arg: str) -> str:
+    """The argument, with the key of a file replaced by the verb's own."""
+    typed_key, equals, file = arg.partition("=")
+    if not equals or typed_key == key or typed_key not in FILES:
+        return arg
     return f"{key}={quoted_file(file)}" if key == "path" else f"{key}={file}"
 
 
-def _bare(text: str) -> bool:
-    """Whether an argument is a file: by the lack of signs, or as there is one, such as a=b/problem.yaml."""
-    return ("=" not in text and not text.startswith(("-", "+", "~"))) or Path(text).is_file()
+def _is_file(arg: str) -> bool:
+    """Whether an argument is a file, by its form, or because it exists, such as a=b/problem.yaml."""
+    return ("=" not in arg and not arg.startswith(("-", "+", "~"))) or Path(arg).is_file()
 
 
 def _overview() -> str:
-    about = f"({PROGRAM} VERB --help tells more; FILE is short for path=FILE)"
+    usage = f"({PROGRAM} VERB --help tells more; FILE is short for path=FILE)"
     lines = [
         "Learns from data, and decides what to do.",
         "",
-        f"Usage: {PROGRAM} VERB [FILE] key=value ...   {about}",
+        f"Usage: {PROGRAM} VERB [FILE] key=value ...   {usage}",
     ]
     for name, verb in VERBS.items():
         lines += ["", f"  {name:<15} {verb.summary}", f"  {'':<15} {PROGRAM} {name} {verb.example}"]
@@ -307,10 +289,7 @@ _VERBS = (
         "path",
     ),
     Verb(
-        "decide",
-        "Decides for every case: rows of a table, experiments, or patients.",
-        "problem.yaml",
-        "path",
+        "decide", "Decides for every case: rows of a table, experiments, or patients.", "problem.yaml", "path"
     ),
     Verb(
         "init",

@@ -1,12 +1,9 @@
-"""A Dask cluster whose workers share tasks: one that runs already, or processes of this machine.
+"""Connection to a Dask cluster whose workers share tasks: one that runs, or processes of this machine.
 
-    tcp://HOST:PORT    the scheduler of a cluster of one's own (``tls://`` with the certificates of Dask's own
+    tcp://HOST:PORT    the scheduler of a cluster of one's own (``tls://`` with the certificates of Dask's
                        configuration)
-    null               workers of this machine, each with one thread, that end with the connection; they take
-                       part by a certificate that is made for them, so that no other user or process of the
-                       machine can reach them, and give memory back to the system as other processes do:
-                       Dask's own setting (MALLOC_TRIM_THRESHOLD_) gives back every block at once, which took
-                       a quarter of the CPU seconds of eleven fits of flows
+    null               workers of this machine, each with one thread, that end with the connection; a
+                       certificate made for them keeps other users and processes out
 
 Within the connection joblib's context names the cluster (``joblib.parallel_config(backend="dask")``), as it
 names one that a caller has connected to.
@@ -37,9 +34,7 @@ class ClusterError(RuntimeError):
 
 
 def require_dask() -> None:
-    """ClusterError, with what to type, if Dask's scheduler and workers are not installed; nothing is
-    imported.
-    """
+    """Raises a ClusterError, with the remedy, if Dask's scheduler is not installed; imports nothing."""
     if find_spec("distributed") is None:
         raise ClusterError(
             "expected the package distributed; it is not installed: pip install 'rehearsal-torch[cluster]'"
@@ -47,36 +42,36 @@ def require_dask() -> None:
 
 
 def check_reachable(address: str, seconds: float = PATIENCE) -> None:
-    """ClusterError if no scheduler listens at an address; nothing of Dask is imported, whose client would
-    wait forever for what says nothing, and take any first eight bytes for the length of a message.
+    """Raises a ClusterError if no scheduler listens at an address. Dask's own client would wait forever for
+    one that sends nothing, and takes any first eight bytes for the length of a message.
     """
     try:
         parts = urlsplit(address)
-        more = parts.username is not None or parts.path or parts.query or parts.fragment
-        if parts.scheme not in ("tcp", "tls") or not parts.hostname or not parts.port or more:
+        surplus = parts.username is not None or parts.path or parts.query or parts.fragment
+        if parts.scheme not in ("tcp", "tls") or not parts.hostname or not parts.port or surplus:
             raise ValueError("expected an address such as tcp://10.0.0.5:8786")
-        with socket.create_connection((parts.hostname, parts.port), seconds) as opened:
-            # Behind tls:// the first message cannot be read; what listens and says nothing is no scheduler.
-            begins = b"\1" + bytes(7)
+        with socket.create_connection((parts.hostname, parts.port), seconds) as connection:
+            # The first message of tls:// is encrypted. A listener that sends nothing is no scheduler.
+            header = b"\1" + bytes(7)
             if parts.scheme == "tcp":
                 with suppress(TimeoutError):
-                    begins = b""
-                    begins = opened.makefile("rb").read(8)
-        if len(begins) < 8 or not 0 < int.from_bytes(begins, "little") <= 1 << 20:
+                    header = b""
+                    header = connection.makefile("rb").read(8)
+        if len(header) < 8 or not 0 < int.from_bytes(header, "little") <= 1 << 20:
             raise ValueError("what listens there does not answer as a Dask scheduler does")
     except (OSError, ValueError) as error:
         raise _unreachable(address, error) from error
 
 
 def _unreachable(address: str | None, error: Exception) -> ClusterError:
-    said = " ".join(str(error).split())
+    reason = " ".join(str(error).split())
     if address is None:
         return ClusterError(
-            f"the Dask workers that were started on this machine cannot be reached ({said}): run the same "
+            f"the Dask workers that were started on this machine cannot be reached ({reason}): run the same "
             "command again, with fewer workers if the machine is busy, or without parallel=dask"
         )
     return ClusterError(
-        f"no Dask scheduler can be reached at {without_password(address)} ({said}): start one with "
+        f"no Dask scheduler can be reached at {without_password(address)} ({reason}): start one with "
         "`dask scheduler`, which prints its address, or leave dask.address out to start workers on this "
         "machine"
     )
@@ -87,8 +82,8 @@ def connected(
     address: str | None, workers: int, told: Callable[[str], None] | None = None, seconds: float = PATIENCE
 ) -> "Iterator[Client]":
     """A connection to the cluster at an address, or, for None, to workers that are started on this machine;
-    joblib's context names it meanwhile. `told` receives one line with the cluster's dashboard, or with what
-    that needs. ClusterError if Dask is not installed, or no scheduler can be reached.
+    joblib's context names it meanwhile. `told` receives one line about the dashboard. ClusterError if Dask is
+    not installed, or no scheduler can be reached within `seconds`.
     """
     require_dask()
     if address is not None:
@@ -98,7 +93,9 @@ def connected(
     from distributed.utils import silence_logging_cmgr
     from joblib import parallel_config
 
-    def started() -> LocalCluster:
+    def local_cluster() -> LocalCluster:
+        # Dask's own setting gives every freed block back to the system at once: a quarter of the CPU seconds
+        # of eleven fits of flows.
         with dask.config.set({"distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None}):
             return LocalCluster(
                 n_workers=workers,
@@ -113,7 +110,7 @@ def connected(
 
     with (
         silence_logging_cmgr(logging.CRITICAL),
-        started() if address is None else nullcontext(address) as scheduler,
+        local_cluster() if address is None else nullcontext(address) as scheduler,
     ):
         try:
             client = Client(scheduler, timeout=seconds, set_as_default=False)
@@ -121,17 +118,15 @@ def connected(
             raise _unreachable(address, error) from error
         with client, parallel_config(backend="dask", client=client):
             if told is not None and "dashboard" in client.scheduler_info()["services"]:
-                # Without bokeh, the page would say no more than that.
-                bare = address is None and find_spec("bokeh") is None
-                link = "needs bokeh, which is not installed: pip install bokeh"
-                told(f"Dask dashboard: {link if bare else client.dashboard_link}")
+                # Without bokeh, the dashboard would only ask for it.
+                without_bokeh = address is None and find_spec("bokeh") is None
+                remedy = "needs bokeh, which is not installed: pip install bokeh"
+                told(f"Dask dashboard: {remedy if without_bokeh else client.dashboard_link}")
             yield client
 
 
 def named_cluster() -> "Client | None":
-    """The client of the Dask cluster that joblib's context names; None if it names processes or threads of
-    this machine, or nothing, and in a task of a cluster, which computes in its own process.
-    """
+    """The client of the Dask cluster in joblib's context; None without one, and within a cluster's task."""
     from joblib.parallel import get_active_backend
 
     client: Client | None = getattr(get_active_backend()[0], "client", None)

@@ -11,19 +11,16 @@ and in an online (sequential) run, where the world responds and the surrogate is
     table     = table + answer
     surrogate = fit(surrogate, table)
 
-The outcomes are compared with what was claimed of them (`estimators.sequential_test`). Where they contradict
-it, the world is another one than it was: the next decision says so, and the model is learnt anew from the
-first observations and the rows since the contradiction began.
+The outcomes are compared with the claims (`estimators.sequential_test`). Where they contradict these, the
+world has changed: the next decision says so, and the model is learnt anew from the first observations and the
+rows since the contradiction began.
 
-An interrupted online run resumes from the recorded responses: no decision is made twice, and the world is
-not queried twice.
+An interrupted online run resumes from the recorded responses, without deciding or querying the world twice.
 
-Offline rounds are independent of each other, so several processes may share them: those of this machine, or
-the workers of a Dask cluster that joblib's context names (`shared_tasks`). All random draws of a round
-depend on (seed, index) alone, so that the rounds do not depend on the process that computes them or on their
-order.
+Offline rounds are independent of each other, so several processes may share them (`task_pool`). All random
+draws of a round depend on (seed, index) alone, neither on the process that computes it nor on the order.
 
-Trials whose results are waited for are heeded (`search.trials.proposal`): they are not proposed again.
+Trials whose results are awaited are not proposed again (`search.trials.proposal`).
 
 A batch search (`BatchSearch`) is given the cases in batches. Batches are cut from the whole list of indices,
 so that a resumed run meets the same batches.
@@ -37,7 +34,7 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from itertools import islice, zip_longest
+from itertools import chain, islice, zip_longest
 from typing import Any
 
 from rehearsal_torch.certificate import Certify
@@ -71,7 +68,7 @@ from rehearsal_torch.training.surrogate_fit import fit
 
 @dataclass(frozen=True)
 class _Method:
-    """Everything needed to compute the rounds of given indices."""
+    """The parts from which the rounds of any indices are computed."""
 
     problem: Problem
     surrogate: Surrogate
@@ -85,7 +82,7 @@ class _Method:
         """The rounds of one batch of cases; the same at every call and in every process."""
         cases = self.problem.cases(indices)
         with in_numbers("the fitted surrogate"), seeded(paired_seed(self.seed, indices[0])):
-            objective, decisions = self._searched(cases)
+            objective, decisions = self._search(cases)
             if len(decisions) != len(cases):
                 raise ValueError(
                     f"{type(self.search).__name__} gave {len(decisions)} decisions: expected one for each of "
@@ -97,9 +94,10 @@ class _Method:
             certify = None if self.certify is None else partial(self.certify, self.surrogate, objective)
             context = Context(objective, cases, self.search.declines, certify)
             decisions = annotated(context, decisions, self.annotators)
-            certificates = [context.certificate(place, each) for place, each in enumerate(decisions)]
-            pairs = list(zip(cases, decisions, strict=True))
-            scores = [self.problem.score(case, decision) for case, decision in pairs]
+            certificates = [
+                context.certificate(number, decision) for number, decision in enumerate(decisions)
+            ]
+            scores = list(map(self.problem.score, cases, decisions))
             trajectories = [trajectory_record(objective, decision) for decision in decisions]
         rows = zip(indices, cases, decisions, certificates, scores, strict=True)
         return [
@@ -107,18 +105,18 @@ class _Method:
             for row, trajectory in zip(rows, trajectories, strict=True)
         ]
 
-    def _searched(self, cases: Sequence[Any]) -> tuple[Any, list[Decision]]:
-        """The objective of some cases, and what the search finds for it."""
+    def _search(self, cases: Sequence[Any]) -> tuple[Any, list[Decision]]:
+        """The objective of a batch of cases, and the decisions that the search finds."""
         if isinstance(self.search, BatchSearch):
             objective = objective_for(self.objective, self.surrogate, cases)
             return objective, self.search.batch_search(objective)
-        if (log := self.problem.facts().waiting) is not None:
+        if (waiting := self.problem.facts().waiting) is not None:
             # Only trials need BoTorch, which takes as long to load as a table to decide for.
             from rehearsal_torch.search.trials.proposal import decided_beside
 
-            make: Any = self.objective
+            build: Any = self.objective
             model: Any = self.surrogate
-            objective, decision = decided_beside(make, self.search, model, cases[0], log, self.seed)
+            objective, decision = decided_beside(build, self.search, model, cases[0], waiting, self.seed)
             return objective, [decision]
         objective = objective_for(self.objective, self.surrogate, cases, batch=False)
         return objective, [self.search(objective)]
@@ -152,86 +150,74 @@ def rounds(
     Args:
         problem: Where the cases come from; a `World` for an online run.
         surrogate: The fitted surrogate; refitted in place in an online run.
-        objective: What the search maximises: a class of objectives, or a partial of one with its settings, or
-            a function (`objectives.objective.objective_for`).
+        objective: A class of objectives, a partial of one with its settings, or a function
+            (`objectives.objective.objective_for`).
         indices: Which cases, in which order; None for all.
         learn: Runs online: queries the world after each decision, and refits the surrogate.
         trainer: How parts without a closed-form fit are refitted.
-        certify: Returns a certificate for (surrogate, objective, decision), name to number or text; None for
-            no certificates.
-        claims: Replaces the claims of the decisions for some cases, and no action (`claims`); None keeps the
-            method's own.
+        certify: Returns a certificate for (surrogate, objective, decision); None for no certificates.
+        claims: Replaces the claims of the decisions and of no action (`claims`); None keeps the method's own.
         seed: Determines all random draws, together with the case's index.
         workers: Processes that share the rounds, each with one thread; 1 computes them in this process. Above
-            1, a model that was moved to a GPU decides on the CPU, as a copy.
-            Within ``joblib.parallel_config(backend="dask")`` and above 1, the workers of that cluster share
-            them, this many groups of cases at a time.
-        begin: The number of leading `indices` to skip, which an earlier run has decided. The batches stay
-            the same, so that the remaining decisions are those of an uninterrupted run.
+            1, a copy on the CPU decides for a model on a GPU; and within
+            ``joblib.parallel_config(backend="dask")``, that cluster computes so many batches at a time.
+        begin: The number of leading `indices` to skip, which an earlier run has decided.
         answers: For an online run, the world's responses in the skipped rounds, in order. The surrogate is
-            refitted after each of them, as in the earlier run, so it must be passed in its state before the
-            first one.
-        earlier: The decisions of these rounds, whose claims are watched; none are if it is empty.
-        overturning: What would overturn a recommendation offline, where the problem has not the observations
-            of the fit; None finds it from the problem's observations.
+            refitted after each of them, so it must be passed in its state before the first one.
+        earlier: The decisions of the skipped rounds, whose claims are watched; empty watches none of them.
+        overturning: What would overturn a recommendation offline, where the problem lacks the observations of
+            the fit; None finds it from the problem's observations.
 
     Yields:
-        One round per index, in the order of `indices`; with the world's response in an online run.
+        One round per index, in the order of `indices`.
 
     Raises:
         TypeError: if the run is online and the problem is not a `World`.
-        ValueError: if an online run has several workers or no response for each skipped round, or `workers`
-            is below 1.
+        ValueError: if an online run has several workers, or skips rounds without responses; workers below 1.
         ClusterError: if joblib's context names a backend that cannot share tasks, or a cluster that cannot
             compute them.
     """
     if workers < 1:
         raise ValueError(f"expected at least 1 worker; got {workers}")
-    chosen = range(problem.count()) if indices is None else indices
+    all_indices = range(problem.count()) if indices is None else indices
     # In an online run, decisions choose the actions of further rows: hidden causes do not.
     if learn or problem.kind != "rehearse":
         overturning = None
     elif overturning is None:
         overturning = for_question(surrogate.question(), problem.observations)
     look_back = not learn and problem.kind == "look_back"
-    hidden = SequenceOverturning(surrogate, problem.observations) if look_back else None
+    sequence_overturning = SequenceOverturning(surrogate, problem.observations) if look_back else None
     annotators: tuple[Annotator, ...] = (
         *RULES,
         *([] if claims is None else [Judged(claims)]),
         *([] if overturning is None else [Overturned(overturning)]),
-        *([] if hidden is None else [OverturnedSequences(hidden)]),
+        *([] if sequence_overturning is None else [OverturnedSequences(sequence_overturning)]),
     )
     method = _Method(problem, surrogate, objective, search, certify, seed, annotators)
     if learn:
         if workers > 1 or begin != len(answers):
-            message = (
+            mismatch = (
                 f"expected workers=1 and, with {len(answers)} answers, begin={len(answers)}; got "
                 f"workers={workers} and begin={begin}"
             )
-            raise ValueError(f"each round of an online run needs those before it: {message}")
+            raise ValueError(f"each round of an online run needs those before it: {mismatch}")
         if not isinstance(problem, World):
             raise TypeError(
                 f"an online run needs a World that responds; got a {type(problem).__name__}: set learn=False"
             )
-        # An online round is given the evidence against acting and acts nevertheless: the value of the
-        # information gained is not part of the estimate.
+        # An online round acts despite evidence against it: the estimate lacks the value of the information.
         method = replace(method, search=copy(search))
         method.search.declines = False
-        return _learning(method, problem, chosen, trainer, answers, earlier)
+        return _online_rounds(method, problem, all_indices, trainer, answers, earlier)
     if workers > 1 and surrogate.device.type != "cpu":
         method = on_cpu(method)
-    groups = method.batches(chosen)
-    while groups and len(groups[0]) <= begin:
-        begin -= len(groups.pop(0))
-    made = (each for group in results(_rounds, method, groups, workers) for each in group)
-    return islice(made, begin, None)
+    batches = method.batches(all_indices)
+    while batches and len(batches[0]) <= begin:
+        begin -= len(batches.pop(0))
+    return islice(chain.from_iterable(results(_Method.rounds, method, batches, workers)), begin, None)
 
 
-def _rounds(method: _Method, indices: Sequence[int]) -> list[Round]:
-    return method.rounds(indices)
-
-
-def _learning(
+def _online_rounds(
     method: _Method,
     world: World,
     indices: Sequence[int],
@@ -239,36 +225,34 @@ def _learning(
     answers: Sequence[Table],
     earlier: Sequence[Decision],
 ) -> Iterator[Round]:
-    learnt = _Learnt(world.observations(), len(indices), method.surrogate)
-    known = zip_longest(answers, earlier[: len(answers)])
-    for index, (answer, decision) in zip(indices, known, strict=False):
-        learnt.take(answer, world.case(index), decision, world.verdict(answer).success)
-        fit(method.surrogate, learnt.table, trainer)
+    history = _History(world.observations(), len(indices), method.surrogate)
+    recorded = zip_longest(answers, earlier[: len(answers)])
+    for index, (answer, decision) in zip(indices, recorded, strict=False):
+        history.take(answer, world.case(index), decision, world.verdict(answer).success)
+        fit(method.surrogate, history.table, trainer)
     for index in indices[len(answers) :]:
-        (each,) = method.rounds([index])
-        if learnt.contradicted is not None:
-            each = replace(each, decision=each.decision.told([learnt.contradicted]))
-        answer = world.respond(each.case, each.decision)
+        (current,) = method.rounds([index])
+        if history.contradicted is not None:
+            current = replace(current, decision=current.decision.told([history.contradicted]))
+        answer = world.respond(current.case, current.decision)
         verdict = world.verdict(answer)
-        yield replace(each, answer=answer, success=verdict.success, reward=verdict.reward)
-        learnt.take(answer, each.case, each.decision, verdict.success)
-        fit(method.surrogate, learnt.table, trainer)
+        yield replace(current, answer=answer, success=verdict.success, reward=verdict.reward)
+        history.take(answer, current.case, current.decision, verdict.success)
+        fit(method.surrogate, history.table, trainer)
 
 
-class _Learnt:
-    """The rows of an online run: the first ones, and those of its rounds that are not forgotten."""
+class _History:
+    """The rows that an online run has learnt from and not forgotten, with the claims that are watched."""
 
     def __init__(self, first: Table, rounds: int, surrogate: Surrogate) -> None:
         self.first, self.table, self.answers = first, first, list[Table]()
         self.watch, self.surrogate = ClaimWatch(rounds), surrogate
-        # Of each round that is watched, the number of answers before it.
+        # The number of answers before each watched round.
         self.places = list[int]()
         self.contradicted: Finding | None = None
 
     def take(self, answer: Table, case: Any, decision: Decision | None, success: bool | None) -> None:
-        """One more round, before the surrogate is fitted to it. Where outcomes contradict what was claimed,
-        rows from before that are forgotten.
-        """
+        """Adds a round, before the surrogate is fitted to it; forgets rows from before a contradiction."""
         self.contradicted = None
         self.answers.append(answer)
         claim = None
@@ -282,16 +266,16 @@ class _Learnt:
             self.table = self.table + answer
             return
         claimed, succeeded = self.watch.claimed[begin:], self.watch.succeeded[begin:]
-        anew = "the model is learnt anew from these and the first observations"
+        consequence = "the model is learnt anew from these and the first observations"
         if self.surrogate.tracks:
-            anew, self.table = "the model goes on following the drift", self.table + answer
+            consequence, self.table = "the model goes on following the drift", self.table + answer
         else:
             self.answers = self.answers[self.places[begin] :]
             self.table = reduce(Table.__add__, self.answers, self.first)
         self.contradicted = Finding(
             "bad_fit",
             f"outcomes contradict what was claimed of them (of the last {len(claimed)}, {sum(succeeded)} "
-            f"desired where {sum(claimed):.1f} were expected): {anew}",
+            f"desired where {sum(claimed):.1f} were expected): {consequence}",
             {"rounds": len(claimed), "succeeded": sum(succeeded), "claimed": sum(claimed)},
         )
         self.watch, self.places = ClaimWatch(self.watch.rounds), []

@@ -1,14 +1,12 @@
-"""One line of progress for what lasts: the phase, how much of it is done, and the time that is left.
+"""A line of progress for long computations: the phase, the steps done, and an estimate of the time left.
 
 On a terminal the line is replaced in place, from five seconds on; elsewhere a plain line is written every 30
 seconds, so that a log stays short. Both go to the standard error, which leaves the standard output to the
-answers. A thread writes the line, so that it also appears while one long step is under way.
+answers. A thread writes the line, so that it also appears during one long step.
 
-The time left is the time spent on the steps so far, for each step, times the steps that are left. Nothing is
-said of it where the number of steps is unknown, or before five steps have ended or a tenth of those that are
-left: the first one also holds what is done once, such as starting processes. Of phases inside of each
-other, such as the fits of an online run, the outermost writes; one whose steps are phases of their own writes
-their lines, with the time of the whole.
+The time left is the mean time per step times the steps left; it is omitted until five steps have ended or a
+tenth of those left, as the first one includes the start of processes. Of nested phases, such as the fits of
+an online run, the outermost writes: its own line, or, with `whole`, theirs with the total time.
 """
 
 import shutil
@@ -17,37 +15,37 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import TracebackType
 from typing import TextIO
 
+# Seconds before the first line on a terminal, between its updates, and between plain lines.
 FIRST, REDRAWN, LOGGED = 5.0, 0.5, 30.0
-# So many steps are enough to say how long the others take.
+# Steps after which the time left is estimated.
 ENOUGH = 5
-# When a plain line was written last, or a phase first began: phases in a row share the interval.
-_written: list[float] = []
-# The phases that are under way, the outermost first, which alone writes.
-_open: list["Progress"] = []
+# When a plain line was written last, or the first phase began: successive phases share the interval.
+_last_line: list[float] = []
+# The phases in progress, the outermost first, which alone writes.
+_phases: list["Progress"] = []
 
 
 def duration(seconds: float) -> str:
     """A duration in words: ``40 s``, ``2 min 5 s``, ``1 h 10 min``."""
-    whole = max(round(seconds), 0)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
+    rounded = max(round(seconds), 0)
+    if rounded < 60:
+        return f"{rounded} s"
+    if rounded < 3600:
+        return f"{rounded // 60} min {rounded % 60} s"
+    return f"{rounded // 3600} h {rounded % 3600 // 60} min"
 
 
 @contextmanager
 def silent() -> Iterator[None]:
-    """Phases inside write nothing, as in a worker, whose work is a step of a phase of another process."""
-    outer = Progress("", quiet=True)
-    _open.append(outer)
+    """Suppresses the phases within, as in a worker, whose work is a step of another process's phase."""
+    phase = Progress("", quiet=True)
+    _phases.append(phase)
     try:
         yield
     finally:
-        _open.remove(outer)
+        _phases.remove(phase)
 
 
 class Progress:
@@ -55,11 +53,11 @@ class Progress:
 
     Args:
         total: The number of steps; None if it is unknown.
-        done: The number of steps that were done before, which the estimate of the time left does not count.
-        steps: What the steps are called, such as ``epoch``; empty for none.
+        done: The number of steps done before, which the estimate of the time left does not count.
+        steps: The name of a step, such as ``epoch``; empty for none.
         at_most: Whether the phase may end before the last step.
-        whole: Whether its steps are phases of their own, whose lines are written while one is under way.
-        stream: Where to write; None for the standard error.
+        whole: Whether its steps are phases of their own, whose lines are then written.
+        stream: None for the standard error.
     """
 
     def __init__(
@@ -83,52 +81,49 @@ class Progress:
         self._thread: threading.Thread | None = None
 
     def at(self, done: int, note: str = "") -> None:
-        """Notes how many steps are done, and what else there is to say."""
+        """Sets the number of steps done, and a note for the end of the line."""
         self.done, self.note = done, note
 
     def begin(self, done: int) -> None:
-        """Counts steps that were done before, from which nothing is learnt about the time that is left."""
+        """Sets the number of steps done before, which the estimate of the time left does not count."""
         self.done = self._before = done
 
     def line(self) -> str:
-        """The line at this moment."""
-        spent = self.clock() - self._began
-        place = f"{self.done} of {self.total}" if self.total is not None else ""
-        parts = [f"{self.phase}: " + " ".join(part for part in (self.steps, place) if part)]
+        """The phase's current line."""
+        elapsed = self.clock() - self._began
+        count = f"{self.done} of {self.total}" if self.total is not None else ""
+        parts = [f"{self.phase}: " + " ".join(part for part in (self.steps, count) if part)]
         parts = [self.phase] if parts[0].endswith(": ") else parts
         new = self.done - self._before
         if self.total is not None and new > 0 and (new >= ENOUGH or 10 * new >= self.total - self.done):
-            left = duration(spent / new * max(self.total - self.done, 0))
-            parts.append(f"{'at most' if self.at_most else 'about'} {left} left")
+            remaining = duration(elapsed / new * max(self.total - self.done, 0))
+            parts.append(f"{'at most' if self.at_most else 'about'} {remaining} left")
         else:
-            parts.append(f"{duration(spent)} so far")
+            parts.append(f"{duration(elapsed)} so far")
         return ", ".join(parts) + (f"; {self.note}" if self.note else "")
 
     def shown(self) -> str:
-        """What is written at this moment: the line, or the innermost phase's with the time of the whole."""
-        inner = _open[-1] if self.whole and _open else self
-        return (
-            self.line() if inner is self else f"{inner.line()}; {duration(self.clock() - self._began)} in all"
-        )
+        """The text that is written: the line, or the innermost phase's with the total time."""
+        inner = _phases[-1] if self.whole and _phases else self
+        total = "" if inner is self else f"; {duration(self.clock() - self._began)} in all"
+        return inner.line() + total
 
     def __enter__(self) -> "Progress":
         self._began = self.clock()
-        if not _written:
-            _written.append(self._began)
+        if not _last_line:
+            _last_line.append(self._began)
         if self.quiet:
             return self
-        _open.append(self)
-        if len(_open) == 1:
+        _phases.append(self)
+        if len(_phases) == 1:
             self._thread = threading.Thread(target=self._write, name="progress", daemon=True)
             self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
-        if self in _open:
-            _open.remove(self)
+        if self in _phases:
+            _phases.remove(self)
         if self._thread is not None:
             self._thread.join()
         self._clear()
@@ -146,8 +141,8 @@ class Progress:
             with self._turn:
                 if terminal and now - self._began >= FIRST:
                     self._redraw()
-                elif not terminal and now - _written[0] >= LOGGED:
-                    _written[0] = now
+                elif not terminal and now - _last_line[0] >= LOGGED:
+                    _last_line[0] = now
                     self._put(f"{self.shown()}\n")
 
     def _redraw(self) -> None:
@@ -167,5 +162,5 @@ class Progress:
             self.stream.write(text)
             self.stream.flush()
         except (OSError, ValueError):
-            # Nobody reads any more: the work goes on.
+            # Nobody reads the line any more: the computation continues.
             self._ended.set()

@@ -1,4 +1,4 @@
-"""Rounds: one case with its decision, and the line of JSON that records both.
+"""A round of a run, one case with its decision, and the line of JSON that records it.
 
 A line holds no clock times, so that it is equal, byte for byte, however often a run was interrupted and
 however many processes shared it; NaN and the infinities, which JSON lacks, are written as null.
@@ -19,16 +19,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Round:
-    """One case, its decision and how that was assessed.
+    """One case, its decision and the assessment of it.
 
     Attributes:
         certificate: Bounds under the model, name to number, and what they bound, as text; None without one.
-        score: The problem's own metrics of the decision, name to number.
+        score: The problem's own metrics of the decision.
         answer: The world's response in an online run, one or more rows; None otherwise.
-        success: Whether the response is a success; None without a response, or if the world does not define
-            it.
+        success: Whether the response is a success; None if it, or the world's definition of it, is missing.
         reward: The reward of the response, averaged over its rows; None without one.
-        trajectory: For an episode, the counterfactual trajectory under the decision
+        trajectory: For an episode, the counterfactual one under the decision
             (`CounterfactualReturn.trajectory`); empty otherwise.
     """
 
@@ -44,12 +43,12 @@ class Round:
     kind: str = ""
 
     def line(self) -> str:
-        """The round as a line of JSON; NaN and the infinities become null."""
-        own = None if self.decision.alteration is None else self.decision.draws
-        draws = {} if own is None else {"draws": own.to_dict()}
+        """The round as a line of JSON."""
+        gain_draws = None if self.decision.alteration is None else self.decision.draws
+        draws = {} if gain_draws is None else {"draws": gain_draws.to_dict()}
         certificate = {} if self.certificate is None else {"certificate": dict(self.certificate)}
         trajectory = {"trajectory": dict(self.trajectory)} if self.trajectory else {}
-        whole = {
+        record = {
             "index": self.index,
             "kind": self.kind,
             **self.case.facts(),
@@ -61,16 +60,16 @@ class Round:
         }
         if self.answer is not None:
             rows = dict(zip(self.answer.names, self.answer.values.mT.tolist(), strict=True))
-            whole |= {
+            record |= {
                 "success": self.success,
                 **({} if self.reward is None else {"reward": self.reward}),
                 "answer": {"rows": rows, "altered": self.answer.altered.nonzero().tolist()},
             }
-        return json.dumps(nulls_for_nan(whole), ensure_ascii=False, allow_nan=False)
+        return json.dumps(nulls_for_nan(record), ensure_ascii=False, allow_nan=False)
 
 
 def decision_of(line: Mapping[str, Any]) -> "Decision":
-    """The decision recorded in a line; null is read as NaN where a number was written."""
+    """The decision recorded in a line; null is read as NaN."""
     import torch
 
     from rehearsal_torch.data.decision import Decision, Estimate
@@ -78,15 +77,15 @@ def decision_of(line: Mapping[str, Any]) -> "Decision":
     from rehearsal_torch.spaces.box import Alteration
 
     def alteration(key: str) -> Alteration | None:
-        if (plain := line.get(key)) is None:
+        if (entry := line.get(key)) is None:
             return None
-        values = torch.tensor(list(plain.values()), dtype=torch.float64)
-        return Alteration(tuple(plain), values.mT if values.ndim > 1 else values)
+        values = torch.tensor(list(entry.values()), dtype=torch.float64)
+        return Alteration(tuple(entry), values.mT if values.ndim > 1 else values)
 
     estimates: dict[str, Any] = {
-        key: Estimate(plain["point"], plain["of"], plain.get("lower"), plain.get("upper"), plain.get("level"))
+        key: Estimate(entry["point"], entry["of"], entry.get("lower"), entry.get("upper"), entry.get("level"))
         for key in ("estimate", "baseline", "unchanged", "gain")
-        if (plain := line.get(key)) is not None
+        if (entry := line.get(key)) is not None
     }
     return Decision(
         alteration("alteration"),
@@ -111,9 +110,8 @@ def answered(line: Mapping[str, Any]) -> "Table":
     from rehearsal_torch.data.table import Table
 
     answer = line["answer"]
-    # NaN and the infinities were written as null.
-    written = answer["rows"].values()
-    columns = [[math.nan if value is None else value for value in column] for column in written]
+    recorded = answer["rows"].values()
+    columns = [[math.nan if value is None else value for value in column] for column in recorded]
     values = torch.tensor(columns, dtype=torch.float64).mT.contiguous()
     altered = torch.zeros_like(values, dtype=torch.bool)
     for row, column in answer["altered"]:

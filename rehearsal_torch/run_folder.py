@@ -1,4 +1,4 @@
-"""Run folders: the files that hold the complete record of a run.
+"""Run folders: the complete record of a run, as files.
 
     config.yaml       the resolved configuration
     run.json          command, seed, kind of problem, versions, commit, data fingerprint, machine, seconds,
@@ -8,22 +8,20 @@
     metrics.csv       step,name,value
     decisions.jsonl   one JSON object per decision, written as soon as it is made; in an online run, with the
                       world's response
-    method_choice.csv, method_choice.json    with decision=auto: the methods compared, and the one taken
+    method_choice.csv, method_choice.json    with decision=auto: the methods compared, and the one chosen
     truth.csv         the comparison with a known truth
-    surrogate.csv     of trials: the learnt surrogate as curves
-    claims.csv        of cases of a table: the claims over each action, for a few decisions
+    surrogate.csv     for trials: the learnt surrogate as curves
+    claims.csv        for cases of a table: the claims over each action, for a few decisions
     checkpoint/       the fitted surrogate
-    table.csv, figures/*.png, figures/*.svg    the report; of episodes, changes.csv has what is to change
-    report.html       the same as one page that can be handed on
+    table.csv, figures/*.png, figures/*.svg    the report; for episodes, also changes.csv
+    report.html       the same as one page
 
 Files are replaced atomically (written to a temporary file, then renamed); only decisions and metrics grow
-line by line, and an incomplete last line left by a killed run is dropped when the folder is resumed. Lines of
-decisions.jsonl hold no clock times, so that they are equal, byte for byte, however often a run was
-interrupted and however many processes shared it.
+line by line, and an incomplete last line left by a killed run is dropped when the folder is resumed.
 
 A folder may have been damaged, edited, or written by another program: files are read as plain data of limited
-size, and content in another format than a run writes is refused with the file, the line, what was expected
-and what to do. An unreadable line that is followed by others is never dropped.
+size, and content in another format than a run writes is refused with the file, the line, the expected format
+and a remedy. An unreadable line that is followed by others is never dropped.
 """
 
 import csv
@@ -55,12 +53,14 @@ from rehearsal_torch.files.bounded_yaml import (
 from rehearsal_torch.files.lock import locked
 from rehearsal_torch.round_record import Round, nulls_for_nan
 
+# The metric that times a decision.
 SECONDS = "decision/seconds"
+# The largest number of bytes of a line.
 LINE = 2**26
 State = Literal["ok", "failed", "interrupted", "skipped"]
 
-# The kinds of the values in the files of a run, by key.
-_FORMS: dict[str, dict[str, str]] = {
+# The kinds of the values in the files of a run, by key (`files.bounded_yaml`).
+_SCHEMAS: dict[str, dict[str, str]] = {
     "run.json": {
         "script": "a string",
         "command": "a string",
@@ -110,7 +110,7 @@ _REMEDY = "restore the file from a copy; if there is none, start the run again i
 
 
 class RunFolderError(PlainFileError):
-    """A damaged file of a run folder; the message names file and line, what was expected, and what to do."""
+    """A damaged file of a run folder; the message names file, line, expected format and remedy."""
 
 
 class RunFolder:
@@ -121,17 +121,12 @@ class RunFolder:
 
     @property
     def begun(self) -> bool:
-        """Whether a run has been started in this folder."""
+        """Whether a run has begun in this folder."""
         return (self.path / "config.yaml").is_file() and (self.path / "run.json").is_file()
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Locks the folder against other processes (`files.lock.locked`), and removes what a killed one left
-        half written.
-
-        Raises:
-            InUseError: if another process holds the lock.
-        """
+        """Locks the folder (`files.lock.locked`), and removes the unfinished files of a killed process."""
         make_folder(self.path)
         with locked(self.path):
             for name in ("checkpoint", "figures"):
@@ -139,7 +134,7 @@ class RunFolder:
             yield
 
     def write(self, name: str, text: str) -> None:
-        """Replaces a file atomically, so that no reader ever sees half of it."""
+        """Replaces a file atomically."""
         write_text(self.path / name, text)
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> None:
@@ -148,11 +143,11 @@ class RunFolder:
         self.write(name, f"{text}\n")
 
     def read_json(self, name: str, needed: Sequence[str] = ()) -> dict[str, Any]:
-        """The content of a JSON file, with the keys `needed`; empty if there is no such file."""
+        """The content of a JSON file, which must have the keys `needed`; empty if there is no such file."""
         path = self.path / name
         if not path.exists():
             return {}
-        return checked(read_json(path), str(path), _FORMS.get(name, {}), needed, _REMEDY)
+        return checked(read_json(path), str(path), _SCHEMAS.get(name, {}), needed, _REMEDY)
 
     def write_yaml(self, name: str, content: Mapping[str, Any]) -> None:
         """Replaces a YAML file."""
@@ -178,15 +173,15 @@ class RunFolder:
     def metrics(self) -> list[tuple[int, str, float]]:
         """The metrics so far: (step, name, value)."""
         rows = []
-        for number, text in enumerate(self._complete("metrics.csv"), 1):
+        for number, text in enumerate(self._complete_lines("metrics.csv"), 1):
             if number == 1:
                 continue
             try:
                 ((step, name, value),) = csv.reader([text])
                 rows.append((int(step), name, float(value)))
             except (ValueError, csv.Error) as error:
-                what = f"expected step,name,value; got {shown(text)}"
-                raise self._damaged("metrics.csv", number, what) from error
+                fault = f"expected step,name,value; got {shown(text)}"
+                raise self._damaged("metrics.csv", number, fault) from error
         return rows
 
     def write_metrics(self, rows: Sequence[tuple[int, str, float]]) -> None:
@@ -196,17 +191,14 @@ class RunFolder:
 
     def mend(self) -> list[dict[str, Any]]:
         """Drops incomplete last lines, and the timings of the decisions lost with them; returns the remaining
-        decisions.
-
-        Raises:
-            RunFolderError: if a complete line cannot be read; nothing is changed then.
+        decisions. RunFolderError, and no change, if a complete line cannot be read.
         """
         decided, rows = self.decided(), self.metrics()
         if (self.path / "decisions.jsonl").is_file():
             self.write("decisions.jsonl", "".join(f"{text}\n" for text, _ in decided))
-        kept = {line["index"] for _, line in decided}
+        indices = {line["index"] for _, line in decided}
         if (self.path / "metrics.csv").is_file():
-            self.write_metrics([row for row in rows if row[1] != SECONDS or row[0] in kept])
+            self.write_metrics([row for row in rows if row[1] != SECONDS or row[0] in indices])
         return [line for _, line in decided]
 
     def record(self, rounds: Iterator[Round]) -> Iterator[Round]:
@@ -217,22 +209,18 @@ class RunFolder:
             appending(self.path / "decisions.jsonl") as to_decisions,
             appending(self.path / "metrics.csv") as to_metrics,
         ):
-            for each in rounds:
-                to_metrics(f"{each.index},{SECONDS},{float(each.decision.seconds)!r}\n")
-                to_decisions(each.line() + "\n")
-                yield each
+            for current in rounds:
+                to_metrics(f"{current.index},{SECONDS},{float(current.decision.seconds)!r}\n")
+                to_decisions(current.line() + "\n")
+                yield current
 
     def decided(self) -> list[tuple[str, dict[str, Any]]]:
-        """Each complete line of decisions.jsonl: its text, and the parsed object.
-
-        Raises:
-            RunFolderError: if a line cannot be read; the line is named.
-        """
+        """The text and parsed object of each complete line of decisions.jsonl; RunFolderError if damaged."""
         name, decided = "decisions.jsonl", []
-        for number, text in enumerate(self._complete(name), 1):
+        for number, text in enumerate(self._complete_lines(name), 1):
             where = f"{self.path / name}, line {number}"
             try:
-                line = checked(json_of(text, where), where, _FORMS[name], ("index", "status"))
+                line = checked(json_of(text, where), where, _SCHEMAS[name], ("index", "status"))
                 if fault := _fault(line):
                     raise ValueError(fault)
             except ValueError as error:
@@ -240,7 +228,7 @@ class RunFolder:
             decided.append((text, line))
         return decided
 
-    def _complete(self, name: str) -> Iterator[str]:
+    def _complete_lines(self, name: str) -> Iterator[str]:
         """The lines of a file, one at a time, without an incomplete last one."""
         path = self.path / name
         if not path.exists():
@@ -251,49 +239,50 @@ class RunFolder:
             lines = iter(partial(stream.readline, LINE + 1), b"")
             for number, line in enumerate(lines, 1):
                 if len(line) > LINE:
-                    what = f"expected at most {LINE // 2**20} MiB per line; got more"
-                    raise self._damaged(name, number, what)
+                    fault = f"expected at most {LINE // 2**20} MiB per line; got more"
+                    raise self._damaged(name, number, fault)
                 if not line.endswith(b"\n"):
                     return
                 try:
                     text = line[:-1].decode("utf-8")
                 except UnicodeDecodeError as error:
-                    what = f"expected text in UTF-8; got {shown(repr(line))}"
-                    raise self._damaged(name, number, what) from error
+                    fault = f"expected text in UTF-8; got {shown(repr(line))}"
+                    raise self._damaged(name, number, fault) from error
                 if "\0" in text:
-                    what = "NUL bytes, which a crash leaves in a file that was not written completely"
-                    raise self._damaged(name, number, f"expected text; got {what}")
+                    fault = "NUL bytes, which a crash leaves in a file that was not written completely"
+                    raise self._damaged(name, number, f"expected text; got {fault}")
                 yield text
 
-    def _damaged(self, name: str, number: int, what: str) -> RunFolderError:
-        kept = f"the {number - 1} before it are kept" if number > 1 else "none is kept"
+    def _damaged(self, name: str, number: int, fault: str) -> RunFolderError:
+        earlier = f"the {number - 1} before it are kept" if number > 1 else "none is kept"
         remedy = f"restore the file from a copy, or delete line {number}"
         if name == "decisions.jsonl":
-            remedy += f" and all lines after it: their decisions are made again, {kept}"
-        return RunFolderError(f"{self.path / name}, line {number}: {what}. Nothing was changed: {remedy}")
+            remedy += f" and all lines after it: their decisions are made again, {earlier}"
+        return RunFolderError(f"{self.path / name}, line {number}: {fault}. Nothing was changed: {remedy}")
 
 
 def write_folder(folder: Path, beside: Path) -> None:
-    """Moves a completely written folder to its final path; in one step if that path is free."""
+    """Moves a completely written folder to its final path, and deletes the one that it replaces."""
     if folder.exists():
-        old = folder.with_name(f".{folder.name}.{os.getpid()}.old")
-        folder.rename(old)
+        previous = folder.with_name(f".{folder.name}.{os.getpid()}.old")
+        folder.rename(previous)
         beside.rename(folder)
-        old.unlink() if old.is_symlink() else shutil.rmtree(old)
+        previous.unlink() if previous.is_symlink() else shutil.rmtree(previous)
     else:
         beside.rename(folder)
 
 
 def _fault(line: Mapping[str, Any]) -> str:
-    """What is inconsistent in the fields of a decision; empty if nothing is."""
+    """The first inconsistency in the fields of a decision; empty if there is none."""
     status, alteration = line["status"], line.get("alteration")
     if status not in ("do", "may", "leave"):
         return f"status: expected do, may or leave; got {shown(status)}"
     if (alteration is None) != (status == "leave"):
         return f"status: {status} does not go with the alteration {shown(alteration)}"
-    for each in (*(line.get("findings") or ()), *([line["reason"]] if line.get("reason") else ())):
-        if not (isinstance(each, dict) and each.get("kind") in KINDS and is_a(each.get("text"), "a string")):
-            return f"expected findings and a reason of a known kind, with a text; got {shown(each)}"
+    for finding in (*(line.get("findings") or ()), *([line["reason"]] if line.get("reason") else ())):
+        valid = isinstance(finding, dict) and finding.get("kind") in KINDS
+        if not valid or not is_a(finding.get("text"), "a string"):
+            return f"expected findings and a reason of a known kind, with a text; got {shown(finding)}"
     for name in ("estimate", "baseline", "unchanged", "gain"):
         if parts := line.get(name):
             for key in ("point", *(key for key in ("lower", "upper", "level") if key in parts)):
@@ -303,20 +292,21 @@ def _fault(line: Mapping[str, Any]) -> str:
         return f"draws: expected those of a gain; got {shown(draws)}"
     if line.get("kind") == "rehearse" and not isinstance(line.get("given"), dict):
         return f"given: expected a mapping of the context's values; got {shown(line.get('given'))}"
-    if not isinstance(would_set := (line.get("trace") or {}).get("would_set") or {}, dict):
-        return f"trace.would_set: expected a mapping; got {shown(would_set)}"
+    if not isinstance(settings := (line.get("trace") or {}).get("would_set") or {}, dict):
+        return f"trace.would_set: expected a mapping; got {shown(settings)}"
     if "answer" in line and not _is_table(line["answer"]):
         return "answer: expected rows, a list of numbers per variable, and altered, [row, column] pairs"
     return ""
 
 
 def _are_draws(draws: Mapping[str, Any]) -> bool:
-    """Whether they can be read as `data.mean_gain.GainDraws`."""
+    """Whether the draws can be read as `data.mean_gain.GainDraws`."""
     lists = [draws.get("gain"), draws.get("lowest", draws.get("gain"))]
-    if not all(isinstance(each, list) and each and all(is_a(one, WHOLE) for one in each) for each in lists):
-        return False
+    for counts in lists:
+        if not (isinstance(counts, list) and counts and all(is_a(count, WHOLE) for count in counts)):
+            return False
     fits = draws.get("fits")
-    if not isinstance(fits, int) or fits < 1 or any(len(each or ()) % fits for each in lists):
+    if not isinstance(fits, int) or fits < 1 or any(len(counts or ()) % fits for counts in lists):
         return False
     return is_a(draws.get("beyond"), NUMBER) and is_a(draws.get("level"), NUMBER) and "untouched" in draws
 
@@ -329,10 +319,12 @@ def _is_table(answer: Mapping[str, Any]) -> bool:
         return False
     if not all(isinstance(column, list) and len(column) == len(columns[0]) for column in columns):
         return False
+    if not all(value is None or is_a(value, NUMBER) for column in columns for value in column):
+        return False
     sizes = (len(columns[0]), len(columns))
-    return all(value is None or is_a(value, NUMBER) for column in columns for value in column) and all(
+    return all(
         isinstance(pair, list)
         and len(pair) == 2
-        and all(is_a(place, WHOLE) and 0 <= place < size for place, size in zip(pair, sizes, strict=True))
+        and all(is_a(index, WHOLE) and 0 <= index < size for index, size in zip(pair, sizes, strict=True))
         for pair in altered
     )

@@ -1,32 +1,30 @@
-"""Tasks that processes share: the one mechanism for rounds of decisions and for fits of folds and members.
+"""Parallel map over processes or a cluster: rounds of decisions, fits of folds and of ensemble members.
 
     result_t = work(common, t),        t = 1 ... n, in this order
 
-Who computes the results follows from the number of workers and from joblib's context:
+The number of workers and joblib's context determine where results are computed:
 
     workers = 1, or one task         this process
     a Dask cluster in the context    its workers
     otherwise                        processes of this machine (loky), each with one thread
 
-What is common is sent to each process once; after that, only tasks and results travel. Tensors of a GPU are
-sent as tensors of the CPU, where the workers compute: none of them opens the GPU. A result depends on
-its two arguments alone: whatever is random in it is drawn from a seed that these determine. Results are
-therefore equal to the last bit, whoever computes them. An error of a task is raised here, as it is, at the
-place of its result; the trace of the worker is a note of it. A worker of this machine that is killed is an
-error as well. The tasks of a cluster's worker that is killed are computed by the others; Dask gives a task up
-after some deaths (its setting ``distributed.scheduler.allowed-failures``, by default 3), or once all workers
-died that hold what is common, which is an error.
+`common` is sent to each process once; after that, only tasks and results travel. Tensors of a GPU are sent as
+tensors of the CPU, where the workers compute. A result depends on its two arguments alone, which determine
+the seed of all random draws; results are therefore equal to the last bit, wherever they are computed. An
+error of a task is raised here in place of its result, with the worker's traceback as a note. A killed worker
+of this machine is an error as well. The tasks of a cluster's killed worker are computed by the others; Dask
+gives a task up after some deaths (``distributed.scheduler.allowed-failures``, by default 3), or once all
+workers died that hold `common`, which is an error.
 
 Tasks are sent to a cluster by its own client: joblib's backend waits forever for a task that Dask gave up.
 
-Within a task nothing is shared again: it asks for workers in vain, so that no process starts processes. Nor
-does it show progress, of which the process that shares the tasks has a line.
+A task computes all of its own calls of `results` in its process, and shows no progress.
 
-**When sharing pays.** The first sharing of a process starts workers, each of which imports the packages; that
-takes seconds (docs/results/scale). They stay for five minutes, and later sharings use them. Fits of a tenth
-of a second are not worth that. Where tasks are timed, the first one is computed here, and the others are
-shared if, each taking as long, they take at least `PAYS` = 10 s: two processes save half of that time, and
-more processes more than the rule believes. A cluster in the context is always used: it was asked for.
+**When sharing pays.** The first call starts workers, each of which imports the packages; that takes seconds
+(docs/results/scale). They stay for five minutes, and later calls use them. Fits of a tenth of a second are
+not worth that. Where tasks are timed, the first one is computed here, and the others are shared if, each
+taking as long, they take at least `PAYS` = 10 s, of which two processes save half. A cluster in the context
+is always used.
 """
 
 import io
@@ -56,14 +54,14 @@ Common = TypeVar("Common")
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
-# Seconds that the tasks after the first one must take, here and together, to be shared.
+# Seconds that the tasks after the first one must take in this process to be shared.
 PAYS = 10.0
-# Tasks that are sent ahead for each process.
+# Tasks sent ahead for each process.
 AHEAD = 4
-# The token of what this process, a worker, has received last, and that.
-_received: dict[str, tuple[Callable[[Any, Any], Any], Any]] = {}
+# In a worker: the last (work, common) received, by its token.
+_last_received: dict[str, tuple[Callable[[Any, Any], Any], Any]] = {}
 # Holds one entry while this process computes a task.
-_within: list[bool] = []
+_tasks_running: list[bool] = []
 # Torch's random state belongs to the process, whatever number of threads a worker of a cluster has.
 _one_at_a_time = threading.Lock()
 # Names this process; a worker that has the same name is a thread of it.
@@ -82,11 +80,9 @@ def results(
     """The results work(common, task), in the order of the tasks, which are small.
 
     Args:
-        workers: The number of processes that share the tasks; within a cluster in joblib's context, of tasks
-            at a time.
-        timed: Whether the first task is computed here, to see whether sharing pays; in a cluster, all of them
-            are shared.
-        ahead: How many tasks are sent ahead for each process: one, where they are long.
+        workers: The number of processes; of a cluster in joblib's context, of tasks at a time.
+        timed: Whether the first task is computed here, to see whether sharing pays; ignored in a cluster.
+        ahead: The number of tasks sent ahead for each process; 1 for long tasks.
 
     Raises:
         ValueError: if `workers` is below 1.
@@ -94,7 +90,7 @@ def results(
     """
     if workers < 1:
         raise ValueError(f"expected at least 1 worker; got {workers}")
-    workers = 1 if _within else workers
+    workers = 1 if _tasks_running else workers
     cluster = named_cluster() if workers > 1 else None
     if cluster is not None:
         return _in_cluster(cluster, work, common, tasks, workers, ahead)
@@ -102,16 +98,14 @@ def results(
 
 
 def worth(seconds: float, count: int, workers: int) -> int:
-    """The number of workers for `count` further tasks, of which one took these seconds: all that are there if
-    it pays, or joblib's context names a cluster, else 1.
-    """
-    if seconds * count >= PAYS or (workers > 1 and not _within and named_cluster() is not None):
+    """The number of workers for `count` tasks of so many seconds: 1 if sharing does not pay."""
+    if seconds * count >= PAYS or (workers > 1 and not _tasks_running and named_cluster() is not None):
         return workers
     return 1
 
 
 def on_cpu(value: Common) -> Common:
-    """A copy of what can be pickled, in which all tensors are on the CPU, as workers are sent it."""
+    """A copy of a picklable object, in which all tensors are on the CPU."""
     copied: Common = _unpacked(_packed(value))
     return copied
 
@@ -140,27 +134,27 @@ def _of_this_machine(
 def _in_processes(
     work: Callable[[Common, Task], Result], common: Common, tasks: Sequence[Task], workers: int, ahead: int
 ) -> Iterator[Result]:
-    """Shares tasks with processes of this machine."""
+    """The results, by processes of this machine."""
     from joblib import Parallel, delayed
 
-    share = Parallel(
+    parallel = Parallel(
         n_jobs=workers,
         backend="loky",
         return_as="generator",
         pre_dispatch=ahead * workers,
         batch_size=1,
-        # An array that joblib meets in several tasks is written to a file in memory once, and its name sent.
+        # joblib writes an array of several tasks to a file in memory once, and sends its name.
         max_nbytes=1,
-        # The same for every sharing of this process, so that joblib goes on with the same workers.
+        # The same at every call, so that joblib reuses the workers.
         initializer=begin,
         initargs=(os.getpid(),),
     )
     token, packed = uuid4().hex, _packed((work, common))
-    answers = share(delayed(_answer)(token, packed, task) for task in tasks)
+    answers = parallel(delayed(_compute)(token, packed, task) for task in tasks)
     try:
-        yield from map(_result, answers)
+        yield from map(_unwrap, answers)
     finally:
-        # After an error, or where nobody asks any more, joblib gives up what is under way, and warns of that.
+        # After an error, or when the iterator is dropped, joblib abandons running tasks with a warning.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             answers.close()
@@ -174,16 +168,16 @@ def _in_cluster(
     workers: int,
     ahead: int,
 ) -> Iterator[Result]:
-    """Shares tasks with the workers of a cluster, `workers` of them at a time."""
-    there = _workers_of(client)
-    most = ahead * there if workers >= there else workers
-    token, rest, waiting = uuid4().hex, iter(tasks), deque[Any]()
-    held = client.scatter(_packed((work, common)), broadcast=True, hash=False)
+    """The results, by the workers of a cluster, `workers` tasks at a time."""
+    cluster_size = _workers_of(client)
+    most = ahead * cluster_size if workers >= cluster_size else workers
+    token, remaining, waiting = uuid4().hex, iter(tasks), deque[Any]()
+    packed = client.scatter(_packed((work, common)), broadcast=True, hash=False)
     try:
         while True:
             waiting.extend(
-                client.submit(_answer, token, held, task, pure=False)
-                for task in islice(rest, most - len(waiting))
+                client.submit(_compute, token, packed, task, pure=False)
+                for task in islice(remaining, most - len(waiting))
             )
             if not waiting:
                 return
@@ -195,14 +189,14 @@ def _in_cluster(
                     "workers died over it, or the scheduler has ended; look at their logs, and give workers "
                     "more memory if it ran out"
                 ) from error
-            yield _result(answer)
+            yield _unwrap(answer)
     finally:
         if client.status == "running":
             client.cancel(list(waiting))
 
 
 def _workers_of(client: "Client") -> int:
-    """The number of worker processes, all of which compute what this process would."""
+    """The number of worker processes; ClusterError unless all would compute the same numbers as this one."""
     try:
         client.wait_for_workers(1, timeout=PATIENCE)
         answers = client.run(_facts, on_error="return")
@@ -211,25 +205,25 @@ def _workers_of(client: "Client") -> int:
             f"the cluster has no worker, or its scheduler has ended ({' '.join(str(error).split())}): start "
             "one with `dask worker ADDRESS --nthreads 1`"
         ) from error
-    here = _facts()
-    for address, there in answers.items():
-        if isinstance(there, BaseException):
-            raise ClusterError(f"the worker {address} cannot import this package: {there}")
-        if there["process"] == here["process"]:
+    expected = _facts()
+    for address, facts in answers.items():
+        if isinstance(facts, BaseException):
+            raise ClusterError(f"the worker {address} cannot import this package: {facts}")
+        if facts["process"] == expected["process"]:
             raise ClusterError(
                 "the workers of this cluster are threads of the process that sends them work, whose random "
                 "numbers they would share: start it with LocalCluster(processes=True), or leave it out"
             )
-        if there | {"process": here["process"]} != here:
+        if facts | {"process": expected["process"]} != expected:
             raise ClusterError(
-                f"the worker {address} would compute other numbers than this process: it has {there}, and "
-                f"this process {here}; install the same versions on both sides"
+                f"the worker {address} would compute other numbers than this process: it has {facts}, and "
+                f"this process {expected}; install the same versions on both sides"
             )
     return len(answers)
 
 
 def _facts() -> dict[str, str]:
-    """The versions on which the numbers of a result depend, by name, and the name of the process."""
+    """The versions on which results depend, by name, and the name of the process."""
     from importlib.metadata import version
 
     names = ("rehearsal-torch", "torch", "numpy", "scipy")
@@ -241,16 +235,16 @@ def _facts() -> dict[str, str]:
 
 
 def _packed(value: object) -> np.ndarray:
-    """What is sent to a worker, as bytes: tensors of other devices become tensors of the CPU."""
+    """The pickle of an object as an array of bytes, in which all tensors are on the CPU."""
     from joblib.externals.loky.backend import reduction
 
     class Packing(reduction.get_loky_pickler()):  # type: ignore[misc]
         def reducer_override(self, value: object) -> Any:
             if isinstance(value, torch.Tensor) and value.device.type != "cpu":
-                here = value.detach().cpu()
+                on_cpu = value.detach().cpu()
                 if isinstance(value, torch.nn.Parameter):
-                    here = torch.nn.Parameter(here, value.requires_grad)
-                return here.__reduce_ex__(reduction.HIGHEST_PROTOCOL)
+                    on_cpu = torch.nn.Parameter(on_cpu, value.requires_grad)
+                return on_cpu.__reduce_ex__(reduction.HIGHEST_PROTOCOL)
             inner = getattr(super(), "reducer_override", None)
             return NotImplemented if inner is None else inner(value)
 
@@ -265,27 +259,27 @@ def _unpacked(packed: np.ndarray) -> Any:
     return reduction.loads(packed.data)
 
 
-def _answer(token: str, packed: np.ndarray, task: Any) -> tuple[Any, Exception | None]:
-    """The result of a task in a worker, where nothing is shared again; or its error."""
+def _compute(token: str, packed: np.ndarray, task: Any) -> tuple[Any, Exception | None]:
+    """The result of a task in a worker, or its error."""
     with _one_at_a_time, silent():
-        # What was received before need not stay in memory while its successor is unpacked.
-        if token not in _received:
-            _received.clear()
-            _received[token] = _unpacked(packed)
-        work, common = _received[token]
-        # A task may have left another number of threads, and the next one must not depend on that.
+        # The predecessor need not stay in memory during unpacking.
+        if token not in _last_received:
+            _last_received.clear()
+            _last_received[token] = _unpacked(packed)
+        work, common = _last_received[token]
+        # An earlier task may have changed the number of threads.
         torch.set_num_threads(1)
-        _within.append(True)
+        _tasks_running.append(True)
         try:
             return work(common, task), None
         except Exception as error:
             error.add_note(f"In a worker process:\n{''.join(traceback.format_exception(error))}")
             return None, error
         finally:
-            _within.pop()
+            _tasks_running.pop()
 
 
-def _result(answer: tuple[Any, Exception | None]) -> Any:
+def _unwrap(answer: tuple[Any, Exception | None]) -> Any:
     result, error = answer
     if error is not None:
         raise error

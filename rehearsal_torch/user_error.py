@@ -1,4 +1,4 @@
-"""Errors that the user can correct, each one paragraph: what is wrong, where, and what to do."""
+"""Errors that the user can correct, as one paragraph each: fault, place and remedy."""
 
 import errno
 import subprocess
@@ -21,32 +21,27 @@ _REMEDIES = {
     "the path contains a loop of links: choose another folder": ("ELOOP",),
     "the disk has failed: choose another folder": ("EIO",),
 }
-_REFUSED = {getattr(errno, name): remedy for remedy, names in _REMEDIES.items() for name in names}
+_REMEDY_OF_CODE = {getattr(errno, name): remedy for remedy, names in _REMEDIES.items() for name in names}
 
-# Exceptions of joblib and concurrent.futures for a killed worker; compared by name, as importing them takes
-# time.
-_KILLED = ("TerminatedWorkerError", "BrokenProcessPool")
-# Those of submitit.
-_ENDED = ("FailedJobError", "UncompletedJobError")
-# What submitit says where SLURM is not installed.
+# Exceptions of joblib and concurrent.futures for a killed worker, and of submitit for a killed job, by name:
+# importing them takes time.
+_WORKER_DEATHS = ("TerminatedWorkerError", "BrokenProcessPool")
+_JOB_DEATHS = ("FailedJobError", "UncompletedJobError")
+# The beginning of submitit's message where SLURM is not installed.
 _NO_SLURM = 'Could not detect "srun"'
 
 
 class UserError(Exception):
-    """An error that the user can correct: what is wrong, where, and what to do.
-
-    Args:
-        where: The key, file or folder; empty if `what` contains it.
-    """
+    """An error that the user can correct: what is wrong, where (a key, file or folder), and the remedy."""
 
     def __init__(self, what: str, where: str = "", remedy: str = "") -> None:
         super().__init__(what, where, remedy)
         self.what, self.where, self.remedy = what, where, remedy
 
     def __str__(self) -> str:
-        place = f"{self.where}: " if self.where else ""
+        prefix = f"{self.where}: " if self.where else ""
         end = "" if self.remedy.endswith(("?", ".")) or not self.remedy else "."
-        return without_password(f"{place}{self.what}." + (f" {self.remedy}{end}" if self.remedy else ""))
+        return without_password(f"{prefix}{self.what}." + (f" {self.remedy}{end}" if self.remedy else ""))
 
 
 class RequestError(InputError):
@@ -59,39 +54,35 @@ class RequestWarning(UserWarning):
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
     """A question with the closest choices, or the list of choices."""
-    known = sorted(set(choices))
-    close = get_close_matches(word, known, n=2, cutoff=0.6)
-    if close:
-        return f"Did you mean {' or '.join(close)}?"
-    return choose_from(known)
+    options = sorted(set(choices))
+    close = get_close_matches(word, options, n=2, cutoff=0.6)
+    return f"Did you mean {' or '.join(close)}?" if close else choose_from(options)
 
 
 def choose_from(choices: Iterable[str]) -> str:
     """The choices, if they are few; else empty."""
-    known = sorted(set(choices))
-    return f"Choose from {', '.join(known)}" if 0 < len(known) <= 12 else ""
+    options = sorted(set(choices))
+    return f"Choose from {', '.join(options)}" if 0 < len(options) <= 12 else ""
 
 
 @contextmanager
 def as_user_error(where: str) -> Iterator[None]:
-    """Turns the errors of classes for invalid values, missing files or missing devices into a `UserError`;
-    `where` is the operation, or the part being built, for the message.
-    """
+    """Turns errors about invalid values, missing files or missing devices into a `UserError` at `where`."""
     try:
         yield
     except UserError:
         raise
     except Exception as error:
-        if (cause := _refusal(error)) is None:
+        if (cause := _intended_error(error)) is None:
             raise
-        what = cause.args[0] if isinstance(cause, KeyError) and cause.args else cause
-        raise UserError(str(what).strip().rstrip("."), where) from error
+        message = cause.args[0] if isinstance(cause, KeyError) and cause.args else cause
+        raise UserError(str(message).strip().rstrip("."), where) from error
 
 
-def _refusal(error: BaseException) -> BaseException | None:
-    """The error itself, or the one that Hydra wrapped, if a class raised it on purpose; None for a bug."""
+def _intended_error(error: BaseException) -> BaseException | None:
+    """The error, or the one that Hydra wrapped, if a class raised it on purpose; None for a bug."""
     if type(error).__name__ == "InstantiationException":
-        return error if error.__cause__ is None else _refusal(error.__cause__) or error.__cause__
+        return error if error.__cause__ is None else _intended_error(error.__cause__) or error.__cause__
     paths = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
     if isinstance(error, (ValueError, ModuleNotFoundError, *paths)):
         return error
@@ -100,15 +91,15 @@ def _refusal(error: BaseException) -> BaseException | None:
 
 
 def user_error_from(error: BaseException) -> UserError | None:
-    """The error as a `UserError` if the user can correct it, else None: `UserError` itself, an unreadable
-    file, a folder locked by another process, a killed worker or submission, a submission that the cluster
-    refuses, and a disk or folder that cannot be written.
+    """The error as a `UserError`, or None for a bug: unreadable files, folders locked by another process,
+    killed workers or submissions, submissions that the cluster refuses, disks or folders that cannot be
+    written.
     """
     if isinstance(error, UserError):
         return error
     if isinstance(error, PlainFileError | InUseError):
         return UserError(str(error).rstrip("."))
-    if type(error).__name__ in _KILLED:
+    if type(error).__name__ in _WORKER_DEATHS:
         return UserError(
             "a worker process of this command was killed, by the system because memory ran out, or by hand",
             remedy="Earlier results are kept: run the same command with resume=FOLDER, and with fewer "
@@ -116,33 +107,26 @@ def user_error_from(error: BaseException) -> UserError | None:
         )
     if _refused_by_cluster(error):
         lines = str(error).strip().splitlines() or ["no reason given"]
-        said = lines[-1].removeprefix("sbatch: error: ").strip(" .")
-        return UserError(
-            f"the cluster refused the submission, and no job was started ({said})",
-            "hydra/launcher",
-            "Correct the settings hydra.launcher.*, and run the same command with resume=FOLDER",
-        )
+        reason = lines[-1].removeprefix("sbatch: error: ").strip(" .")
+        fault = f"the cluster refused the submission, and no job was started ({reason})"
+        remedy = "Correct the settings hydra.launcher.*, and run the same command with resume=FOLDER"
+        return UserError(fault, "hydra/launcher", remedy)
     if isinstance(error, RuntimeError) and str(error).startswith(_NO_SLURM):
-        return UserError(
-            "the commands of SLURM (sbatch, srun) are not on this machine",
-            "hydra/launcher",
-            "Type the command on a machine of the cluster, or take hydra/launcher=submitit_local",
-        )
-    if type(error).__name__ in _ENDED:
+        fault = "the commands of SLURM (sbatch, srun) are not on this machine"
+        remedy = "Type the command on a machine of the cluster, or take hydra/launcher=submitit_local"
+        return UserError(fault, "hydra/launcher", remedy)
+    if type(error).__name__ in _JOB_DEATHS:
         return UserError(
             "what was submitted ended before its jobs did: it was killed, or its time was over",
             "",
             "What it printed is in the folder .submitit of the sweep. Results are kept: run the same command "
             "with resume=FOLDER",
         )
-    if isinstance(error, OSError) and error.errno in _REFUSED:
-        # Of a copy or a renaming, the place that is written to is named second.
-        place = next((str(each) for each in (error.filename2, error.filename) if each is not None), "")
-        return UserError(
-            f"the operating system cannot read or write here ({error.strerror})",
-            place,
-            _REFUSED[error.errno].capitalize(),
-        )
+    if isinstance(error, OSError) and error.errno in _REMEDY_OF_CODE:
+        # The second file name of an error is the target of a copy or renaming.
+        target = next((str(path) for path in (error.filename2, error.filename) if path is not None), "")
+        fault = f"the operating system cannot read or write here ({error.strerror})"
+        return UserError(fault, target, _REMEDY_OF_CODE[error.errno].capitalize())
     return None
 
 

@@ -1,8 +1,7 @@
-"""Worker processes of this machine: with one thread each, and they end with the process that started them.
+"""Worker processes of this machine, with one thread each, that end with the process that started them.
 
 A killed process cannot end its workers. Each worker therefore checks twice a second whether its parent still
-exists, and exits if not; that needs no message from the parent. Nothing heavy is imported before a worker
-begins: commands check their arguments without torch.
+exists, and exits if not. Torch is imported once a worker begins: commands check their arguments without it.
 """
 
 import os
@@ -14,16 +13,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 SECONDS = 0.5
-_watched: list[int] = []
+_parents: list[int] = []
 
 
 def begin(parent: int) -> None:
-    """Prepares a worker of joblib, once it has been started."""
+    """Initialises a worker of joblib, started by the process `parent`."""
     import torch
     from joblib.externals.loky import process_executor
 
     end_with(parent)
-    # A terminal sends Ctrl-C to all processes, and each would write a traceback; they end with the first one.
+    # A terminal sends Ctrl-C to all processes, and each would write a traceback.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Where psutil is installed, loky takes 300 MB more than after the first task for a leak, and starts the
     # process again, with a warning; a fitted model may have as much.
@@ -36,25 +35,23 @@ def threads(count: int | None) -> Iterator[None]:
     """Sets torch's number of threads, and restores it afterwards."""
     import torch
 
-    before = torch.get_num_threads()
-    torch.set_num_threads(before if count is None else count)
+    previous = torch.get_num_threads()
+    torch.set_num_threads(previous if count is None else count)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(previous)
 
 
 def end_with(parent: int) -> None:
-    """Ends this process soon after its parent has ended, whose process id the parent itself reports, so that
-    one that has already ended is noticed, too.
-    """
-    if parent == os.getpid() or parent in _watched:
+    """Ends this process soon after its parent, which passes its own id in case it has already ended."""
+    if parent == os.getpid() or parent in _parents:
         return
-    _watched.append(parent)
-    threading.Thread(target=_watch, args=(parent,), name="end-with-parent", daemon=True).start()
+    _parents.append(parent)
+    threading.Thread(target=_exit_after, args=(parent,), name="end-with-parent", daemon=True).start()
 
 
-def _watch(parent: int) -> None:
+def _exit_after(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(SECONDS)
     os._exit(1)

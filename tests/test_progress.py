@@ -95,7 +95,7 @@ def hastened(monkeypatch, logged=0.0, first=0.0):
     monkeypatch.setattr(progress, "REDRAWN", 0.005)
     monkeypatch.setattr(progress, "LOGGED", logged)
     monkeypatch.setattr(progress, "FIRST", first)
-    monkeypatch.setattr(progress, "_written", [])
+    monkeypatch.setattr(progress, "_last_line", [])
 
 
 def awaited(stream, words):

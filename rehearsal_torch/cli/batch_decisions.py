@@ -1,12 +1,10 @@
 """Decisions for all cases of a run: shards, processes, resumption and progress lines.
 
-The processes are those of this machine, or the workers of a Dask cluster. Batch b of the cases belongs to
-shard b mod N: what a search finds in a case may depend, in the last digits, on the cases that are searched
-together with it, so that shards hold the batches of the whole run. Most searches take one case at a time;
-then case i belongs to shard i mod N. An interrupted run is resumed after its last complete line. The lines
-depend neither on the processes, nor on shards, nor on interruptions. An online run (learn=true) uses one
-process and one shard; when it is resumed, the surrogate is first refitted to the recorded responses. The
-progress is one line, for trials with what came of the last one.
+Batch b of the cases belongs to shard b mod N: a search's result in a case may depend, in the last digits, on
+the other cases of its batch, so that shards hold the batches of the whole run. Most searches have batches of
+one case. An interrupted run is resumed after its last complete line. The lines depend neither on processes,
+nor on shards, nor on interruptions. An online run (learn=true) uses one process and one shard; when it is
+resumed, the surrogate is first refitted to the recorded responses.
 """
 
 import csv
@@ -54,21 +52,19 @@ class Trials:
         self._before = time.perf_counter()
 
     def note(self, trial: Round) -> str:
-        """What came of a round: action, observed reward, the best expected reward so far if the world
-        provides it, and the seconds since the previous note.
-        """
+        """A round's action, reward, best expected reward so far, if known, and seconds."""
         now = time.perf_counter()
-        spent, self._before = now - self._before, now
+        elapsed, self._before = now - self._before, now
         setting = trial.decision.to_dict()["alteration"] or {}
-        action = ", ".join(f"{name} {_short(value)}" for name, value in setting.items())
-        known = ""
+        action = ", ".join(f"{name} {_short_setting(value)}" for name, value in setting.items())
+        best = ""
         if {"expected", "start", "optimum"} <= set(trial.score):
             self._best = max(self._best, trial.score["expected"], trial.score["start"])
-            known = f", best expected {self._best:.4g} of {trial.score['optimum']:.4g}"
-        return f"{action}; reward {trial.reward:.4g}{known}, {spent:.2f} s"
+            best = f", best expected {self._best:.4g} of {trial.score['optimum']:.4g}"
+        return f"{action}; reward {trial.reward:.4g}{best}, {elapsed:.2f} s"
 
 
-def _short(value: float | list[float]) -> str:
+def _short_setting(value: float | list[float]) -> str:
     return "/".join(setting_text(item, 3) for item in (value if isinstance(value, list) else [value]))
 
 
@@ -83,10 +79,7 @@ def played(
     earlier: Sequence[Decision] = (),
     workers: int = 1,
 ) -> Iterator[Round]:
-    """The rounds of a run, after all random states have been seeded, without the first `begin` ones, whose
-    `answers`, and decisions, an online run needs. An online run refits the surrogate in place. None stands
-    for all cases, and for the claims of the method.
-    """
+    """The rounds of a run (`decision_loop.rounds`), after all random states have been seeded."""
     seed_and_use_one_thread(run.seed)
     return rounds(
         run.problem,
@@ -115,117 +108,113 @@ def decide(
     sweep: bool = False,
     choice: Noted | None = None,
 ) -> int:
-    """Decides for the cases of a run that are still undecided, of all shards at most `limit`; returns the
-    number of decisions in the folder. `choice` is what they say of the choice of the method.
-    """
-    total = run.problem.count()
-    count = total if limit is None else min(int(limit), total)
+    """Decides for the undecided cases, of all shards at most `limit`; returns the number in the folder."""
+    count = run.problem.count() if limit is None else min(int(limit), run.problem.count())
     planned = of_shard(count, run.search, int(run.config["shard"]), int(run.config["shards"]))
-    before = folder.mend()
-    done = [decision["index"] for decision in before]
-    wrong = ""
-    if done != planned[: len(done)]:
-        wrong = "other cases than those of this run"
-    elif run.learn and any("answer" not in decision for decision in before):
-        wrong = "decisions without the world's responses, which an online run needs"
-    if wrong:
-        raise UserError(f"decisions.jsonl holds {wrong}", str(folder.path), "Choose another out=")
-    told = teller(run.config, sweep)
+    earlier = folder.mend()
+    decided = [decision["index"] for decision in earlier]
+    fault = ""
+    if decided != planned[: len(decided)]:
+        fault = "other cases than those of this run"
+    elif run.learn and any("answer" not in decision for decision in earlier):
+        fault = "decisions without the world's responses, which an online run needs"
+    if fault:
+        raise UserError(f"decisions.jsonl holds {fault}", str(folder.path), "Choose another out=")
+    log = teller(run.config, sweep)
     claims: Claims | None = None
     if planned:
-        # Within the sharing of a command, these are its workers.
-        with sharing(run.config, run.learn, sweep, told) if _claims(run) else nullcontext(1) as workers:
-            claims = claimed(run, folder, told, workers)
+        # Within the sharing of a command, these are the command's workers.
+        with sharing(run.config, run.learn, sweep, log) if _cross_fits(run) else nullcontext(1) as workers:
+            claims = claimed(run, folder, log, workers)
     graphs = run.config.get("graphs")
     if graphs is None and not run.learn and "task" in run.config.get("surrogate", {}):
         graphs = run.problem.facts().graphs
-    claims = judged_by_graphs(run, surrogate, graphs, claims, told) if planned else None
+    claims = judged_by_graphs(run, surrogate, graphs, claims, log) if planned else None
     claims = claims if choice is None else replace(choice, claims=claims)
-    shared = sharing(run.config, run.learn, sweep, told) if len(done) < len(planned) else nullcontext(1)
-    with as_user_error("deciding"), shared as workers:
-        made = played(
+    context = sharing(run.config, run.learn, sweep, log) if len(decided) < len(planned) else nullcontext(1)
+    with as_user_error("deciding"), context as workers:
+        new_rounds = played(
             run,
             surrogate,
             planned,
             claims=claims,
-            begin=len(done),
-            answers=[answered(decision) for decision in before] if run.learn else (),
-            earlier=[decision_of(decision) for decision in before] if run.learn else (),
+            begin=len(decided),
+            answers=[answered(decision) for decision in earlier] if run.learn else (),
+            earlier=[decision_of(decision) for decision in earlier] if run.learn else (),
             workers=workers,
         )
-        trials = None if sweep else Trials(before)
-        how = {key: asked(run.config, key) for key in ("tables", "quiet")}
-        for _ in watched(folder.record(made), len(done), len(planned), trials, **how):
+        trials = None if sweep else Trials(earlier)
+        flags = {key: asked(run.config, key) for key in ("tables", "quiet")}
+        for _ in watched(folder.record(new_rounds), len(decided), len(planned), trials, **flags):
             pass
     return len(planned)
 
 
 def of_shard(count: int, search: Search[Any], shard: int, shards: int) -> list[int]:
-    """The cases of a shard, in order: every N-th batch of the search, from the shard's own on."""
+    """The cases of a shard, in order: every N-th batch of the search."""
     size = search.batch_size if isinstance(search, BatchSearch) else 1
     firsts = range(shard * size, count, shards * size)
     return [index for first in firsts for index in range(first, min(first + size, count))]
 
 
-def _claims(run: Run) -> bool:
+def _cross_fits(run: Run) -> bool:
     """Whether claims are cross-fitted."""
     return run.config.get("claims", "in_sample") == "cross_fitted"
 
 
 def claimed(run: Run, folder: RunFolder, told: Told = None, workers: int = 1) -> CrossFittedClaims | None:
-    """The claims that the configuration names: None for the method's own; cross-fitted ones are also written
-    into the run folder: ``claims.json`` with the optimism of the choice, and ``untouched.csv`` with the
-    prediction under no action for each row, by a model that has not seen it.
+    """The claims that the configuration names: None for the method's own. Cross-fitted ones are also written:
+    ``claims.json`` with the optimism of the choice, and ``untouched.csv`` with each row's prediction under no
+    action, by a model that has not seen the row.
     """
-    if not _claims(run):
+    if not _cross_fits(run):
         return None
     claims = cross_fitted_claims(run, told, workers)
     facts = {"folds": len(claims.folds), "optimism": claims.optimism, "error": claims.error}
     folder.write_json("claims.json", facts)
     if claims.untouched is not None:
-        folder.write("untouched.csv", _written(claims.untouched, run.problem.facts().units))
+        folder.write("untouched.csv", _csv_of(claims.untouched, run.problem.facts().units))
     return claims
 
 
-def _written(untouched: Untouched, units: Sequence[str] | None) -> str:
-    """The untouched rows as CSV, with the number of each unit; a row without a unit is its own."""
-    numbers = {} if units is None else {unit: place for place, unit in enumerate(dict.fromkeys(units))}
+def _csv_of(predictions: Untouched, units: Sequence[str] | None) -> str:
+    """Predictions under no action as CSV, with the number of each row's unit."""
+    unit_numbers = {} if units is None else {unit: number for number, unit in enumerate(dict.fromkeys(units))}
     text = io.StringIO()
-    lines = csv.writer(text, lineterminator="\n")
-    lines.writerow(("unit", "desired", "predicted", "constant"))
-    columns = (untouched.rows, untouched.desired, untouched.predicted, untouched.constant)
+    csv_writer = csv.writer(text, lineterminator="\n")
+    csv_writer.writerow(("unit", "desired", "predicted", "constant"))
+    columns = (predictions.rows, predictions.desired, predictions.predicted, predictions.constant)
     for row, desired, predicted, constant in zip(*(column.tolist() for column in columns), strict=True):
-        unit = row if units is None else numbers[units[row]]
-        lines.writerow((unit, f"{desired:g}", f"{predicted:.6g}", f"{constant:.6g}"))
+        unit = row if units is None else unit_numbers[units[row]]
+        csv_writer.writerow((unit, f"{desired:g}", f"{predicted:.6g}", f"{constant:.6g}"))
     return text.getvalue()
 
 
 def teller(config: Mapping[str, Any] | DictConfig, sweep: bool) -> Told:
-    """Prints lines of progress to the standard error; None for a job of a sweep, or a quiet run."""
+    """A function that prints lines of progress to the standard error; None in a sweep, or a quiet run."""
     return None if sweep or config.get("quiet", False) else partial(print, file=sys.stderr, flush=True)
 
 
 @contextmanager
 def sharing(config: Mapping[str, Any] | DictConfig, learn: bool, sweep: bool, told: Told) -> Iterator[int]:
-    """The number of processes that share fits and rounds, which are there as long as the context: those of
-    this machine, or the workers of a Dask cluster (``parallel=dask``). Within such a context, its cluster.
+    """The number of processes that share fits and rounds within the context: those of this machine, or the
+    workers of a Dask cluster (``parallel=dask``), of an outer such context if there is one.
     """
-    asked_for = config["workers"]
+    requested = config["workers"]
     if config.get("parallel", "local") == "local":
-        yield 1 if learn else processes(asked_for, sweep)
+        yield 1 if learn else processes(requested, sweep)
         return
     if learn:
         raise nothing_to_share()
     from rehearsal_torch.dask_cluster import ClusterError, connected, named_cluster
 
     address = config["dask"]["address"]
-    # One worker of a cluster is not this process, which a loop with one worker would take: two tasks are
-    # with the cluster at least, one of which waits where it has one worker.
-    most = sys.maxsize if address is not None and asked_for is None else max(2, processes(asked_for, sweep))
+    # With workers=1 a loop computes in this process: a cluster gets at least two tasks at a time.
+    limit = sys.maxsize if address is not None and requested is None else max(2, processes(requested, sweep))
     try:
-        there = named_cluster() is not None
-        with nullcontext() if there else connected(address, processes(asked_for, sweep), told):
-            yield most
+        nested = named_cluster() is not None
+        with nullcontext() if nested else connected(address, processes(requested, sweep), told):
+            yield limit
     except ClusterError as error:
         raise UserError(
             str(error),
@@ -236,9 +225,7 @@ def sharing(config: Mapping[str, Any] | DictConfig, learn: bool, sweep: bool, to
 
 
 def processes(workers: int | None, sweep: bool) -> int:
-    """The number of processes: `workers` if given, else all cores available to this process, or one in a
-    sweep, whose jobs share the cores already.
-    """
+    """The number of processes: `workers`, else 1 in a sweep, whose jobs share the cores, else all cores."""
     if workers is not None:
         return int(workers)
     if sweep:
@@ -257,9 +244,7 @@ def watched(
     tables: bool = False,
     quiet: bool = False,
 ) -> Iterator[Round]:
-    """Yields the rounds, `done` of which were made before, and shows progress while they last, with `tables`
-    a line for each of the `trials`; at the end, one line says how many rounds there were.
-    """
+    """Yields the rounds, after `done` earlier ones, with a line of progress, or one for each trial."""
     wins, judged, began, number = 0, 0, time.perf_counter(), done
     with Progress("deciding", total, done, quiet=quiet) as line:
         for number, current in enumerate(rounds, done + 1):

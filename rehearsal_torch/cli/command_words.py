@@ -1,15 +1,13 @@
-"""Words of a command line: those of commands in messages, and those that a problem file asks for.
+"""The spelling of commands in messages, and the overrides that a problem file implies.
 
-Every command can be run in two ways: ``python scripts/train.py ...`` in a checkout, and ``rehearsal train
-...`` with an installed package. Both call the same function, and a run folder of one can be resumed by the
-other. Messages name commands in the way in which the program was started.
+Every command can be run as ``python scripts/train.py ...`` in a checkout, or ``rehearsal train ...`` with an
+installed package. Messages name commands in the way in which the program was started.
 
     rehearsal decide problem.yaml         +experiment=own_problem, own_sequence or own_trials is added by the
-                                          file's question, decision=METHOD by its method, and, of a
+                                          file's question, decision=METHOD by its method, and, for a
                                           sequence, objective.changes=COUNT by its changes
 
-Words that were typed are kept. Nothing is built, and no fault of the file is told here: its reader tells all
-of them at once.
+Typed arguments prevail. The file's reader reports all of its faults at once, so that none is reported here.
 """
 
 import re
@@ -24,23 +22,21 @@ from rehearsal_torch.problems.drafts.draft_yaml import YAML, problem_content
 
 PROGRAM = "rehearsal"
 EXPERIMENTS = {"cases": "own_problem", "sequence": "own_sequence", "trials": "own_trials"}
-"""Question of a problem file to the experiment that answers it."""
-_TABLES = (".csv", ".tsv", ".txt", ".gz", ".xlsx", ".xlsm", ".parquet", ".feather", ".arrow")
-# Backslashes that Hydra would take for escapes: those directly before a quote, the closing one included.
+"""Question of a problem file to its experiment."""
+_TABLE_SUFFIXES = (".csv", ".tsv", ".txt", ".gz", ".xlsx", ".xlsm", ".parquet", ".feather", ".arrow")
 _PLAIN = re.compile(r"[A-Za-z_/][\w/-]*(\.[A-Za-z]\w*)+", re.ASCII)
+# Backslashes that Hydra would take for escapes: those directly before a quote, the closing one included.
 _ESCAPES = re.compile(r"(\\+)(?='|\Z)")
 
 
 def typed_as(script: str) -> list[str]:
-    """The words that start a command, in the way in which this program was started.
-
-    It is read from ``sys.argv[0]``, also in worker processes. Outside a checkout there are no scripts, so
-    that the console command is always used.
+    """The words that start a command, in the way in which this program was started (``sys.argv[0]``, also in
+    worker processes); outside a checkout, which has no scripts, the console command.
     """
-    started = Path(sys.argv[0])
-    if started.name == "__main__.py" and started.parent.name == __package__.partition(".")[0]:
-        return ["python", "-m", started.parent.name, script.replace("_", "-")]
-    if started.stem != PROGRAM and checkout() is not None:
+    program = Path(sys.argv[0])
+    if program.name == "__main__.py" and program.parent.name == __package__.partition(".")[0]:
+        return ["python", "-m", program.parent.name, script.replace("_", "-")]
+    if program.stem != PROGRAM and checkout() is not None:
         return ["python", f"scripts/{script}.py"]
     return [PROGRAM, script.replace("_", "-")]
 
@@ -51,30 +47,28 @@ def spoken(script: str) -> str:
 
 
 def on_file(script: str, file: str, key: str = "path") -> str:
-    """A command on a file, as one types it: ``rehearsal decide problem.yaml``; a script is given the key."""
-    words = typed_as(script)
-    by_key = words[-1].endswith(".py") or "=" in file or file.startswith(("-", "+", "~"))
+    """A command on a file, ``rehearsal decide problem.yaml``; a script is given the key."""
+    command = typed_as(script)
+    by_key = command[-1].endswith(".py") or "=" in file or file.startswith(("-", "+", "~"))
     if not by_key:
-        return join([*words, file])
-    return f"{join(words)} {key}={quoted_file(file)}"
+        return join([*command, file])
+    return f"{join(command)} {key}={quoted_file(file)}"
 
 
 def quoted_file(name: str) -> str:
-    """A file's name as the value of an override: as it is if it is plain, else quoted."""
+    """A file's name as the value of an override, quoted unless it is plain."""
     return name if _PLAIN.fullmatch(name) else quoted(name)
 
 
 def quoted(value: str) -> str:
-    """A value of an override in single quotes, which Hydra reads as it is, whatever characters it has.
-
-    In quotes Hydra takes a backslash for an escape only where a quote follows, directly or after more
-    backslashes; only those are doubled.
+    """A value of an override in single quotes, which Hydra reads unchanged. It takes a backslash there for an
+    escape only where a quote follows, directly or after more backslashes; only those are doubled.
     """
     return "'" + _ESCAPES.sub(r"\1\1", value).replace("'", "\\'") + "'"
 
 
 def weighed(costs: Mapping[str, float]) -> list[str]:
-    """The words that choose the cheapest alteration by costs of actions; none without costs."""
+    """The overrides that choose the cheapest alteration by costs of actions; none without costs."""
     if not costs:
         return []
     weights = ",".join(
@@ -84,61 +78,55 @@ def weighed(costs: Mapping[str, float]) -> list[str]:
 
 
 def is_table(file: str) -> bool:
-    """Whether the name of a file ends as that of a table."""
-    return Path(file).suffix.lower() in _TABLES
+    """Whether a file has the suffix of a table."""
+    return Path(file).suffix.lower() in _TABLE_SUFFIXES
 
 
 def of_table(file: str, then: str) -> str:
-    """What to do with a table: to write a problem file of it."""
-    first = on_file("init", file, "data")
+    """The remedy for a table in place of a problem file."""
+    init = on_file("init", file, "data")
     return (
         "Write a problem file of this table, which says what may be set and what is desired: "
-        f"{first}, then {then}"
+        f"{init}, then {then}"
     )
 
 
 def with_asked(typed: Sequence[str]) -> list[str]:
-    """The arguments, with the experiment and the method of the problem file among them."""
-    path = next((text.partition("=")[2].strip("'\"") for text in typed if text.startswith("path=")), "")
+    """The arguments, and those that the problem file among them implies."""
+    path = next((arg.partition("=")[2].strip("'\"") for arg in typed if arg.startswith("path=")), "")
     if Path(path).suffix.lower() not in YAML:
         return list(typed)
-    named = next((text.partition("=")[2] for text in typed if text.startswith("+experiment=")), None)
-    other = named not in (None, *EXPERIMENTS.values()) or any(text.startswith("dataset=") for text in typed)
-    if other:
+    experiment = next((arg.partition("=")[2] for arg in typed if arg.startswith("+experiment=")), None)
+    foreign = experiment not in (None, *EXPERIMENTS.values())
+    if foreign or any(arg.startswith("dataset=") for arg in typed):
         return list(typed)
-    # A file that cannot be read is told by the reader of the usual question.
+    # A file that cannot be read is reported by the reader of the usual question.
     content = problem_content(path) or {}
-    added = [] if named is not None else [f"+experiment={EXPERIMENTS[_question(content)]}"]
-    if (method := _method(content)) and not any(text.startswith("decision=") for text in typed):
+    added = [] if experiment is not None else [f"+experiment={EXPERIMENTS[_question(content)]}"]
+    if (method := _method(content)) and not any(arg.startswith("decision=") for arg in typed):
         added.append(f"decision={method}")
     changes = content.get("changes")
-    counted = isinstance(changes, int) and not isinstance(changes, bool) and changes >= 1
-    if counted and _question(content) == "sequence" and not any(map(_of_changes, typed)):
+    is_count = isinstance(changes, int) and not isinstance(changes, bool) and changes >= 1
+    typed_keys = {arg.partition("=")[0].lstrip("+~") for arg in typed}
+    if is_count and _question(content) == "sequence" and "objective.changes" not in typed_keys:
         added.append(f"objective.changes={changes}")
     return [*typed, *added]
 
 
 def typed_again(script: str, typed: Sequence[str]) -> str:
-    """A command line of the words of a run, as one types it: a problem file first and without what it asks
-    for itself, ``rehearsal decide problem.yaml limit=3``.
-    """
-    path = next((text.partition("=")[2].strip("'\"") for text in typed if text.startswith("path=")), "")
-    asked = f"+experiment={EXPERIMENTS[asks_for(path)]}" if Path(path).suffix.lower() in YAML else ""
-    if not asked or asked not in typed:
+    """A run's command line, with a problem file first and without the arguments that it implies."""
+    path = next((arg.partition("=")[2].strip("'\"") for arg in typed if arg.startswith("path=")), "")
+    experiment = f"+experiment={EXPERIMENTS[asks_for(path)]}" if Path(path).suffix.lower() in YAML else ""
+    if not experiment or experiment not in typed:
         return join([*typed_as(script), *typed])
-    # What the file's question, method and changes have added, they add again.
-    added = with_asked([f"path={path}"])[1:]
-    rest = [text for text in typed if text not in added and not text.startswith("path=")]
-    return f"{on_file(script, path)} {join(rest)}".rstrip()
+    implied = with_asked([f"path={path}"])[1:]
+    further = [arg for arg in typed if arg not in implied and not arg.startswith("path=")]
+    return f"{on_file(script, path)} {join(further)}".rstrip()
 
 
 def asks_for(path: str | Path) -> str:
-    """The question of a problem file; cases if it names none, or one that there is not."""
+    """The question of a problem file; cases if it names none that exists."""
     return _question(problem_content(path) or {})
-
-
-def _of_changes(text: str) -> bool:
-    return text.partition("=")[0].lstrip("+~") == "objective.changes"
 
 
 def _question(content: Mapping[str, Any]) -> str:
@@ -147,7 +135,7 @@ def _question(content: Mapping[str, Any]) -> str:
 
 
 def _method(content: Mapping[str, Any]) -> str:
-    """The file's method, if there is one of that name; else empty, for the reader of the file to tell."""
+    """The file's method, or empty if it does not exist, which the file's reader reports."""
     method = content.get("method")
     if not isinstance(method, str) or not method.isidentifier():
         return ""

@@ -1,19 +1,15 @@
-"""How errors and signals end a command, and the check that no foreign files are overwritten.
+"""Errors and signals that end a command, with its exit code, and checks that no foreign file is overwritten.
 
 An error that the user can correct (`user_error`) ends a command with exit code 2 and without a traceback
 (``HYDRA_FULL_ERROR=1`` shows it). Any other error is a bug and keeps its traceback.
 
-SIGTERM (a cluster, `kill`) and SIGHUP (a closed terminal) act like Ctrl-C.
+SIGTERM (a cluster, `kill`) and SIGHUP (a closed terminal) act like Ctrl-C: files being written are completed
+or left unchanged, the folder's status is "interrupted", and the exit code is 128 + the signal's number.
 
-Files being written are completed or left unchanged, the folder's status is "interrupted", and the exit code
-is 128 + the signal's number.
+Submitit's own handlers in a job ignore SIGTERM, so that the cluster kills the job half a minute later, and
+answer the warning before the time limit by an error within the computation; `obey_cluster` replaces them.
 
-Jobs that submitit starts follow its rules until `obey_cluster` is called: SIGTERM is ignored, so that a job
-that a cluster ends is killed in the middle of its work half a minute later; and the warning before the time
-limit is answered by an error in the middle of the work, which takes it for one of its own.
-
-The thread by which joblib manages its processes may fail while these are given up; what it then says is no
-news to anybody, and is not shown.
+The thread by which joblib manages its processes may fail while these end; its message is not shown.
 """
 
 import errno
@@ -31,91 +27,88 @@ from typing import Any
 from rehearsal_torch.files.redaction import beginning
 from rehearsal_torch.user_error import UserError, user_error_from
 
-# What to do where the folder of a run cannot be written to.
+# The remedy for a run folder that cannot be written to, and the errors of one.
 ELSEWHERE = "Choose a folder that can be written to by out=FOLDER"
-# Of these, those of a place that cannot be written to.
 UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 SIGNALS = ("SIGTERM", "SIGHUP")
 # Seconds in which a second signal counts as the first.
 PATIENCE = 5.0
-_asked: list[float] = []
-# The handlers that `obey_cluster` has set.
-_warned: dict[int, Any] = {}
-# The class of the thread by which joblib manages its processes, and the seconds by which the signal may reach
-# these before it reaches this process.
+_signal_times: list[float] = []
+# The handlers that `obey_cluster` has set, by signal.
+_handlers: dict[int, Any] = {}
+# The class of joblib's manager thread, and the seconds by which a signal may reach its processes before this
+# one.
 MANAGER, AHEAD = "_ExecutorManagerThread", 0.5
 _interrupted = threading.Event()
-_usual = [threading.excepthook]
+_usual_hook = [threading.excepthook]
 
 
 def exit_code(run: Callable[[], int], interrupted: str | Callable[[], str]) -> int:
-    """The exit code of a command: that of `run`; 2 after an error that the user can correct, 128 + n after
-    signal n; both are printed.
-    """
-    full = os.environ.get("HYDRA_FULL_ERROR") == "1"
+    """The exit code of `run`, or, with a message, 2 after a user's error and 128 + n after signal n."""
+    show_bugs = os.environ.get("HYDRA_FULL_ERROR") == "1"
     try:
         with stopping():
             return run()
     except KeyboardInterrupt as error:
-        named = f" by {error}" if isinstance(error, Stopped) else ""
+        suffix = f" by {error}" if isinstance(error, Stopped) else ""
         message = interrupted if isinstance(interrupted, str) else interrupted()
-        print(message.replace("Interrupted", f"Interrupted{named}", 1), file=sys.stderr, flush=True)
+        print(message.replace("Interrupted", f"Interrupted{suffix}", 1), file=sys.stderr, flush=True)
         return code_of(error)
     except Exception as error:
-        wrong = user_error_from(error)
-        if wrong is None or full:
+        fault = user_error_from(error)
+        if fault is None or show_bugs:
             raise
-        print(wrong, file=sys.stderr, flush=True)
+        print(fault, file=sys.stderr, flush=True)
         return 2
 
 
 def of_edited_file(error: BaseException, what: str, where: Path, remedy: str) -> UserError | None:
-    """An error that would count as a bug, and is most often caused by an edited file of a folder."""
+    """A user error for an error that looks like a bug, but is most often caused by an edited file."""
     if not isinstance(error, LookupError | TypeError | AttributeError | ValueError):
         return None
-    text = beginning(" ".join(str(error).split()), 200)
-    what = f"{what} the content of the folder ({type(error).__name__}: {text})"
+    message = beginning(" ".join(str(error).split()), 200)
+    what = f"{what} the content of the folder ({type(error).__name__}: {message})"
     return UserError(what, str(where), remedy)
 
 
 @contextmanager
 def writing_to(place: Path, remedy: str) -> Iterator[None]:
-    """Gives errors of a place that may not be written to a remedy of their own."""
+    """Replaces the remedy of errors about a place that may not be written to."""
     try:
         yield
     except OSError as error:
-        wrong = user_error_from(error)
-        if wrong is None or error.errno not in UNWRITABLE or not lies_in(wrong.where, place):
+        fault = user_error_from(error)
+        if fault is None or error.errno not in UNWRITABLE or not lies_in(fault.where, place):
             raise
-        raise UserError(wrong.what, wrong.where, remedy) from error
+        raise UserError(fault.what, fault.where, remedy) from error
 
 
 def lies_in(named: str, place: Path) -> bool:
-    """Whether a file is some place, one that it lies in, or one that lies in it."""
-    one, other = Path(named).absolute(), place.absolute()
-    return bool(named) and (one.is_relative_to(other) or other.is_relative_to(one))
+    """Whether one of two paths contains or equals the other."""
+    path, target = Path(named).absolute(), place.absolute()
+    return bool(named) and (path.is_relative_to(target) or target.is_relative_to(path))
 
 
 def check_output(out: Path, names: Iterable[str], mark: str, beginning: str) -> None:
-    """Checks that a folder may be written to, without changing it."""
+    """Raises a UserError if a folder has files `names`, but no file `mark` that begins as this command's."""
     if out.exists() and not out.is_dir():
         raise UserError("is a file", f"out={out}", "Name a folder")
-    there = [name for name in names if (out / name).exists() or (out / name).is_symlink()]
-    if there and not begins(out / mark, beginning):
-        what = (
-            f"{' and '.join(there[:3])} {'exists' if len(there) == 1 else 'exist'} there already, and {mark} "
+    old = [name for name in names if (out / name).exists() or (out / name).is_symlink()]
+    if old and not begins(out / mark, beginning):
+        fault = (
+            f"{' and '.join(old[:3])} {'exists' if len(old) == 1 else 'exist'} there already, and {mark} "
             "was not written by this command"
         )
-        raise UserError(what, f"out={out}", "Name another folder, or move them elsewhere")
+        raise UserError(fault, f"out={out}", "Name another folder, or move them elsewhere")
 
 
 def check_own_file(path: Path, beginning: str) -> None:
-    """Checks that a file is free, or was written by this command."""
+    """Raises a UserError if a file exists and was not written by this command."""
     if path.is_dir():
         raise UserError("is a folder", f"out={path}", "Name a file")
     if path.exists() and not begins(path, beginning):
-        what = "exists already, and was not written by this command"
-        raise UserError(what, f"out={path}", "Name another file, or move it elsewhere")
+        fault = "exists already, and was not written by this command"
+        raise UserError(fault, f"out={path}", "Name another file, or move it elsewhere")
 
 
 def begins(path: Path, beginning: str) -> bool:
@@ -138,48 +131,45 @@ class Stopped(KeyboardInterrupt):
 
 
 def obey_cluster() -> None:
-    """In a job that submitit has started, lets SIGTERM act like Ctrl-C, and lets the work go on after the
-    warning before the time limit, unless the job is to be queued again (``hydra.launcher.max_num_timeout``).
-    Elsewhere nothing is changed.
+    """In a job that submitit has started, lets SIGTERM act like Ctrl-C, and the job continue after the
+    warning before the time limit, unless it is to be queued again (``hydra.launcher.max_num_timeout``).
     """
     if "SUBMITIT_EXECUTOR" not in os.environ or threading.current_thread() is not threading.main_thread():
         return
     signal.signal(signal.SIGTERM, _stop)
     number = getattr(signal, f"SIG{os.environ.get('SUBMITIT_PREEMPT_SIGNAL', 'USR2')}", None)
-    before = None if number is None else signal.getsignal(number)
-    if number is None or not callable(before) or before is _warned.get(number):
+    requeue = None if number is None else signal.getsignal(number)
+    if number is None or not callable(requeue) or requeue is _handlers.get(number):
         return
 
-    def warned(number: int, frame: FrameType | None) -> None:
-        # Queueing the job again ends it by SystemExit; anything else is that it will not be.
+    def on_warning(number: int, frame: FrameType | None) -> None:
+        # SystemExit ends a job that is queued again; other exceptions mean that it is not.
         with suppress(Exception):
-            before(number, frame)
+            requeue(number, frame)
 
-    _warned[number] = warned
-    signal.signal(number, warned)
+    _handlers[number] = on_warning
+    signal.signal(number, on_warning)
 
 
 @contextmanager
 def stopping() -> Iterator[None]:
-    """Turns termination signals into `Stopped`, raised in the main thread; restores the previous handlers
-    afterwards.
-
-    Ignored signals (nohup) stay ignored. Outside the main thread, nothing is changed.
+    """Turns termination signals into `Stopped`, raised in the main thread, and restores the previous
+    handlers. Ignored signals (nohup) stay ignored. Does nothing outside the main thread.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    _asked.clear()
+    _signal_times.clear()
     _interrupted.clear()
-    if threading.excepthook is not _told_unless_interrupted:
-        _usual[:] = [threading.excepthook]
-        threading.excepthook = _told_unless_interrupted
-    before = {
+    if threading.excepthook is not _report_unless_interrupted:
+        _usual_hook[:] = [threading.excepthook]
+        threading.excepthook = _report_unless_interrupted
+    handlers = {
         number: signal.getsignal(number)
         for number in (getattr(signal, name, None) for name in (*SIGNALS, "SIGINT"))
         if number is not None
     }
-    for number, handler in before.items():
+    for number, handler in handlers.items():
         if handler == signal.SIG_DFL:
             signal.signal(number, _stop)
         elif handler is signal.default_int_handler:
@@ -189,8 +179,8 @@ def stopping() -> Iterator[None]:
     finally:
         # A thread may fail some time after an interruption.
         if not _interrupted.is_set():
-            threading.excepthook = _usual[0]
-        for number, handler in before.items():
+            threading.excepthook = _usual_hook[0]
+        for number, handler in handlers.items():
             if handler is not None:
                 signal.signal(number, handler)
 
@@ -200,10 +190,10 @@ def code_of(error: KeyboardInterrupt) -> int:
     return 128 + (error.number if isinstance(error, Stopped) else int(signal.SIGINT))
 
 
-def _told_unless_interrupted(about: threading.ExceptHookArgs) -> None:
-    """Tells of an error in a thread, but for one of joblib's after an interruption."""
-    if type(about.thread).__name__ != MANAGER or not _interrupted.wait(AHEAD):
-        _usual[0](about)
+def _report_unless_interrupted(failure: threading.ExceptHookArgs) -> None:
+    """Reports an error in a thread, but for one of joblib's after an interruption."""
+    if type(failure.thread).__name__ != MANAGER or not _interrupted.wait(AHEAD):
+        _usual_hook[0](failure)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
@@ -212,11 +202,10 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
-    # Schedulers often send a signal twice: the second one must not interrupt the clean-up. A later signal is
-    # raised again.
+    # Schedulers often send a signal twice: the second must not interrupt the clean-up.
     _interrupted.set()
     now = time.monotonic()
-    if _asked and now - _asked[-1] < PATIENCE:
+    if _signal_times and now - _signal_times[-1] < PATIENCE:
         return
-    _asked[:] = [now]
+    _signal_times[:] = [now]
     raise Stopped(number)

@@ -1,13 +1,10 @@
-"""The run of a command line whose method is left to the rows, or named by a problem file.
+"""The method of a command line's run: that of ``decision=``, else the problem file's (``method: care``).
 
-The method is that of ``decision=``. If none is typed and the problem file names one (``method: care``), it
-is that one. If it is ``auto``, the methods that apply are compared first (`methods.method_choice`); the run
-is then that of the method taken. The choice is recorded in the run folder:
+For ``auto`` the methods that apply are compared first (`methods.method_choice`), and one is chosen. The
+choice, which a resumed run keeps, is recorded in the run folder:
 
     method_choice.csv     one row per method: whether it applies and why not, its scores and values
-    method_choice.json    what was taken, the sentences, and the configuration of the method that decides
-
-A run that is resumed keeps its choice.
+    method_choice.json    the chosen method, the sentences, and the configuration of the deciding method
 """
 
 from functools import partial
@@ -30,7 +27,7 @@ from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError
 
 TABLE, RECORD = "method_choice.csv", "method_choice.json"
-_FORMS = {
+_SCHEMA = {
     **{"chosen": "a string", "best": "a string", "sentences": "a list of strings"},
     **{"value": NUMBER, "bias": NUMBER, "rows": WHOLE},
 }
@@ -39,43 +36,39 @@ _FORMS = {
 def settled(
     config: DictConfig, folder: RunFolder, sweep: bool, workers: int = 1
 ) -> tuple[Run, str, Noted | None]:
-    """The run whose method is known, after its data were described; the fingerprint of its observations; and
-    what its decisions are to say of the choice, None if nothing was chosen.
-    """
+    """The run with its method settled, the fingerprint of its data, and the note on a choice, if any."""
     problem: Problem | None = None
     if CHOOSE in config:
         seed_and_use_one_thread(int(config.seed))
         problem = problem_of(config)
         same_kind(problem, "rehearse")
     else:
-        run = _built(config)
-        named = wished(run.problem)
-        words = folder.read_json("run.json")["overrides"]
-        typed = next((text.partition("=")[2] for text in words if text.startswith("decision=")), None)
-        if named is None or typed is not None:
-            if named not in (None, typed) and not sweep:
-                print(f"Note: decision= was typed, so that method: {named} does not count.", flush=True)
-            _tell_costs(run, sweep)
+        run = _build(config)
+        method = wished(run.problem)
+        overrides = folder.read_json("run.json")["overrides"]
+        typed = next((text.partition("=")[2] for text in overrides if text.startswith("decision=")), None)
+        if method is None or typed is not None:
+            if method not in (None, typed) and not sweep:
+                print(f"Note: decision= was typed, so that method: {method} does not count.", flush=True)
+            _print_ignored_costs(run, sweep)
             return run, described(run.problem, folder, sweep, run.config), None
-        problem, config = run.problem, with_method(config, named)
+        problem, config = run.problem, with_method(config, method)
     fingerprint = described(problem, folder, sweep)
-    noted: Noted | None = None
+    choice_note: Noted | None = None
     if CHOOSE in config:
-        known = _choice(config, problem, folder, sweep, workers)
-        config = with_method(config, known["chosen"], known.get("model"))
-        noted = Noted(known["chosen"], known["sentences"][0])
+        saved = _choice_record(config, problem, folder, sweep, workers)
+        config = with_method(config, saved["chosen"], saved.get("model"))
+        choice_note = Noted(saved["chosen"], saved["sentences"][0])
     run = build(config, problem)
-    _tell_costs(run, sweep)
+    _print_ignored_costs(run, sweep)
     record = folder.read_json("run.json")
-    name = wished(problem) if noted is None else noted.method
-    folder.write_json("run.json", record | {"choices": record.get("choices", {}) | {"decision": name}})
-    return run, fingerprint, noted
+    deciding = wished(problem) if choice_note is None else choice_note.method
+    folder.write_json("run.json", record | {"choices": record.get("choices", {}) | {"decision": deciding}})
+    return run, fingerprint, choice_note
 
 
-def _built(config: DictConfig) -> Run:
-    """The run of a configuration; if it cannot be built because of the method that the problem file names,
-    the file is told.
-    """
+def _build(config: DictConfig) -> Run:
+    """The run of a configuration; an error that the problem file's method causes names the file's key."""
     try:
         return build(config)
     except UserError as error:
@@ -87,22 +80,20 @@ def _built(config: DictConfig) -> Run:
         raise
 
 
-def _tell_costs(run: Run, sweep: bool) -> None:
-    """Says that costs of the problem are told and do not count, where it states no worth and the method does
-    not weigh them as `micns` does.
-    """
-    named = run.problem.facts().unweighed
-    if not named or sweep:
+def _print_ignored_costs(run: Run, sweep: bool) -> None:
+    """Prints that costs do not count, if the problem states no worth and the method does not weigh them."""
+    actions = run.problem.facts().unweighed
+    if not actions or sweep:
         return
     weights = run.problem.facts().costs
     if weights and dict(settings_of(run.objective).get("weights") or {}) == dict(weights):
         return
     objective = class_of(run.objective)
     cheapest = objective is not None and objective.__name__ == "ChanceCost"
-    why = "other weights are in use" if cheapest else "the method looks for the largest probability"
-    other = f"; or the cheapest alteration that suffices: {' '.join(weighed(weights))}" if weights else ""
-    how = f"To weigh it, add the line worth: NUMBER, what a desired outcome is worth{other}"
-    print(f"Note: the cost of {', '.join(named)} does not count here: {why}. {how}", flush=True)
+    reason = "other weights are in use" if cheapest else "the method looks for the largest probability"
+    option = f"; or the cheapest alteration that suffices: {' '.join(weighed(weights))}" if weights else ""
+    remedy = f"To weigh it, add the line worth: NUMBER, what a desired outcome is worth{option}"
+    print(f"Note: the cost of {', '.join(actions)} does not count here: {reason}. {remedy}", flush=True)
 
 
 def record(choice: Choice, config: DictConfig, folder: RunFolder) -> None:
@@ -120,26 +111,26 @@ def record(choice: Choice, config: DictConfig, folder: RunFolder) -> None:
 
 
 def recorded(folder: RunFolder) -> dict[str, Any]:
-    """The record of the choice that a run has made; empty if it has made none."""
+    """The record of the choice in a run folder; empty if there is none."""
     path = folder.path / RECORD
     if not path.exists():
         return {}
-    return checked(folder.read_json(RECORD), str(path), _FORMS, ("chosen", "sentences"))
+    return checked(folder.read_json(RECORD), str(path), _SCHEMA, ("chosen", "sentences"))
 
 
-def _choice(
+def _choice_record(
     config: DictConfig, problem: Problem, folder: RunFolder, sweep: bool, workers: int
 ) -> dict[str, Any]:
-    """The record of the choice: that of the folder, or a new one."""
+    """The folder's record of the choice, or a new one."""
     if not (folder.path / RECORD).exists():
         choice = choose(config, problem, None if sweep else partial(print, flush=True), workers)
         record(choice, with_method(config, choice.chosen, choice.model), folder)
-    known = recorded(folder)
-    named = [known["chosen"], *([known["model"]] if known.get("model") is not None else [])]
-    if not set(named) <= set(methods("rehearse")) or not known["sentences"]:
-        what = f"method_choice.json names a method that there is not: {', '.join(map(repr, named))}"
+    saved = recorded(folder)
+    names = [saved["chosen"], *([saved["model"]] if saved.get("model") is not None else [])]
+    if not set(names) <= set(methods("rehearse")) or not saved["sentences"]:
+        fault = f"method_choice.json names a method that there is not: {', '.join(map(repr, names))}"
         remedy = "Restore the file from a copy, or start again in another folder"
-        raise UserError(what, str(folder.path), remedy)
+        raise UserError(fault, str(folder.path), remedy)
     if not sweep:
-        print("\n".join(known["sentences"]), flush=True)
-    return known
+        print("\n".join(saved["sentences"]), flush=True)
+    return saved

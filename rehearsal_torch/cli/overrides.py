@@ -1,18 +1,15 @@
-"""Parsing and checking of overrides, before anything heavy is imported.
+"""Parsing and validation of Hydra's overrides (``key=value``), before anything heavy is imported.
 
 Overrides are checked against the composed configuration: each key and each group option must exist, each
-value must have the type of the value that it replaces, and no mandatory value may be missing. The
-configuration's own values are the schema.
+value must have the type of the value that it replaces, and no mandatory value may be missing.
 
-Hydra adds ``+KEY=VALUE`` to a configuration whatever it is: a misspelt key would be read by nobody, or end,
-once the data are read and the model is fitted, as an unknown argument of a class. Here it is compared with
-the arguments of the class or function that its node builds (``_target_``), or, where nothing is built, with
-the keys that are there, or that an interpolation (``${key}``) reads. What lies inside an argument, such as
-the names in a mapping of weights, is free, as are Hydra's own settings. A run that is resumed goes on with
-what it was started with.
+Hydra adds any ``+KEY=VALUE``, so that a misspelt key would have no effect, or fail once the model is fitted.
+Here it is compared with the arguments of the class or function that its node builds (``_target_``), or, where
+nothing is built, with the keys that exist, or that an interpolation (``${key}``) reads. The content of an
+argument, such as the names in a mapping of weights, is free, as are Hydra's own settings.
 
-Classes of other packages are imported to learn what they take, as building them would; with ``trusted``,
-only those of this package and of modules that are trusted.
+Classes of other packages are imported for their arguments, as building them would; with ``trusted``, only
+those of this package and of trusted modules.
 """
 
 import re
@@ -35,181 +32,156 @@ from omegaconf.errors import OmegaConfBaseException
 from rehearsal_torch.files.dotted_path import defined_in, found_at, mappings
 from rehearsal_torch.files.redaction import beginning
 from rehearsal_torch.methods.argument_descriptions import takes
-from rehearsal_torch.methods.hydra_config import CONF, check_key, check_kind, entries, trusted_names
+from rehearsal_torch.methods.hydra_config import CONF, check_key, check_kind, entries, plain_value, trusted_in
 from rehearsal_torch.user_error import UserError, did_you_mean
 
 PACKAGE = "rehearsal_torch"
-# What Hydra reads of a node with a target.
+# Hydra's own keys of a node with a target.
 HYDRA = ("_target_", "_partial_", "_recursive_", "_convert_", "_args_")
 # A key in an interpolation, behind dots if it is relative.
-_READ = re.compile(r"\$\{(\.*)(\w[\w.\[\]]*)\}")
-# What whoever decides gives to an objective.
+_REFERENCE = re.compile(r"\$\{(\.*)(\w[\w.\[\]]*)\}")
+# The arguments of an objective that no configuration sets.
 GIVEN = ("surrogate", "case", "cases", "names", "contexts")
 
 
 def refuse_unknown(overrides: Sequence[Override], config: DictConfig, before: DictConfig) -> None:
-    """Refuses the first key that is added and that nothing takes."""
-    added = [override for override in overrides if override.is_add() or override.is_force_add()]
+    """Raises a UserError for the first added key that nothing reads."""
+    added = list(filter(_adds, overrides))
     if not added:
         return
-    trusted = config.get("trusted")
-    rooms = None
-    if trusted is not None:
-        listed = OmegaConf.to_container(trusted) if OmegaConf.is_config(trusted) else trusted
-        rooms = [PACKAGE, *trusted_names(listed)]
-    whole, own = _plain(config), _plain(before)
-    read = set(_read(whole))
+    trusted = trusted_in(config)
+    modules = None if trusted is None else [PACKAGE, *trusted]
+    full, earlier = plain_value(config), plain_value(before)
+    references = set(_references(full))
     for override in added:
         if override.key_or_group.split(".")[0] != "hydra":
-            _refuse(override.key_or_group, whole, own, rooms, read)
+            _refuse_unread(override.key_or_group, full, earlier, modules, references)
 
 
-def _read(node: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
-    """The keys that interpolations read, and those above them."""
+def _references(node: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
+    """The keys that interpolations read, and their parents."""
     if isinstance(node, Mapping):
         for name, value in node.items():
-            yield from _read(value, (*path, str(name)))
+            yield from _references(value, (*path, str(name)))
     elif isinstance(node, list):
-        for place, value in enumerate(node):
-            yield from _read(value, (*path, str(place)))
+        for index, value in enumerate(node):
+            yield from _references(value, (*path, str(index)))
     elif isinstance(node, str):
-        for dots, key in _READ.findall(node):
-            steps = [*(path[: max(len(path) - len(dots), 0)] if dots else ()), *re.findall(r"\w+", key)]
-            yield from (".".join(steps[: place + 1]) for place in range(len(steps)))
+        for dots, key in _REFERENCE.findall(node):
+            parts = [*(path[: max(len(path) - len(dots), 0)] if dots else ()), *re.findall(r"\w+", key)]
+            yield from (".".join(parts[: index + 1]) for index in range(len(parts)))
 
 
-def _refuse(key: str, whole: Any, own: Any, rooms: Sequence[str] | None, read: Collection[str]) -> None:
+def _refuse_unread(
+    key: str, node: Any, earlier: Any, modules: Sequence[str] | None, references: Collection[str]
+) -> None:
     path, built = "", False
     for step in key.split("."):
-        if not isinstance(whole, Mapping):
+        if not isinstance(node, Mapping):
             return
-        own = own if isinstance(own, Mapping) else {}
-        if path and "_target_" in whole:
+        earlier = earlier if isinstance(earlier, Mapping) else {}
+        if path and "_target_" in node:
             built = True
-            _check(path, whole, [step], own, rooms)
-        elif not built and step not in own and f"{path}.{step}".lstrip(".") not in read:
+            _check_arguments(path, node, [step], earlier, modules)
+        elif not built and step not in earlier and f"{path}.{step}".lstrip(".") not in references:
             raise UserError(
                 f"there is no key {f'{path}.{step}'.lstrip('.')!r}, and nothing would read it",
-                remedy=did_you_mean(step, [str(name) for name in own]) or "See --help for all keys",
+                remedy=did_you_mean(step, [str(name) for name in earlier]) or "See --help for all keys",
             )
-        path, whole, own = f"{path}.{step}".lstrip("."), whole.get(step), own.get(step)
-    for where, node in mappings(whole, path):
-        if "_target_" in node:
-            _check(where, node, [str(name) for name in node], {}, rooms)
+        path, node, earlier = f"{path}.{step}".lstrip("."), node.get(step), earlier.get(step)
+    for node_path, inner in mappings(node, path):
+        if "_target_" in inner:
+            _check_arguments(node_path, inner, [str(name) for name in inner], {}, modules)
 
 
-def _check(
+def _check_arguments(
     path: str,
     node: Mapping[str, Any],
     keys: Sequence[str],
-    own: Mapping[str, Any],
-    rooms: Sequence[str] | None,
+    earlier: Mapping[str, Any],
+    modules: Sequence[str] | None,
 ) -> None:
-    """Refuses a key that is no argument of what a node builds, and none of Hydra's own."""
+    """Raises a UserError for a key that is no argument of a node's target, and none of Hydra's own."""
     target = node["_target_"]
-    found = found_at(target) if rooms is None else defined_in(target, rooms)
-    if found is None:
+    target_class = found_at(target) if modules is None else defined_in(target, modules)
+    if target_class is None:
         return
     try:
         arguments = takes(target)
-    except (TypeError, ValueError):  # of a class that Python knows no arguments of
+    except (TypeError, ValueError):  # a class without a signature
         return
-    if any(each.kind is Parameter.VAR_KEYWORD for each in arguments.values()):
-        further_arguments = getattr(found, "further_arguments", None)
+    if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in arguments.values()):
+        further_arguments = getattr(target_class, "further_arguments", None)
         if further_arguments is None:
             return
-        further = further_arguments()
-        arguments |= {name: Parameter(name, Parameter.KEYWORD_ONLY) for name in further}
-    partly = bool(node.get("_partial_"))
-    known = [name for name in arguments if name in own or not (partly and name in GIVEN)]
+        names = further_arguments()
+        arguments |= {name: Parameter(name, Parameter.KEYWORD_ONLY) for name in names}
+    partial = bool(node.get("_partial_"))
+    accepted = [name for name in arguments if name in earlier or not (partial and name in GIVEN)]
     for key in keys:
-        if key not in known and key not in own and key not in HYDRA:
+        if key not in accepted and key not in earlier and key not in HYDRA:
             name = target.rpartition(".")[2]
             raise UserError(
                 f"there is no key {f'{path}.{key}'!r}: {name} takes no {key!r}",
-                remedy=did_you_mean(key, known) or f"It takes {', '.join(known)}",
+                remedy=did_you_mean(key, accepted) or f"It takes {', '.join(accepted)}",
             )
 
 
-def _plain(config: DictConfig) -> Any:
-    return OmegaConf.to_container(config, resolve=False)
-
-
+# The largest length and nesting of an override, and number of jobs of a sweep.
 LONGEST, DEEPEST, JOBS = 20_000, 20, 20_000
-# How many configurations are kept.
+# The number of cached configurations.
 KEPT = 64
 
 
 def composed(
-    overrides: Sequence[str],
-    multirun: bool,
-    extra: str | None = None,
-    *,
-    complete: bool = True,
+    overrides: Sequence[str], multirun: bool, extra: str | None = None, *, complete: bool = True
 ) -> tuple[DictConfig, list[list[str]]]:
-    """The configuration of the first job, with Hydra's own node, and each job's overrides in Hydra's order.
-    With `complete`, a value that must be given (``???``) is refused where it is missing.
-    """
+    """The configuration of the first job, `complete` without ``???``, and each job's overrides."""
     if extra and not Path(extra).is_dir():
         raise UserError("there is no such folder", f"--config-dir {extra}", "Give a folder like conf")
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(CONF.resolve()), version_base="1.3"):
-        read = _Reader(extra)
+        reader = _Composer(extra)
         parsed = [read_override(text) for text in overrides]
         for override in parsed:
-            _whole_or_swept(override, multirun)
-            _no_folder_of_hydra(override)
-            _option(override, read)
-        groups = [override for override in parsed if read.options(override.key_or_group)]
-        values = [override for override in parsed if not read.options(override.key_or_group)]
+            _check_form(override, multirun)
+            _check_option(override, reader)
+        groups = [override for override in parsed if reader.options(override.key_or_group)]
+        values = [override for override in parsed if not reader.options(override.key_or_group)]
         choices = [single_overrides(override) for override in groups]
-        _few(prod(map(len, choices)))
+        _check_count(prod(map(len, choices)))
         for choice in product(*choices):
-            plain = read.compose([*choice])
+            plain = reader.compose([*choice])
             for override in values:
                 if _lacks(plain, override) and any(
-                    not _lacks(read.compose([*other]), override) for other in product(*choices)
+                    not _lacks(reader.compose([*alternative]), override) for alternative in product(*choices)
                 ):
-                    under = " ".join(
+                    culprit = " ".join(
                         text for text, group in zip(choice, groups, strict=True) if group.is_sweep_override()
                     )
                     raise UserError(
-                        f"there is no key {override.key_or_group!r} under {under}",
-                        remedy=f"Leave {under} out, or sweep over it alone",
+                        f"there is no key {override.key_or_group!r} under {culprit}",
+                        remedy=f"Leave {culprit} out, or sweep over it alone",
                     )
-                _value(override, plain)
-            if any(override.is_add() or override.is_force_add() for override in values):
-                typed = [read_override(text) for each in values for text in single_overrides(each)[:1]]
-                refuse_unknown(
-                    typed, read.compose([*choice, *(str(each.input_line) for each in typed)]), plain
-                )
-        config = _with_values(read, groups, values)
+                _check_value(override, plain)
+            if any(map(_adds, values)):
+                typed = [read_override(text) for value in values for text in single_overrides(value)[:1]]
+                added = reader.compose([*choice, *(str(value.input_line) for value in typed)])
+                refuse_unknown(typed, added, plain)
+        config = _with_values(reader, groups, values)
         if complete:
-            _nothing_missing(config)
-        swept = (
-            [
-                read_override(f"{key}={value}")
-                for key, value in (OmegaConf.select(config, "hydra.sweeper.params") or {}).items()
-            ]
-            if multirun
-            else []
-        )
-        return config, _jobs([*swept, *parsed])
+            _check_complete(config)
+        swept = OmegaConf.select(config, "hydra.sweeper.params") if multirun else None
+        from_sweeper = [read_override(f"{key}={value}") for key, value in (swept or {}).items()]
+        return config, _jobs([*from_sweeper, *parsed])
 
 
-def _with_values(read: "_Reader", groups: Sequence[Override], values: Sequence[Override]) -> DictConfig:
-    """The configuration of the first of the options and values of each override.
-
-    Plain values are put into what the options compose, as Hydra does: composing again takes .3 s.
-    """
-    chosen = [single_overrides(override)[0] for override in groups]
-    plain = not any(
-        override.is_add() or override.is_force_add() or override.is_delete() or override.is_sweep_override()
-        for override in values
-    )
-    if not plain:
-        return read.compose([*chosen, *(single_overrides(override)[0] for override in values)])
-    config = read.compose(chosen)
+def _with_values(reader: "_Composer", groups: Sequence[Override], values: Sequence[Override]) -> DictConfig:
+    """The configuration of the first job. Plain values are set as Hydra does: composing again takes .3 s."""
+    choice = [single_overrides(override)[0] for override in groups]
+    if any(_adds(value) or value.is_delete() or value.is_sweep_override() for value in values):
+        return reader.compose([*choice, *(single_overrides(override)[0] for override in values)])
+    config = reader.compose(choice)
     with open_dict(config):
         for override in values:
             OmegaConf.update(config, override.key_or_group, override.value(), merge=True)
@@ -217,20 +189,18 @@ def _with_values(read: "_Reader", groups: Sequence[Override], values: Sequence[O
 
 
 def deferred(overrides: Sequence[str], extra: str | None = None) -> list[str]:
-    """The overrides of a sweep in the form in which they are passed to Hydra.
-
-    Before any job, Hydra composes the configuration without the swept overrides. Keys that exist only under
-    swept choices are missing there: their values become sweeps of one value, ``key=choice(value)``, which
-    Hydra leaves out of that configuration and passes to every job.
+    """The overrides of a sweep in the form for Hydra, which first composes the configuration without the
+    swept ones. Keys that exist only under swept choices are missing there: their values become sweeps of one
+    value, ``key=choice(value)``, which Hydra passes to every job.
     """
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(CONF.resolve()), version_base="1.3"):
-        read = _Reader(extra)
+        reader = _Composer(extra)
         parsed = [read_override(text) for text in overrides]
-        groups = [override for override in parsed if read.options(override.key_or_group)]
+        groups = [override for override in parsed if reader.options(override.key_or_group)]
         if not any(override.is_sweep_override() for override in groups):
             return list(overrides)
-        first = read.compose(
+        first = reader.compose(
             [str(override.input_line) for override in groups if not override.is_sweep_override()]
         )
         return [
@@ -240,7 +210,7 @@ def deferred(overrides: Sequence[str], extra: str | None = None) -> list[str]:
 
 
 def _deferred(text: str, override: Override, first: DictConfig) -> str:
-    """An override of a value, as a sweep of one value if Hydra's first configuration lacks the key."""
+    """An override, as a sweep of one value if Hydra's first configuration lacks its key."""
     key = override.key_or_group
     if not _lacks(first, override):
         return text
@@ -252,11 +222,10 @@ def _deferred(text: str, override: Override, first: DictConfig) -> str:
     return f"{override.get_key_element()}=choice({override.get_value_element_as_str()})"
 
 
-class _Reader:
-    """Composes configurations and lists group options with Hydra, each once in a process.
+class _Composer:
+    """A cache of Hydra's configurations and group options, for the package's own files.
 
-    Hydra parses its files again in every call, two thirds of the time of a small fit; a copy of what it
-    composed takes a tenth of that. Only the package's own files are taken not to change meanwhile.
+    Hydra parses its files again in every call, two thirds of the time of a small fit; a copy takes a tenth.
     """
 
     _composed: ClassVar[dict[tuple[str, ...], DictConfig]] = {}
@@ -292,7 +261,7 @@ class _Reader:
 
 
 def read_override(text: str) -> Override:
-    """An override as parsed by Hydra; nothing is resolved."""
+    """An override as parsed by Hydra, unresolved."""
     if len(text) > LONGEST:
         raise UserError(
             f"expected at most {LONGEST} characters in an override; {beginning(text, 40)}... has {len(text)}"
@@ -314,16 +283,17 @@ def read_override(text: str) -> Override:
         raise UserError(f"cannot read {text!r}", remedy=remedy) from error
 
 
-def _whole_or_swept(override: Override, multirun: bool) -> None:
+def _adds(override: Override) -> bool:
+    return override.is_add() or override.is_force_add()
+
+
+def _check_form(override: Override, multirun: bool) -> None:
+    """Raises a UserError for a sweep without -m, and for Hydra's own folders, in which no report looks."""
     if override.is_sweep_override() and not multirun:
         raise UserError(
             f"{override.input_line} names several values",
             remedy="Add -m for a sweep, or put the value in quotes",
         )
-
-
-def _no_folder_of_hydra(override: Override) -> None:
-    """Refuses Hydra's own folders, which a run would write to and nothing else would find."""
     if override.key_or_group in ("hydra.run.dir", "hydra.sweep.dir", "hydra.sweep.subdir"):
         raise UserError(
             f"{override.input_line} names a folder that the tables of a run do not look into",
@@ -331,16 +301,15 @@ def _no_folder_of_hydra(override: Override) -> None:
         )
 
 
-def _option(override: Override, read: _Reader) -> None:
-    """Checks that a group has the requested option."""
+def _check_option(override: Override, reader: _Composer) -> None:
+    """Raises a UserError if a group lacks the requested option."""
     group = override.key_or_group
-    options = read.options(group)
+    options = reader.options(group)
     if not options or override.is_delete():
         return
-    appended = override.is_add() or override.is_force_add()
-    if group == "experiment" and not appended:
+    if group == "experiment" and not _adds(override):
         raise UserError("experiments are added to the configuration", remedy=f"Write +{override.input_line}")
-    if group != "experiment" and appended:
+    if group != "experiment" and _adds(override):
         raise UserError(
             f"{group} is part of the configuration already",
             remedy=f"Leave the plus out: {str(override.input_line).lstrip('+')}",
@@ -364,11 +333,11 @@ def single_overrides(override: Override) -> list[str]:
             remedy="Write a choice, such as seed=0,1,2, or a range, such as 'seed=range(3)'",
         )
     values = list(islice(override.sweep_string_iterator(), JOBS + 1))
-    _few(len(values))
+    _check_count(len(values))
     return [f"{override.get_key_element()}={value}" for value in values]
 
 
-def _few(count: int) -> None:
+def _check_count(count: int) -> None:
     if count > JOBS:
         raise UserError(
             f"expected a sweep of at most {JOBS} jobs; there are more",
@@ -379,20 +348,20 @@ def _few(count: int) -> None:
 def _jobs(overrides: Iterable[Override]) -> list[list[str]]:
     """All combinations; a repeated key has its last values, at its first position."""
     values = {override.get_key_element(): single_overrides(override) for override in overrides}
-    _few(prod(map(len, values.values())))
+    _check_count(prod(map(len, values.values())))
     return [list(job) for job in product(*values.values())]
 
 
 def _lacks(config: DictConfig, override: Override) -> bool:
     """Whether an override needs a key that does not exist."""
-    return not (override.is_add() or override.is_force_add() or _known(config, override.key_or_group))
+    return not (_adds(override) or _exists(config, override.key_or_group))
 
 
-def _value(override: Override, config: DictConfig) -> None:
-    """Checks that a key exists, and that its new value has the type of the old one."""
+def _check_value(override: Override, config: DictConfig) -> None:
+    """Raises a UserError if a key does not exist, or its new value has another type than the old one."""
     key = override.key_or_group
-    if not _known(config, key):
-        if not (override.is_add() or override.is_force_add()):
+    if not _exists(config, key):
+        if not _adds(override):
             check_key(key, config)
         return
     if override.is_delete():
@@ -401,13 +370,13 @@ def _value(override: Override, config: DictConfig) -> None:
         check_kind(key, read_override(text).value(), config)
 
 
-def _known(config: DictConfig, key: str) -> bool:
+def _exists(config: DictConfig, key: str) -> bool:
     if key in entries(config):
         return True
     return key.startswith("hydra.") and OmegaConf.select(config, key.rpartition(".")[0]) is not None
 
 
-def _nothing_missing(config: DictConfig) -> None:
+def _check_complete(config: DictConfig) -> None:
     missing = sorted(key for key, value in entries(config).items() if value == "???")
     if missing:
         raise UserError(

@@ -16,20 +16,19 @@ from rehearsal_torch.user_error import UserError
 def described(
     problem: Problem, folder: RunFolder, sweep: bool, config: Mapping[str, Any] | None = None
 ) -> str:
-    """Prints the data card and the problem's notes, except in a sweep; writes the card to data.yaml, and
-    records the data's fingerprint and the kind of problem. The card is printed in short, and whole if
-    `tables` is set. For episodes with a task it also records what units and columns are called, and the
-    reward and actions that the task brought (`Run.config`).
+    """Prints the data card, whole with ``tables=true``, and the problem's notes, except in a sweep; writes
+    the card to data.yaml, and the fingerprint and kind of the problem to run.json, for episodes with a task
+    also the names of units and columns, the reward and the actions. Returns the fingerprint.
     """
     table, run = problem.observations(), folder.read_json("run.json")
-    fingerprint, before = table.fingerprint(), run.get("data_fingerprint")
-    if before is not None and table.fingerprint() != before:
-        what = (
-            f"the run was started with other data ({before[:12]} there, {fingerprint[:12]} now), to which "
+    fingerprint, earlier = table.fingerprint(), run.get("data_fingerprint")
+    if earlier is not None and table.fingerprint() != earlier:
+        fault = (
+            f"the run was started with other data ({earlier[:12]} there, {fingerprint[:12]} now), to which "
             "its results belong"
         )
-        raise UserError(what, str(folder.path), "Restore that data, or start a new run with another out=")
-    waiting = _waiting(problem)
+        raise UserError(fault, str(folder.path), "Restore that data, or start a new run with another out=")
+    waiting = _waiting_fingerprint(problem)
     if waiting != run.get("waiting", waiting):
         raise UserError(
             "the run was started while other rows waited for their result, or none, and its proposal was "
@@ -42,10 +41,12 @@ def described(
     recorded: dict[str, Any] = {"kind": problem.kind, "data_fingerprint": fingerprint}
     if waiting is not None:
         recorded["waiting"] = waiting
-    if words := problem.facts().wording:
-        recorded |= {"words": dict(words)}
+    if wording := problem.facts().wording:
+        recorded |= {"words": dict(wording)}
         if config is not None:
-            recorded |= {"reward": config["objective"].get("reward"), "actions": actions_of(config)}
+            model = config["surrogate"]
+            actions = list(model.get("member", model).get("doses") or ())
+            recorded |= {"reward": config["objective"].get("reward"), "actions": actions}
     folder.write_json("run.json", run | recorded)
     if not sweep:
         lines = whole(card) if asked(config, "tables") else brief(card)
@@ -54,40 +55,30 @@ def described(
     return fingerprint
 
 
-def _waiting(problem: Problem) -> str | None:
-    """The fingerprint of the settings that wait for their result or have failed, empty for none; None for
-    other problems than trials.
-    """
+def _waiting_fingerprint(problem: Problem) -> str | None:
+    """The fingerprint of waiting or failed trials, empty for none; None for other problems."""
     if problem.kind != "optimise":
         return None
-    if (log := problem.facts().waiting) is None:
+    if (trials := problem.facts().waiting) is None:
         return ""
-    return Table.observed(log.task.actions, log.settings("pending", "failed")).fingerprint()
-
-
-def actions_of(config: Mapping[str, Any]) -> list[str]:
-    """The columns of the actions of a model of transitions."""
-    model = config["surrogate"]
-    return list(model.get("member", model).get("doses") or ())
+    return Table.observed(trials.task.actions, trials.settings("pending", "failed")).fingerprint()
 
 
 def asked(config: Mapping[str, Any] | None, key: str) -> bool:
-    """Whether a configuration asks for something by ``key=true``."""
+    """Whether a configuration has ``key=true``."""
     return config is not None and bool(config.get(key, False))
 
 
 def closing(
     run: Run, folder: RunFolder, sweep: bool, following: str, choice: Noted | None, *, part: bool = False
 ) -> None:
-    """Writes the report, and prints it with folder and next command; in a sweep, prints one line. The report
-    of a part, a shard, is that of the merged run.
-    """
+    """Prints report, folder and next command; in a sweep, one line. A `part`, a shard, has no report."""
     if part:
         print(f"Done: {folder.path}{'' if sweep else ', whose report is written when the parts are merged'}")
         return
-    # What was said before the fit is not repeated among the warnings.
-    said = [*run.problem.facts().notes, *([] if choice is None else [choice.why])]
-    text = report(folder.path, tables=asked(run.config, "tables"), told=said)
+    # Notes before the fit are not repeated among the warnings.
+    told_before = [*run.problem.facts().notes, *([] if choice is None else [choice.why])]
+    text = report(folder.path, tables=asked(run.config, "tables"), told=told_before)
     print(
         f"Done: {folder.path}" if sweep else f"{text}\nRun folder: {folder.path}\nNext: {following}",
         flush=True,

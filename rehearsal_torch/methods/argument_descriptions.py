@@ -1,6 +1,4 @@
-"""Descriptions of a class's arguments, from the sections ``Args:`` and ``Attributes:`` of its docstring and
-from its annotations.
-"""
+"""Descriptions and types of a class's arguments, from ``Args:``, ``Attributes:`` and annotations."""
 
 import inspect
 import re
@@ -9,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 _ENTRY = re.compile(r"(\w+)(?: \([^)]*\))?:\s*(.*)")
-# Where an objective of alterations takes its settings.
+# The constructor of an objective of alterations with its settings.
 FOR_SETS = "for_sets"
 _WORDS = {"int": "whole number", "float": "number", "str": "text", "bool": "true or false"}
 
@@ -23,29 +21,27 @@ def named(target: str) -> Any:
 
 @cache
 def argument_docs(target: str) -> dict[str, str]:
-    """Argument to description, of a class and its base classes, or of a function."""
-    made = named(target)
-    found: dict[str, str] = {}
-    for owner in reversed(inspect.getmro(made)) if inspect.isclass(made) else (made,):
-        own = [vars(owner)[name] for name in ("__init__", FOR_SETS) if name in vars(owner)]
-        for each in (owner, *own):
-            found.update(entries(each.__doc__ or ""))
-    return found
+    """Argument to description, for a class with its bases, or a function."""
+    value = named(target)
+    docs: dict[str, str] = {}
+    for owner in reversed(inspect.getmro(value)) if inspect.isclass(value) else (value,):
+        methods = [vars(owner)[name] for name in ("__init__", FOR_SETS) if name in vars(owner)]
+        for source in (owner, *methods):
+            docs.update(entries(source.__doc__ or ""))
+    return docs
 
 
 def takes(target: str) -> dict[str, inspect.Parameter]:
-    """The arguments that a configuration may give to a class or function, by name: for an objective of
-    alterations also those of `AlterationObjective.for_sets`.
-    """
-    made = named(target)
-    built = inspect.getattr_static(made, FOR_SETS, None)
-    further = {} if built is None else inspect.signature(getattr(made, FOR_SETS)).parameters
-    return {**inspect.signature(made).parameters, **further}
+    """The parameters that a configuration may set, by name, also those of an objective's `for_sets`."""
+    value = named(target)
+    for_sets = inspect.getattr_static(value, FOR_SETS, None)
+    further = {} if for_sets is None else inspect.signature(getattr(value, FOR_SETS)).parameters
+    return {**inspect.signature(value).parameters, **further}
 
 
 def entries(docstring: str) -> dict[str, str]:
     """The entries of the sections ``Args:`` and ``Attributes:`` of a Google-style docstring."""
-    found: dict[str, str] = {}
+    docs: dict[str, str] = {}
     inside, indent, last = False, 0, ""
     for line in inspect.cleandoc(docstring).splitlines():
         depth = len(line) - len(line.lstrip())
@@ -56,10 +52,10 @@ def entries(docstring: str) -> dict[str, str]:
             entry = _ENTRY.match(line.strip()) if depth == indent else None
             if entry is not None:
                 last = entry[1]
-                found[last] = entry[2].strip()
+                docs[last] = entry[2].strip()
             elif last:
-                found[last] = f"{found[last]} {line.strip()}".strip()
-    return found
+                docs[last] = f"{docs[last]} {line.strip()}".strip()
+    return docs
 
 
 def annotated(target: str, argument: str) -> str:

@@ -1,4 +1,4 @@
-"""Construction of the objects that a configuration names.
+"""Construction of the objects that a configuration names: problem, surrogate, objective, search, trainer.
 
 All random states are seeded before anything is built, and torch uses one thread: the models are small, and
 results must not depend on the number of cores.
@@ -15,7 +15,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from rehearsal_torch.data.task_compatibility import Kind
 from rehearsal_torch.files.dotted_path import dotted, found_at
 from rehearsal_torch.methods.class_allowlist import ROOMS, check_allowed
-from rehearsal_torch.methods.hydra_config import trusted_names
+from rehearsal_torch.methods.hydra_config import plain_value, trusted_in
 from rehearsal_torch.methods.presets import USUAL
 from rehearsal_torch.objectives.imputation_success import ImputedSuccess
 from rehearsal_torch.problems.problem import Problem
@@ -27,8 +27,8 @@ from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.training.gradient_descent import Descent
 from rehearsal_torch.user_error import UserError, as_user_error
 
-# What the configuration brings along: columns of the four-hour table of sepsis patients, levels of a dose.
-_BROUGHT: Mapping[str, tuple[object, ...]] = {
+# The defaults of ``conf`` for episodes: columns of the four-hour table of sepsis patients, levels of a dose.
+_SEPSIS_DEFAULTS: Mapping[str, tuple[object, ...]] = {
     "varying": (VARYING, VARYING[:-1]),
     "static": (STATIC,),
     "contextual": (CONTEXTUAL,),
@@ -44,16 +44,13 @@ def seed_and_use_one_thread(seed: int) -> None:
 
 
 def build(config: DictConfig, group: str, **given: object) -> Any:
-    """The object that a group of the configuration names, with values `given` in place of its own; None if it
-    names none.
-
-    All objects of a configuration are built here. If it comes from a resumed folder (``trusted`` is a list
-    then), only what `allowed` permits is built.
+    """The object that a group of the configuration names, with values `given` in place of its own, or None.
 
     Raises:
-        UserError: if a class refuses its values, or may not be built.
+        UserError: if a class refuses its values, or the configuration comes from a resumed folder
+            (``trusted`` is a list) and `class_allowlist` does not permit the class.
     """
-    node = _resolved(config, group)
+    node = _resolve(config, group)
     return None if "_target_" not in node else made(node, group, **given)
 
 
@@ -61,60 +58,50 @@ def screen(config: DictConfig) -> None:
     """Checks all groups of a resumed configuration before anything is built."""
     if config.get("trusted") is not None:
         for group in ROOMS:
-            _resolved(config, group)
+            _resolve(config, group)
 
 
 def made(node: Mapping[str, Any], where: str, **given: object) -> Any:
-    """The object that a node of the configuration builds, plain data with ``_target_``, called `where` in
-    messages.
-    """
+    """The object that a node with ``_target_``, called `where` in messages, builds."""
     with as_user_error(where):
         return instantiate(OmegaConf.create(dict(node)), **given)
 
 
-def _resolved(config: DictConfig, group: str) -> dict[str, Any]:
-    """A group's node as plain data, references resolved; checked if the configuration comes from a resumed
-    folder.
-    """
-    node = config[group]
-    content = OmegaConf.to_container(node, resolve=True) if OmegaConf.is_config(node) else node
+def _resolve(config: DictConfig, group: str) -> dict[str, Any]:
+    """A group's node as plain data, references resolved; checked if it comes from a resumed folder."""
+    content = plain_value(config[group], resolve=True)
     if not isinstance(content, dict):
-        raise UserError(
-            f"expected a mapping; got {content}", group, f"Choose {group}=OPTION; see the folder conf/{group}"
-        )
-    trusted = config.get("trusted")
-    if trusted is not None:
-        names = OmegaConf.to_container(trusted) if OmegaConf.is_config(trusted) else trusted
-        check_allowed(content, group, trusted_names(names))
+        fault = f"expected a mapping; got {content}"
+        raise UserError(fault, group, f"Choose {group}=OPTION; see the folder conf/{group}")
+    if (trusted := trusted_in(config)) is not None:
+        check_allowed(content, group, trusted)
     return {str(key): value for key, value in content.items()}
 
 
 def problem_of(config: DictConfig) -> Problem:
     """The data set or world."""
-    problem = build(config, "dataset")
-    if not isinstance(problem, Problem):
-        raise UserError(
-            f"expected a data set or world; got {type(problem).__name__}",
-            "dataset",
-            "See the folder conf/dataset",
-        )
+    problem: Problem = checked(build(config, "dataset"), Problem, "a data set or world", "dataset")
     return problem
+
+
+def checked(part: Any, kind: Any, name: str, group: str) -> Any:
+    """The part of a group, if it is of its class `kind`; UserError if not."""
+    if not isinstance(part, kind):
+        got = type(part).__name__
+        raise UserError(f"expected {name}; got {got}", group, f"See the folder conf/{group}")
+    return part
 
 
 def tasked(config: DictConfig, problem: Problem) -> None:
     """Fills open values of a surrogate's configuration from the problem (`problems.problem.Facts`), in place:
-    the task, and candidate graphs. The configuration then builds the surrogate on its own.
+    the task, and candidate graphs. UserError if data and surrogate are of different kinds.
 
-    Episodes with a task of their own bring the columns of a model of transitions, the reward of a step, and
-    rules of changes: they take the place of those that the configuration brings along, of sepsis patients;
-    what was set to something else, such as ``surrogate.varying=[wear]``, is kept.
-
-    Raises:
-        UserError: if data and surrogate are of different kinds.
+    The columns of transitions, the reward of a step and the rules of changes of a task of episodes replace
+    the configuration's defaults for sepsis patients, but not other settings (``surrogate.varying=[wear]``).
     """
-    same_kind(problem, _kind(config))
+    same_kind(problem, _declared_kind(config))
     if problem.kind == "look_back":
-        _episode_roles(config, problem)
+        _fill_episode_roles(config, problem)
     if "task" in config.surrogate and config.surrogate.task is None:
         with open_dict(config):
             for name, value in problem.facts().surrogate.items():
@@ -125,13 +112,10 @@ def tasked(config: DictConfig, problem: Problem) -> None:
 
 
 def pooled(config: DictConfig, count: int) -> None:
-    """Puts m surrogates of imputed tables, and the objective that pools them, in place of a method's own; in
-    place, once.
-
-    Raises:
-        UserError: if the method's estimates cannot be pooled, or would be replaced by claims that are not.
+    """Replaces a method's surrogate by `count` surrogates of imputed tables, and its objective by the one
+    that pools them; in place, once. UserError if the method's estimates or claims cannot be pooled.
     """
-    nodes = {group: _container(config[group]) for group in ("surrogate", "objective", "search")}
+    nodes = {group: _to_dict(config[group]) for group in ("surrogate", "objective", "search")}
     classes = {group: found_at(node.get("_target_")) for group, node in nodes.items()}
     if classes["surrogate"] is ImputedSurrogate:
         return
@@ -145,11 +129,9 @@ def pooled(config: DictConfig, count: int) -> None:
             "Choose one of these decisions, or write missing: complete in the problem file",
         )
     if config.get("claims", "in_sample") != "in_sample":
-        raise UserError(
-            "folds of imputed tables have seen each other's rows through the imputation",
-            f"claims={config.claims}",
-            "Leave claims= out, or write missing: complete in the problem file",
-        )
+        fault = "folds of imputed tables have seen each other's rows through the imputation"
+        remedy = "Leave claims= out, or write missing: complete in the problem file"
+        raise UserError(fault, f"claims={config.claims}", remedy)
     with open_dict(config):
         member = {key: value for key, value in nodes["surrogate"].items() if key != "task"}
         config.surrogate = {
@@ -163,13 +145,13 @@ def pooled(config: DictConfig, count: int) -> None:
             "_partial_": True,
             "member": nodes["objective"] | {"_partial_": True},
         }
-        sought = search.maximises()
-        if sought is not None and not issubclass(ImputedSuccess, sought):
-            # A search of one closed form; the mean of m concave functions is ascended instead.
+        objective_type = search.maximises()
+        if objective_type is not None and not issubclass(ImputedSuccess, objective_type):
+            # Not a search of one closed form, but an ascent of the mean of m concave functions.
             config.search = {"_target_": dotted(ProjectedAscent)}
 
 
-def _episode_roles(config: DictConfig, problem: Problem) -> None:
+def _fill_episode_roles(config: DictConfig, problem: Problem) -> None:
     roles, reward = dict(problem.facts().surrogate), problem.facts().reward
     order = roles.pop("order", None)
     if not roles and not reward:
@@ -178,95 +160,76 @@ def _episode_roles(config: DictConfig, problem: Problem) -> None:
     with open_dict(config):
         model = config.surrogate.member if "member" in config.surrogate else config.surrogate
         if "varying" in model:
-            model.update(with_roles(_container(model), roles))
-            named = [name for role in ("varying", "static", "contextual", "doses") for name in model[role]]
-            if unknown := [name for name in named if name not in columns]:
-                raise UserError(
-                    f"expected columns of the data set; got {', '.join(map(str, unknown))}",
-                    "surrogate",
-                    f"The columns are {', '.join(columns[: len(columns) // 2])}",
-                )
+            model.update(with_roles(_to_dict(model), roles))
+            names = [name for role in ("varying", "static", "contextual", "doses") for name in model[role]]
+            if unknown := [name for name in names if name not in columns]:
+                fault = f"expected columns of the data set; got {', '.join(map(str, unknown))}"
+                remedy = f"The columns are {', '.join(columns[: len(columns) // 2])}"
+                raise UserError(fault, "surrogate", remedy)
         if order and "order" in config.surrogate and not config.surrogate.order:
             config.surrogate.order = order
         if "reward" in config.objective or "_target_" in config.objective:
-            own = config.objective.get("reward")
-            if gives_way(None if own is None else _container(own), columns):
+            reward_node = config.objective.get("reward")
+            if gives_way(None if reward_node is None else _to_dict(reward_node), columns):
                 config.objective.reward = dict(reward)
-        rules = _container(config.objective.get("rules"))
+        rules = _to_dict(config.objective.get("rules"))
         for name, value in problem.facts().rules.items() if rules else ():
             if rules.get(name) is None:
                 config.objective.rules[name] = value
 
 
-def _container(node: Any) -> dict[str, Any]:
+def _to_dict(node: Any) -> dict[str, Any]:
     """A mapping of the configuration as plain data; empty for anything else."""
-    plain_node = OmegaConf.to_container(node) if OmegaConf.is_config(node) else node
-    return {str(key): value for key, value in plain_node.items()} if isinstance(plain_node, dict) else {}
+    content = plain_value(node)
+    return {str(key): value for key, value in content.items()} if isinstance(content, dict) else {}
 
 
 def same_kind(problem: Problem, required: Kind | None, search: str = "") -> None:
-    """Checks that a problem is of the kind that a part of the method decides for; the `search` by name, if it
-    is the part.
-
-    Raises:
-        UserError: if it is of another kind.
-    """
+    """Raises a UserError if a problem is not of the required kind; `search` names a search that needs it."""
     if required is None or required == problem.kind:
         return
-    (data, _), (needed, like) = _DATA[problem.kind], _DATA[required]
-    wrong, other = f"{type(problem).__name__} has {data}", f"a dataset with {needed}, such as dataset={like}"
+    (offered, _), (data, example) = _DESCRIPTIONS[problem.kind], _DESCRIPTIONS[required]
+    mismatch = f"{type(problem).__name__} has {offered}"
+    alternative = f"a dataset with {data}, such as dataset={example}"
     decision = f"decision={' or decision='.join(USUAL[problem.kind][:3])}"
     if search:
         raise UserError(
-            f"{search} searches for {needed}; {wrong}",
+            f"{search} searches for {data}; {mismatch}",
             "search",
             "Leave search= out and choose a decision for such data, which brings its own search, such as "
-            f"{decision}; or choose {other}",
+            f"{decision}; or choose {alternative}",
         )
-    raise UserError(
-        f"this decides for {needed}; {wrong}",
-        "decision",
-        f"Choose a decision for such data, such as {decision}, or {other}",
-    )
+    fault = f"this decides for {data}; {mismatch}"
+    remedy = f"Choose a decision for such data, such as {decision}, or {alternative}"
+    raise UserError(fault, "decision", remedy)
 
 
-# What kinds of problems have, and a data set of each.
-_DATA: dict[Kind, tuple[str, str]] = {
+# The data of each kind of problem, and an example.
+_DESCRIPTIONS: dict[Kind, tuple[str, str]] = {
     "rehearse": ("cases with a context, actions and outcomes", "bank"),
     "optimise": ("rounds of trials", "dropwave"),
     "look_back": ("episodes", "sepsis_simulated"),
 }
 
 
-def _kind(config: DictConfig) -> Kind | None:
-    """The kind of problem that the surrogate's class declares; None for any kind, and for anything but a
-    surrogate.
-    """
-    found = found_at(_resolved(config, "surrogate").get("_target_"))
-    return found.kind if isinstance(found, type) and issubclass(found, Surrogate) else None
+def _declared_kind(config: DictConfig) -> Kind | None:
+    """The kind of problem that the surrogate's class declares; None for any, and for another class."""
+    surrogate = found_at(_resolve(config, "surrogate").get("_target_"))
+    is_surrogate = isinstance(surrogate, type) and issubclass(surrogate, Surrogate)
+    return surrogate.kind if is_surrogate else None
 
 
 def surrogate_of(config: DictConfig, problem: Problem, *, settled: bool = True) -> Surrogate:
-    """Builds the unfitted surrogate, whose open task is filled in; if not `settled`, its initial weights are
-    drawn from the current random state, which the caller has seeded.
-    """
+    """The unfitted surrogate; initial weights by the seed if `settled`, else by torch's current state."""
     tasked(config, problem)
     if settled:
         seed_and_use_one_thread(int(config.seed))
-    surrogate = build(config, "surrogate")
-    if not isinstance(surrogate, Surrogate):
-        raise UserError(
-            f"expected a surrogate; got {type(surrogate).__name__}",
-            "surrogate",
-            "See the folder conf/surrogate",
-        )
+    surrogate: Surrogate = checked(build(config, "surrogate"), Surrogate, "a surrogate", "surrogate")
     return surrogate
 
 
 def trainer_of(config: DictConfig, folder: Path | None) -> Descent | None:
-    """The trainer, or None if nothing needs training; it keeps resumable states in the folder, unless the
-    configuration names one, and without any stores nothing, as for the refits of an online run.
-    """
+    """The trainer, or None; it keeps states in the configuration's folder or `folder`, for None nowhere."""
     if "_target_" not in config.trainer:
         return None
     states = None if folder is None else str(config.trainer.folder or folder)
@@ -276,17 +239,18 @@ def trainer_of(config: DictConfig, folder: Path | None) -> Descent | None:
 
 
 def with_roles(node: Mapping[str, Any], roles: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a model of transitions that a task decides (`EpisodeRoles.surrogate_settings`): those
-    that the model's node of the configuration does not have of its own.
-    """
-    own = {name: tuple(each) if isinstance(each, Sequence) else each for name, each in node.items()}
-    return {name: value for name, value in roles.items() if own.get(name) in (None, *_BROUGHT.get(name, ()))}
+    """The `roles` of a task that a transition model's node leaves open, or has as defaults."""
+    settings = {name: tuple(value) if isinstance(value, Sequence) else value for name, value in node.items()}
+    return {
+        name: value
+        for name, value in roles.items()
+        if settings.get(name) in (None, *_SEPSIS_DEFAULTS.get(name, ()))
+    }
 
 
 def gives_way(reward: Mapping[str, Any] | None, columns: Sequence[str]) -> bool:
-    """Whether a reward of the configuration is that of sepsis patients, for which a task's stands in: there
-    is none, it has neither weights nor costs nor a score, or its score reads columns of the four-hour
-    table and none of the task.
+    """Whether a task's reward replaces that of the configuration: there is none, it has neither weights nor
+    costs nor a score, or its score reads only columns of sepsis patients and none of the task.
     """
     if reward is None:
         return True
@@ -294,5 +258,5 @@ def gives_way(reward: Mapping[str, Any] | None, columns: Sequence[str]) -> bool:
     if not isinstance(components, Mapping):
         return not reward.get("weights") and not reward.get("costs")
     quantities = [quantity for part in components.values() if isinstance(part, Mapping) for quantity in part]
-    read = {name.strip() for quantity in quantities for name in str(quantity).split("/")}
-    return read <= set(COLUMNS) and not read & set(columns)
+    names = {name.strip() for quantity in quantities for name in str(quantity).split("/")}
+    return names <= set(COLUMNS) and not names & set(columns)

@@ -1,9 +1,9 @@
-"""Methods compared on the same rows: how well each predicts, and what its decisions are worth.
+"""Comparison of methods on the same rows by cross-fitting: held-out predictions, and the value of decisions.
 
 The rows are split into two halves, R times, whole units together. Every method is fitted to each half. The
 model of one half
 
-    predicts      each row of the other half at the action that the row really had, and without an action;
+    predicts      each row of the other half at the row's own action, and without an action;
     decides       for cases with the contexts of rows of the other half, as it would in a run;
     is a judge    of the decisions of all methods that the *other* half's models made.
 
@@ -11,36 +11,32 @@ The value of a method in half j is the mean over cases of the panel's estimate f
 
     v_mj = mean_i sum_q alpha_q c_qj(a_mi; x_i),
 
-c_qj what method q, fitted to the rows that did not choose, says of P(desired) after the action, and without
-one where the decision sets nothing. Where the task has costs and a worth, decisions are those with the
+c_qj the estimate of P(desired) after the action, or without one where the decision sets nothing, by method q
+fitted to the rows that did not choose. Where the task has costs and a worth, decisions are those with the
 largest net value, and c is less the cost in units of the worth; changes count from the usual values of the
-actions, since what rows did is no present value. The weights alpha are those of the held-out predictions
-(`panel_weights`): a method that predicts badly hardly judges, and no method is its own judge alone.
+actions, since those of the rows are no present values.
 
-So v measures what models of other rows think of the decisions of a method fitted to half the rows. It is no
-outcome of those decisions: no table has these. Where no row is near a decision, or all methods are wrong in
-the same way (a wrong graph, a hidden cause), it is wrong as well. Half the rows favour methods that need few.
-
-Where there are several candidate sets, each row is predicted for one of them, in turn. Its weight makes up
-for what drives its action (`row_weights`).
+So v is the mean judgement of models of other rows on the decisions of a method fitted to half the rows. It is
+no outcome of those decisions: no table has these. Where no row is near a decision, or all methods are wrong
+in the same way (a wrong graph, a hidden cause), so is v. Half the rows favour methods that need few.
 
 The weights of the panel are the mixture of predictions with the smallest held-out Brier score,
 
     alpha = argmin sum_i w_i (y_i - sum_m alpha_m p_mi)^2,      alpha >= 0, sum_m alpha_m = 1,
 
-with p_mi the prediction of method m for row i by a model that has not seen the row. A method whose
-predictions are poor has hardly a voice when decisions are judged. With G = P W P' it is a quadratic programme
-on the simplex, solved as non-negative least squares with a heavy row for the sum.
+with p_mi the prediction of method m for row i by a model that has not seen the row: a method that predicts
+badly hardly judges. With G = P W P' it is a quadratic programme on the simplex, solved as non-negative least
+squares with a heavy row for the sum. Of several candidate sets, each row is predicted for one, in turn.
 
-The weights of rows make observed rows show what setting an action brings. A row had action a, context x and
-covariates u. Where u drives both action and outcome, rows with an action are not what setting it would bring:
-their u is unusual. With the stabilised weights
+The weights of rows correct for confounding. A row had action a, context x and covariates u. Where u drives
+both action and outcome, rows with an action differ from the effect of setting it: their u is unusual. With
+the stabilised weights
 
     w = f(a | x) / f(a | x, u),
 
 the covariates of rows with the same x and a are distributed as they are given x alone, so that a prediction
 of P(desired | x, setting a) may be compared with the outcomes of the rows. Actions that are set one after the
-other, with covariates in between, have one factor each. u is what the graph says to adjust for
+other, with covariates in between, have one factor each. u is the adjustment set of the graph
 (`graphs.separation`); without covariates, all weights are 1.
 
 The densities are those of linear regressions with normal errors, whatever the true ones are: a crude choice
@@ -81,12 +77,7 @@ from rehearsal_torch.training.surrogate_fit import folds_of
 
 @dataclass(frozen=True)
 class Candidate:
-    """A method that takes part.
-
-    Attributes:
-        fitted: Returns a new model, fitted to some rows.
-        objective: Builds the objective of its decisions.
-    """
+    """A method to compare; `fitted` returns a new model fitted to a table."""
 
     name: str
     fitted: Callable[[Table], Surrogate]
@@ -96,7 +87,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Limits:
-    """How much is compared, so that the time is bounded.
+    """Bounds on the comparison's cost.
 
     Attributes:
         rows: The largest number of rows; of more, some are drawn, whole units together.
@@ -109,10 +100,10 @@ class Limits:
     repeats: int = 3
 
     def __post_init__(self) -> None:
-        for name, least in (("rows", 2 * MIN_ROWS), ("cases", 1), ("repeats", 2)):
+        for name, low in (("rows", 2 * MIN_ROWS), ("cases", 1), ("repeats", 2)):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ValueError(f"choose.{name}: expected a whole number of at least {least}; got {value}")
+            if isinstance(value, bool) or not isinstance(value, int) or value < low:
+                raise ValueError(f"choose.{name}: expected a whole number of at least {low}; got {value}")
 
 
 AT_ONCE = 256
@@ -120,7 +111,7 @@ AT_ONCE = 256
 
 @dataclass(frozen=True)
 class Comparison:
-    """What all splits have in common; `sets` are the candidate sets for which each row is predicted."""
+    """The common input of all splits; `sets` has the candidate set for which each row is predicted."""
 
     table: Table
     task: RehearsalTask
@@ -132,13 +123,14 @@ class Comparison:
 
 @dataclass
 class Split:
-    """What one split found.
+    """The result of one split.
 
     Attributes:
-        predictions: Method to its predictions and baselines of all rows, (2, n).
+        refused: Method to the reason why it cannot be compared.
+        predictions: Method to its predictions with and without an action for all rows, (2, n).
         constant: The share of desired rows in the half that predicted, (n,).
         judged: By half: (chooser, judge) to the mean estimate over cases.
-        baselines: By half: judge to its mean baseline.
+        baselines: By half: judge to its mean estimate without an action.
     """
 
     names: tuple[str, ...]
@@ -151,18 +143,16 @@ class Split:
 
 
 def split(comparison: Comparison, task: tuple[int, Sequence[Tensor]]) -> Split:
-    """Fits every method to both halves, and lets the models predict, decide and judge; the task is the number
-    of the split, and the rows of its two halves.
-    """
+    """The result of a split; the task is its number, and the rows of its two halves."""
     return OneSplit(comparison, *task).result()
 
 
-# One half, and the other.
-_TURNS = ((0, 1), (1, 0))
+# The half of the models, and the half of the rows that they predict or decide for.
+_HALF_PAIRS = ((0, 1), (1, 0))
 
 
 class OneSplit:
-    """The split so far."""
+    """The computation of one split."""
 
     def __init__(self, comparison: Comparison, repeat: int, halves: Sequence[Tensor]) -> None:
         self.table, self.task, self.sets = comparison.table, comparison.task, comparison.sets
@@ -170,47 +160,46 @@ class OneSplit:
         self.repeat, self.halves = repeat, halves
         self.candidates = list(comparison.candidates)
         self.refused = dict[str, str]()
-        self.seconds = {each.name: 0.0 for each in self.candidates}
+        self.seconds = {candidate.name: 0.0 for candidate in self.candidates}
 
     def result(self) -> Split:
-        """What it found; without names if no method went through it."""
-        models: dict[str, list[Surrogate]] = {}
-        for each in self.candidates:
-            if fitted := self._models(each):
-                models[each.name] = fitted
-        fit = [each for each in self.candidates if each.name in models]
-        predicted = {each.name: self._both(each, models[each.name]) for each in fit}
-        silent = [name for name, each in predicted.items() if not bool(each.isfinite().all())]
-        for name in silent:
-            self.refused[name] = "it has no estimate of the probability of a desired outcome for every action"
-        self.candidates = [each for each in fit if each.name not in silent]
+        """Fits every method to both halves, and lets the models predict, decide and judge."""
+        pairs = [(candidate, self._fit(candidate)) for candidate in self.candidates]
+        models = {candidate.name: fitted for candidate, fitted in pairs if fitted}
+        predicted = {method.name: self._predictions(method, fitted) for method, fitted in pairs if fitted}
+        for name, tensor in predicted.items():
+            if not bool(tensor.isfinite().all()):
+                reason = "it has no estimate of the probability of a desired outcome for every action"
+                self.refused[name] = reason
+        self.candidates = [candidate for candidate in self.candidates if candidate.name not in self.refused]
         desired = self.task.region.contains(self.table.columns(self.task.outcomes)).to(torch.float64)
         constant = torch.zeros(len(self.table), dtype=torch.float64)
-        for one, other in _TURNS:
-            constant[self.halves[other]] = desired[self.halves[one]].mean()
-        turns = [self._decide(models, one, other) for one, other in _TURNS if self.candidates]
-        judged, baselines = [points for points, _ in turns], [untouched for _, untouched in turns]
-        names = tuple(each.name for each in self.candidates)
+        for half, other in _HALF_PAIRS:
+            constant[self.halves[other]] = desired[self.halves[half]].mean()
+        outcomes = [self._decide(models, half, other) for half, other in _HALF_PAIRS if self.candidates]
+        judged, baselines = [points for points, _ in outcomes], [untouched for _, untouched in outcomes]
+        names = tuple(candidate.name for candidate in self.candidates)
         return Split(names, self.refused, predicted, constant, judged, baselines, self.seconds)
 
-    def _both(self, candidate: Candidate, models: Sequence[Surrogate]) -> Tensor:
-        """The predictions and baselines of all rows, each by the model of the other half, (2, n)."""
+    def _predictions(self, candidate: Candidate, models: Sequence[Surrogate]) -> Tensor:
+        """The predictions for all rows, each by the model of the other half, (2, n)."""
         predicted = torch.zeros(2, len(self.table), dtype=torch.float64)
-        for one, other in _TURNS:
-            with self._timed(candidate.name, f"predict {self.repeat} {one}"):
-                predicted[:, self.halves[other]] = self._predicted(candidate, models[one], self.halves[other])
+        for half, other in _HALF_PAIRS:
+            rows = self.halves[other]
+            with self._measured(candidate.name, f"predict {self.repeat} {half}"):
+                predicted[:, rows] = self._predict_rows(candidate, models[half], rows)
         return predicted
 
-    def _models(self, candidate: Candidate) -> list[Surrogate]:
-        """The models of both halves; none if it cannot be fitted to one of them."""
+    def _fit(self, candidate: Candidate) -> list[Surrogate]:
+        """The models of both halves; none if the method cannot be fitted to one of them."""
         try:
-            with self._timed(candidate.name, "fit"):
+            with self._measured(candidate.name, "fit"):
                 return [candidate.fitted(part_of(self.table, rows)) for rows in self.halves]
         except ValueError as error:
             self.refused[candidate.name] = f"it cannot be fitted to half of the rows: {error}"
             return []
 
-    def _predicted(self, candidate: Candidate, model: Surrogate, rows: Tensor) -> Tensor:
+    def _predict_rows(self, candidate: Candidate, model: Surrogate, rows: Tensor) -> Tensor:
         """P(desired) of rows at their actions, and by their contexts alone, (2, m)."""
         points = []
         for batch in rows.split(AT_ONCE):
@@ -219,35 +208,35 @@ class OneSplit:
                 Decision(Alteration(self.sets[row], self.table.columns(self.sets[row])[row]), 0.0)
                 for row in batch.tolist()
             ]
-            points.append(_points(alterations_for(candidate.objective, model, cases), actions))
+            points.append(_estimates(alterations_for(candidate.objective, model, cases), actions))
         return torch.cat(points, 1)
 
     def _decide(
-        self, models: Mapping[str, Sequence[Surrogate]], one: int, other: int
+        self, models: Mapping[str, Sequence[Surrogate]], half: int, other: int
     ) -> tuple[dict[tuple[str, str], float], dict[str, float]]:
-        """The models of half `one` decide for cases of the other half, whose models judge them, and what is
-        there without an action.
+        """The other half's judgements of the decisions by models of `half`: (chooser, judge) to mean
+        estimate, and judge to mean estimate without an action.
         """
         repeat, rows = self.repeat, self.halves[other]
-        stream = generator(round_seed(self.seed, f"choose a method, cases {repeat} {one}"))
+        stream = generator(round_seed(self.seed, f"choose a method, cases {repeat} {half}"))
         count = min(self.limits.cases, len(self.table) // 2)
-        drawn = rows[torch.randperm(len(rows), generator=stream)[:count]]
-        cases = row_cases(self.table, self.task, drawn, weighed(self.task))
+        sample = rows[torch.randperm(len(rows), generator=stream)[:count]]
+        cases = row_cases(self.table, self.task, sample, weighed(self.task))
         by_method = {}
-        for each in self.candidates:
-            with self._timed(each.name, f"decide {repeat} {one}"):
-                by_method[each.name] = self._decisions(each, models[each.name][one], cases)
+        for candidate in self.candidates:
+            with self._measured(candidate.name, f"decide {repeat} {half}"):
+                by_method[candidate.name] = self._decisions(candidate, models[candidate.name][half], cases)
         judged, baselines = dict[tuple[str, str], float](), dict[str, float]()
-        for each in self.candidates:
-            with self._timed(each.name, f"judge {repeat} {one}"):
-                objective = alterations_for(each.objective, models[each.name][other], cases)
+        for candidate in self.candidates:
+            with self._measured(candidate.name, f"judge {repeat} {half}"):
+                objective = alterations_for(candidate.objective, models[candidate.name][other], cases)
                 for chooser, decisions in by_method.items():
-                    points, untouched = _points(objective, decisions)
+                    points, untouched = _estimates(objective, decisions)
                     shares = [paid(case, decision) for case, decision in zip(cases, decisions, strict=True)]
                     costs = torch.tensor(shares, dtype=torch.float64)
                     values = points.where(points.isfinite(), untouched) - costs
-                    judged[chooser, each.name] = float(values.mean())
-                    baselines[each.name] = float(untouched.mean())
+                    judged[chooser, candidate.name] = float(values.mean())
+                    baselines[candidate.name] = float(untouched.mean())
         return judged, baselines
 
     def _decisions(
@@ -258,48 +247,46 @@ class OneSplit:
         decisions: list[Decision] = []
         for batch in in_batches(cases, search.batch_size if isinstance(search, BatchSearch) else 1):
             objective = alterations_for(candidate.objective, model, batch)
-            chosen = (
+            decided = (
                 search.batch_search(objective) if isinstance(search, BatchSearch) else [search(objective)]
             )
-            decisions += ruled(objective, chosen, search.declines)
+            decisions += ruled(objective, decided, search.declines)
         return decisions
 
     @contextmanager
-    def _timed(self, name: str, what: str) -> Iterator[None]:
-        """Adds the duration of a block to a method's seconds; the block has random states of its own."""
+    def _measured(self, name: str, purpose: str) -> Iterator[None]:
+        """Adds the duration of a block to a method's seconds, and seeds the block by its purpose."""
         began = time.perf_counter()
         try:
-            own = round_seed(self.seed, f"choose a method, {what}")
-            with seeded(own), in_numbers("half of the rows"):
+            block_seed = round_seed(self.seed, f"choose a method, {purpose}")
+            with seeded(block_seed), in_numbers("half of the rows"):
                 yield
         finally:
             self.seconds[name] += time.perf_counter() - began
 
 
-def _points(objective: Candidates[AlterationObjective], decisions: Sequence[Decision]) -> Tensor:
-    """What an objective says of decisions, and of no action, (2, B); NaN where nothing is altered, or where
-    it says nothing.
-    """
-    found = torch.full((2, len(decisions)), torch.nan, dtype=torch.float64)
+def _estimates(objective: Candidates[AlterationObjective], decisions: Sequence[Decision]) -> Tensor:
+    """An objective's estimates for decisions, and for no action, (2, B); NaN where there is none."""
+    estimates = torch.full((2, len(decisions)), torch.nan, dtype=torch.float64)
     appraised = objective.appraisals(decisions)
-    if any(each is None for each in appraised):
+    if any(appraisal is None for appraisal in appraised):
         first = objective.whole[0]
-        idle = first.appraise(first.starts(1)[0])
-    for index, each in enumerate(appraised):
-        if each is not None and each.estimate is not None:
-            found[0, index] = each.estimate.point
-        baseline = (idle[index] if each is None else each).baseline
+        no_action = first.appraise(first.starts(1)[0])
+    for index, appraisal in enumerate(appraised):
+        if appraisal is not None and appraisal.estimate is not None:
+            estimates[0, index] = appraisal.estimate.point
+        baseline = (no_action[index] if appraisal is None else appraisal).baseline
         if baseline is not None:
-            found[1, index] = baseline.point
-    return found
+            estimates[1, index] = baseline.point
+    return estimates
 
 
 @dataclass(frozen=True)
 class Compared:
-    """What the comparison found; m methods, n rows, R repeats, J = 2 R halves.
+    """The result of a comparison; m methods, n rows, R repeats, J = 2 R halves.
 
     Attributes:
-        refused: Method to why it could not be fitted, or does not predict.
+        refused: Method to the reason why it could not be fitted, or does not predict.
         values: The value of each method in each half by each judge, (m, J, m).
         nothing: That of doing nothing, (J, m).
         panel: alpha, the weight of each judge, (m,).
@@ -309,7 +296,7 @@ class Compared:
         desired: Whether each outcome is desired, (n,), 0 or 1.
         weights: The weight of each row, (n,).
         units: The number of each row's unit, (n,) long.
-        worth: What a desired outcome is worth, where values are less the costs of decisions; else None.
+        worth: The worth of a desired outcome, where values are less the costs of decisions; else None.
     """
 
     methods: tuple[str, ...]
@@ -338,26 +325,23 @@ def compared(
     told: Callable[[str], None] | None = None,
     workers: int = 1,
 ) -> Compared:
-    """Fits every method to both halves of the rows, and lets the models predict, decide and judge.
-
-    The work is bounded: 2 R fits, and 2 R times the cases to decide for and to judge, for each method.
+    """Compares methods on the rows of a table, by 2 R fits, decisions and judgements of each.
 
     Args:
         units: The unit of each row; None if every row is a unit of its own.
         seed: Determines rows, halves, cases and the draws of the searches.
-        told: Is told of the progress, one line per half with the time that is left; None for silence.
-        workers: The number of processes that share the splits after the first one, each with one thread, if
-            it shows that this pays (`shared_tasks`).
+        told: Receives one line of progress per split.
+        workers: The number of processes that share the later splits, if that pays (`task_pool`).
 
     Raises:
         ValueError: if there are too few rows or units for two halves, or no method can be fitted to them.
         ClusterError: if joblib's context names a cluster that cannot share the splits.
     """
-    rows = _drawn(len(table), units, limits.rows, seed)
+    rows = _sample_rows(len(table), units, limits.rows, seed)
     table, units = part_of(table, rows), None if units is None else [units[row] for row in rows.tolist()]
     sets = [task.candidates[row % len(task.candidates)] for row in range(len(table))]
-    every = {names: row_weights(table, task, names) for names in dict.fromkeys(sets)}
-    weights = torch.stack([every[names][row] for row, names in enumerate(sets)])
+    weights_by_set = {names: row_weights(table, task, names) for names in dict.fromkeys(sets)}
+    weights = torch.stack([weights_by_set[names][row] for row, names in enumerate(sets)])
     desired = task.region.contains(table.columns(task.outcomes)).to(torch.float64)
     tasks = []
     for repeat in range(limits.repeats):
@@ -372,37 +356,37 @@ def compared(
     work = Comparison(table, task, sets, list(candidates), limits, seed)
     began = time.perf_counter()
     splits: list[Split] = []
-    for each in _splits(work, tasks, workers):
-        splits.append(each)
-        names = tuple(each.name for each in candidates if all(each.name in one.names for one in splits))
-        # The first reason of each method that did not go through all splits.
-        refused = {name: why for one in reversed(splits) for name, why in one.refused.items()}
+    for finished in _splits(work, tasks, workers):
+        splits.append(finished)
+        names = tuple(
+            method.name for method in candidates if all(method.name in part.names for part in splits)
+        )
+        # The first reason of each method that a split refused.
+        refused = {name: reason for earlier in reversed(splits) for name, reason in earlier.refused.items()}
         if not names:
-            why = "; ".join(f"{name}: {words}" for name, words in refused.items())
-            raise ValueError(f"no method can be compared on these rows: {why}")
-        done, spent = len(splits), time.perf_counter() - began
+            reasons = "; ".join(f"{name}: {reason}" for name, reason in refused.items())
+            raise ValueError(f"no method can be compared on these rows: {reasons}")
+        n_done, elapsed = len(splits), time.perf_counter() - began
         if told is not None:
-            left = spent / done * (limits.repeats - done)
+            remaining = elapsed / n_done * (limits.repeats - n_done)
             told(
-                f"auto: split {done} of {limits.repeats}, {len(names)} methods fitted to both "
-                f"halves, {spent:.0f} s, about {left:.0f} s left"
+                f"auto: split {n_done} of {limits.repeats}, {len(names)} methods fitted to both "
+                f"halves, {elapsed:.0f} s, about {remaining:.0f} s left"
             )
-    return _result(work, splits, names, refused, desired, weights, units)
+    return _summary(work, splits, names, refused, desired, weights, units)
 
 
 def _splits(work: Comparison, tasks: Sequence[tuple[int, Sequence[Tensor]]], workers: int) -> Iterator[Split]:
-    """What the splits found. The first one is made here: it shows what a split costs, and which methods
-    cannot be fitted to half of the rows, which the others leave out.
-    """
+    """The splits; methods that cannot be fitted in the first one, computed here, take no part in others."""
     began = time.perf_counter()
     first = split(work, tasks[0])
     yield first
-    rest = replace(work, candidates=[each for each in work.candidates if each.name in first.names])
+    further = replace(work, candidates=[method for method in work.candidates if method.name in first.names])
     workers = worth(time.perf_counter() - began, len(tasks) - 1, workers)
-    yield from results(split, rest, tasks[1:], workers, ahead=1)
+    yield from results(split, further, tasks[1:], workers, ahead=1)
 
 
-def _result(
+def _summary(
     work: Comparison,
     splits: Sequence[Split],
     names: tuple[str, ...],
@@ -411,17 +395,17 @@ def _result(
     weights: Tensor,
     units: Sequence[str] | None,
 ) -> Compared:
-    """What was found, of the methods that went through all splits."""
-    both = torch.stack([torch.stack([each.predictions[name] for name in names]) for each in splits])
-    predicted, untouched = both[:, :, 0].clamp(0, 1), both[:, :, 1].clamp(0, 1)
+    """The result for the methods that every split could compare."""
+    predictions = torch.stack([torch.stack([part.predictions[name] for name in names]) for part in splits])
+    predicted, untouched = predictions[:, :, 0].clamp(0, 1), predictions[:, :, 1].clamp(0, 1)
     repeats, count = len(splits), len(desired)
     panel = panel_weights(
         predicted.transpose(0, 1).reshape(len(names), repeats * count),
         desired.repeat(repeats),
         weights.repeat(repeats),
     )
-    judged = [half for each in splits for half in each.judged]
-    baselines = [half for each in splits for half in each.baselines]
+    judged = [half for part in splits for half in part.judged]
+    baselines = [half for part in splits for half in part.baselines]
     numbers_of = partial(torch.tensor, dtype=torch.float64)
     numbers = {unit: number for number, unit in enumerate(dict.fromkeys(units or ()))}
     return Compared(
@@ -432,32 +416,32 @@ def _result(
         panel,
         predicted,
         untouched,
-        torch.stack([each.constant for each in splits]),
+        torch.stack([part.constant for part in splits]),
         desired,
         weights,
         torch.arange(count) if units is None else torch.tensor([numbers[unit] for unit in units]),
         min(work.limits.cases, count // 2),
-        {each.name: sum(one.seconds.get(each.name, 0.0) for one in splits) for each in work.candidates},
+        {name: sum(part.seconds.get(name, 0.0) for part in splits) for name in splits[0].seconds},
         work.task.worth if weighed(work.task) else None,
     )
 
 
-def _drawn(count: int, units: Sequence[str] | None, most: int, seed: int) -> Tensor:
-    """The rows that are compared, in ascending order: all, or whole units drawn until there are enough."""
-    if count <= most:
+def _sample_rows(count: int, units: Sequence[str] | None, limit: int, seed: int) -> Tensor:
+    """The rows to compare on, in ascending order: all, or whole units drawn until there are enough."""
+    if count <= limit:
         return torch.arange(count)
     stream = generator(round_seed(seed, "choose a method, rows"))
     if units is None:
-        return torch.randperm(count, generator=stream)[:most].sort().values
-    places: dict[str, list[int]] = {}
+        return torch.randperm(count, generator=stream)[:limit].sort().values
+    rows_of_unit: dict[str, list[int]] = {}
     for row, unit in enumerate(units):
-        places.setdefault(unit, []).append(row)
-    names, found = sorted(places), list[int]()
-    for place in torch.randperm(len(names), generator=stream).tolist():
-        if len(found) >= most:
+        rows_of_unit.setdefault(unit, []).append(row)
+    unit_names, sample = sorted(rows_of_unit), list[int]()
+    for index in torch.randperm(len(unit_names), generator=stream).tolist():
+        if len(sample) >= limit:
             break
-        found += places[names[place]]
-    return torch.tensor(sorted(found))
+        sample += rows_of_unit[unit_names[index]]
+    return torch.tensor(sorted(sample))
 
 
 # The weight of the row for the sum, relative to the largest entry of the others.
@@ -465,20 +449,20 @@ HEAVY = 1e4
 
 
 def panel_weights(predicted: Tensor, desired: Tensor, weights: Tensor) -> Tensor:
-    """The weight of each method, (m,), at least 0 and with sum 1, from its predicted probabilities, (m, n),
-    whether each outcome is desired, (n,), 0 or 1, and the weights of the rows, (n,).
+    """The weight of each method, (m,), at least 0 and with sum 1, from predicted probabilities, (m, n),
+    outcomes, (n,), 1 if desired, else 0, and weights of the rows, (n,).
     """
     from scipy.optimize import nnls
 
-    root = weights.sqrt()
-    left, right = (predicted * root).mT, desired * root
+    root_weights = weights.sqrt()
+    design, response = (predicted * root_weights).mT, desired * root_weights
     # n rows become m + 1 at most, with the same sums of squares.
-    _, triangle = torch.linalg.qr(torch.cat([left, right[:, None]], 1))
+    _, triangle = torch.linalg.qr(torch.cat([design, response[:, None]], 1))
     heavy = HEAVY * float(triangle.abs().max())
     matrix = torch.cat([triangle[:, :-1], torch.full((1, len(predicted)), heavy, dtype=torch.float64)])
     target = torch.cat([triangle[:, -1], torch.tensor([heavy], dtype=torch.float64)])
-    found = torch.from_numpy(nnls(matrix.numpy(), target.numpy())[0])
-    return found / found.sum()
+    solution = torch.from_numpy(nnls(matrix.numpy(), target.numpy())[0])
+    return solution / solution.sum()
 
 
 LARGEST = 10.0
@@ -488,39 +472,39 @@ SMALLEST = 1e-6
 
 def row_weights(table: Table, task: RehearsalTask, names: tuple[str, ...]) -> Tensor:
     """The weight of each of n observed rows for an alteration, (n,), with mean 1."""
-    found = adjustment(task.graph, task.context, names, task.outcomes)
-    later = tuple(name for name in names if name not in found.first)
-    before = (*task.context, *found.before)
-    # Altered variables, what they are given in the numerator, and in the denominator.
+    adjusted = adjustment(task.graph, task.context, names, task.outcomes)
+    later = tuple(name for name in names if name not in adjusted.first)
+    covariates = (*task.context, *adjusted.before)
+    # Altered variables, and the conditions of their densities in numerator and denominator.
     blocks = (
         [
-            (found.first, task.context, before),
-            (later, (*task.context, *found.first), (*before, *found.first, *found.between)),
+            (adjusted.first, task.context, covariates),
+            (later, (*task.context, *adjusted.first), (*covariates, *adjusted.first, *adjusted.between)),
         ]
-        if found.first
-        else [(names, task.context, before)]
+        if adjusted.first
+        else [(names, task.context, covariates)]
     )
     total = torch.zeros(len(table), dtype=torch.float64)
-    for actions, few, many in blocks:
-        if set(few) != set(many):
+    for actions, marginal, full in blocks:
+        if set(marginal) != set(full):
             values = table.columns(actions)
-            total += _log_density(values, table.columns(few)) - _log_density(values, table.columns(many))
+            total += _log_density(values, table.columns(marginal)) - _log_density(values, table.columns(full))
     weights = total.exp().clamp_max(LARGEST)
     return weights / weights.mean()
 
 
-def _log_density(values: Tensor, given: Tensor) -> Tensor:
-    """Log density of each row's action (n, k) in a linear regression on what is given (n, p), (n,)."""
+def _log_density(values: Tensor, predictors: Tensor) -> Tensor:
+    """Log density of each row's action (n, k) in a linear regression on the predictors (n, p), (n,)."""
     count = len(values)
     scale = values.std(0)
     scaled = (values - values.mean(0)) / torch.where(scale > 0, scale, torch.ones_like(scale))
-    inputs = torch.cat([torch.ones(count, 1, dtype=torch.float64), _standardised(given)], 1)
-    gram = inputs.mT @ inputs + count * 1e-10 * torch.eye(inputs.shape[1], dtype=torch.float64)
-    residuals = scaled - inputs @ torch.linalg.solve(gram, inputs.mT @ scaled)
-    covariance = residuals.mT @ residuals / max(count - inputs.shape[1], 1)
-    root = torch.linalg.cholesky(covariance + SMALLEST * torch.eye(values.shape[1], dtype=torch.float64))
-    white = torch.linalg.solve_triangular(root, residuals.mT, upper=False)
-    return -0.5 * white.square().sum(0) - root.diagonal().log().sum()
+    design = torch.cat([torch.ones(count, 1, dtype=torch.float64), _standardised(predictors)], 1)
+    gram = design.mT @ design + count * 1e-10 * torch.eye(design.shape[1], dtype=torch.float64)
+    residuals = scaled - design @ torch.linalg.solve(gram, design.mT @ scaled)
+    covariance = residuals.mT @ residuals / max(count - design.shape[1], 1)
+    factor = torch.linalg.cholesky(covariance + SMALLEST * torch.eye(values.shape[1], dtype=torch.float64))
+    whitened = torch.linalg.solve_triangular(factor, residuals.mT, upper=False)
+    return -0.5 * whitened.square().sum(0) - factor.diagonal().log().sum()
 
 
 def _standardised(values: Tensor) -> Tensor:

@@ -1,8 +1,8 @@
-"""Methods by name, and what each can do.
+"""Methods by name, with the capabilities of each.
 
-A method is the name of a file in ``conf/decision``, which names a surrogate, an objective and a search. What
-it can do is declared by their classes (`Surrogate.kind`, `AlterationObjective.of_success` and `pools`,
-`Search.weighs`); nothing is built to learn it.
+A method is the name of a file in ``conf/decision``, which names a surrogate, an objective and a search. Their
+classes declare the capabilities (`Surrogate.kind`, `AlterationObjective.of_success` and `pools`,
+`Search.weighs`); nothing is built.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from rehearsal_torch.user_error import RequestError, choose_from, did_you_mean
 
 # The groups of the configuration that a method consists of.
 GROUPS = ("surrogate", "objective", "search", "certificate")
-# The method that is chosen from the rows, and the key of its preset that asks for the choice.
+# The method chosen from the rows, and the key of its preset that requests the choice.
 AUTO, CHOOSE = "auto", "choose"
 # Methods for each kind of problem, the most common first.
 USUAL: dict[Kind, tuple[str, ...]] = {
@@ -29,7 +29,7 @@ USUAL: dict[Kind, tuple[str, ...]] = {
     "optimise": ("excbo", "ucb", "eicf", "eifn", "mcbo"),
     "look_back": ("closed_form", "branch_and_bound", "greedy"),
 }
-_FOR: dict[Kind | None, str] = {
+_QUESTIONS: dict[Kind | None, str] = {
     "rehearse": "cases of a table (rt.rehearse)",
     "optimise": "trials (rt.CausalOptimiser)",
     "look_back": "episodes (rt.look_back)",
@@ -38,12 +38,12 @@ _FOR: dict[Kind | None, str] = {
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a method can do, by the classes of its parts.
+    """The classes of a method's parts, and what follows from them.
 
     Attributes:
         costs: Whether it can weigh costs against the worth of a desired outcome, or never acts.
         imputation: Whether its estimates can be pooled over imputed tables.
-        intervals: Whether it has an interval of the difference between two actions.
+        intervals: Whether it gives an interval of the difference between two actions.
     """
 
     surrogate: type[Surrogate]
@@ -56,17 +56,15 @@ class Capabilities:
 
 
 def nodes(method: str) -> dict[str, Any]:
-    """The groups of a method as plain data, with references to keys such as ``seed`` unresolved; that of
-    `AUTO` has `CHOOSE` besides.
-    """
+    """The groups of a method as plain data, references unresolved; `AUTO` also has `CHOOSE`."""
     config = composed("own_table", decision=method)
-    names = [*GROUPS, *([CHOOSE] if CHOOSE in config else [])]
-    return {name: OmegaConf.to_container(config[name], resolve=False) for name in names}
+    groups = [*GROUPS, *([CHOOSE] if CHOOSE in config else [])]
+    return {name: OmegaConf.to_container(config[name], resolve=False) for name in groups}
 
 
 @cache
 def capabilities(method: str) -> Capabilities:
-    """What a method can do."""
+    """The capabilities of a method."""
     parts = nodes(method)
     surrogate, objective, search = (found_at(parts[group]["_target_"]) for group in GROUPS[:3])
     alters = issubclass(objective, AlterationObjective)
@@ -101,24 +99,20 @@ def methods_with(surrogate: type[Surrogate]) -> list[str]:
 
 def methods_by(objective: type[Objective], search: type[Search[Any]]) -> list[str]:
     """The methods that maximise objectives of a class by searches of a class, in alphabetical order."""
-    parts = {name: capabilities(name) for name in options("decision")}
-    return [name for name, each in parts.items() if (each.objective, each.search) == (objective, search)]
+    pairs = [(name, capabilities(name)) for name in options("decision")]
+    return [name for name, can in pairs if (can.objective, can.search) == (objective, search)]
 
 
 def check_method(method: str, question: Kind) -> None:
-    """Refuses a method that does not exist, or is for another kind of problem.
-
-    Raises:
-        RequestError: with the list of suitable methods.
-    """
+    """Raises a RequestError, with the suitable methods, if a method does not exist or is for another kind."""
     if decides_for(method, question):
         return
-    suited = methods(question)
+    suitable = methods(question)
     if method in options("decision"):
         raise RequestError(
-            f"method={method!r} decides for {_FOR[capabilities(method).question]}; here it is for "
-            f"{_FOR[question]}: choose one of {', '.join(suited)}"
+            f"method={method!r} decides for {_QUESTIONS[capabilities(method).question]}; here it is for "
+            f"{_QUESTIONS[question]}: choose one of {', '.join(suitable)}"
         )
-    near = did_you_mean(str(method), suited)
-    hint = "" if near == choose_from(suited) else f" {near}"
-    raise RequestError(f"there is no method {method!r}: choose one of {', '.join(suited)}.{hint}")
+    near = did_you_mean(str(method), suitable)
+    hint = "" if near == choose_from(suitable) else f" {near}"
+    raise RequestError(f"there is no method {method!r}: choose one of {', '.join(suitable)}.{hint}")

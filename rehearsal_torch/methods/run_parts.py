@@ -1,12 +1,11 @@
-"""Runs: all parts that a configuration names, built and checked once.
+"""Runs: all parts that a configuration names, built, checked and fitted.
 
     run       = build(config)
     surrogate = fitted(run).surrogate
     rounds    = loop.rounds(run.problem, surrogate, run.objective, run.search)
 
-The verbs of Python, the commands and the jobs of the papers use these steps. Parts that are expensive, or
-write files, are built on demand: the surrogate by `Run.surrogate`, with initial weights that depend on the
-seed alone, and the trainer by `Run.trainer`, with the folder that it may use.
+The Python verbs, the commands and the jobs of the papers use these steps. Parts that are expensive, or write
+files, are built on demand: the surrogate by `Run.surrogate`, and the trainer by `Run.trainer`.
 """
 
 import time
@@ -28,9 +27,10 @@ from rehearsal_torch.data.task_compatibility import Kind
 from rehearsal_torch.data.trainable_part import Trained
 from rehearsal_torch.graphs.graph_notation import graph_class
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.methods.hydra_config import plain
+from rehearsal_torch.methods.hydra_config import plain, plain_value
 from rehearsal_torch.methods.instantiate import build as built
 from rehearsal_torch.methods.instantiate import (
+    checked,
     made,
     problem_of,
     same_kind,
@@ -53,12 +53,7 @@ from rehearsal_torch.user_error import UserError, as_user_error
 
 @dataclass(frozen=True)
 class Method:
-    """The objective, search and certificate of a method.
-
-    Attributes:
-        objective: What the search maximises (`objectives.objective.objective_for`).
-        certify: Returns a certificate for a decision; None for no certificates.
-    """
+    """The objective (`objectives.objective.objective_for`), search and certificate of a method."""
 
     objective: Callable[..., Any]
     search: Search[Any]
@@ -70,12 +65,11 @@ class Run(Method):
     """A method with all other parts that a configuration names.
 
     Attributes:
-        surrogate: Returns the unfitted surrogate; the same at every call, unless it is called with
-            settled=False: its initial weights are then drawn from the current random state.
-        trainer: Returns the trainer for a folder, or for None, which stores nothing; None if nothing needs
-            training.
+        surrogate: Returns the unfitted surrogate, with initial weights that depend on the seed alone, or,
+            with settled=False, on the current random state.
+        trainer: Returns the trainer for a folder, or for None, which stores nothing; None without training.
         learn: Whether the run is online: the surrogate is refitted after each round.
-        config: The configuration of what was built, as plain data, every reference resolved.
+        config: The configuration of the parts, as plain data, every reference resolved.
     """
 
     problem: Problem
@@ -92,18 +86,17 @@ class Run(Method):
 
 
 def build(config: DictConfig, problem: Problem | None = None, method: Method | None = None) -> Run:
-    """Seeds all random states, builds the parts of a configuration, and checks that they are compatible:
-    every error that can be detected before a fit is reported before it.
+    """Seeds all random states, builds the parts of a configuration, and checks that they are compatible
+    before anything is fitted.
 
     Args:
-        config: The whole configuration; open values of the surrogate are filled in (`build.tasked`).
-        problem: A problem that was built before, because several runs share it or the configuration depends
-            on it; None builds it.
+        config: The whole configuration; open values of the surrogate are filled in (`instantiate.tasked`).
+        problem: The problem, if it was built before; None builds it.
         method: The method of the configuration, if it was built before.
 
     Raises:
-        UserError: if a part is missing or refuses its values, parts are of different kinds, the graphs that
-            may be true cannot be used, an online run is impossible, or the method has yet to be chosen.
+        UserError: if a part is missing or refuses its values, parts are incompatible, an online run is
+            impossible, or the method has yet to be chosen.
     """
     if CHOOSE in config:
         raise UserError(
@@ -113,7 +106,7 @@ def build(config: DictConfig, problem: Problem | None = None, method: Method | N
             "Use it with decide or train, or name a method",
         )
     seed_and_use_one_thread(int(config.seed))
-    if method is None and not _left_to_the_task(config):
+    if method is None and not _reward_is_open(config):
         method = method_of(config)
     problem = problem_of(config) if problem is None else problem
     tasked(config, problem)
@@ -136,69 +129,50 @@ def build(config: DictConfig, problem: Problem | None = None, method: Method | N
     )
 
 
-def _left_to_the_task(config: DictConfig) -> bool:
-    """Whether the configuration leaves the reward of a step to the task of the episodes, so that there is no
-    method before the data set is known.
-    """
+def _reward_is_open(config: DictConfig) -> bool:
+    """Whether the task of the episodes determines the reward, so that the method depends on the problem."""
     reward = config.objective.get("reward")
     parts = ("weights", "components", "costs")
     return OmegaConf.is_dict(reward) and all(name in reward and not reward[name] for name in parts)
 
 
 def check_graphs(config: DictConfig) -> None:
-    """Reads the graphs that may be true (``graphs=FILE``), if the configuration names any."""
-    written = config.get("graphs")
-    if written is None:
-        return
-    with as_user_error("graphs"):
-        graph_class(OmegaConf.to_container(written) if OmegaConf.is_config(written) else written)
+    """Reads the candidate graphs (``graphs=FILE``), if the configuration names any."""
+    if (graphs := config.get("graphs")) is not None:
+        with as_user_error("graphs"):
+            graph_class(plain_value(graphs))
 
 
 def method_of(config: DictConfig) -> Method:
-    """The method of the configuration; built before anything is fitted, so that an invalid value is reported
-    early.
-
-    Raises:
-        UserError: if there is no objective or no search, one refuses its values, or the search is none.
-    """
+    """The method of the configuration; UserError if objective or search is missing, or a value is invalid."""
     objective, search, certify = (built(config, group) for group in ("objective", "search", "certificate"))
     if objective is None or search is None:
-        raise UserError(
-            "the configuration has no objective or no search",
-            "objective and search",
-            "Choose a decision, such as decision=branch_and_bound",
-        )
-    if not isinstance(search, Search):
-        raise UserError(
-            f"expected a search; got {type(search).__name__}", "search", "See the folder conf/search"
-        )
-    return Method(objective, search, certify)
+        fault = "the configuration has no objective or no search"
+        raise UserError(fault, "objective and search", "Choose a decision, such as decision=branch_and_bound")
+    return Method(objective, checked(search, Search, "a search", "search"), certify)
 
 
 def suits(method: Method, surrogate: Surrogate) -> None:
-    """Checks that an objective's settings match a surrogate, fitted or not (the names in a reward's weights,
-    for example), that the search can maximise it, and that the certificate can be computed from it.
-
-    Raises:
-        UserError: if they do not.
+    """Raises a UserError unless an objective's settings match a surrogate, fitted or not (the names in a
+    reward's weights, say), the search can maximise it, and the certificate can be computed from it.
     """
     if isinstance(method.certify, Certificate):
         with as_user_error("certificate"):
             method.certify.check(surrogate)
     kind, settings = class_of(method.objective), settings_of(method.objective)
     if kind is not None and kind.takes and not isinstance(surrogate, kind.takes):
-        needed = " or ".join(each.__name__ for each in kind.takes)
-        suited = methods_with(type(surrogate))
-        remedy = f"choose {' or '.join(f'decision={name}' for name in suited)}, or " if suited else ""
+        required = " or ".join(surrogate_type.__name__ for surrogate_type in kind.takes)
+        suitable = methods_with(type(surrogate))
+        remedy = f"choose {' or '.join(f'decision={name}' for name in suitable)}, or " if suitable else ""
         raise UserError(
-            f"{kind.__name__} decides by a {needed}; this model is a {type(surrogate).__name__}",
+            f"{kind.__name__} decides by a {required}; this model is a {type(surrogate).__name__}",
             "decision",
             f"{remedy}fit a model for this decision: leave checkpoint= out".capitalize(),
         )
-    sought = type(method.search).maximises()
-    if kind is not None and sought is not None and not issubclass(kind, sought):
+    objective_type = type(method.search).maximises()
+    if kind is not None and objective_type is not None and not issubclass(kind, objective_type):
         raise UserError(
-            f"{type(method.search).__name__} maximises a {sought.__name__}; the objective is a "
+            f"{type(method.search).__name__} maximises a {objective_type.__name__}; the objective is a "
             f"{kind.__name__}",
             "search",
             "Leave search= out: a decision brings its own",
@@ -210,17 +184,13 @@ def suits(method: Method, surrogate: Surrogate) -> None:
         method.search.check(surrogate, **settings)
     task = surrogate.question()
     if isinstance(task, RehearsalTask) and task.worth is not None and task.costs:
-        named = [] if kind is None else methods_by(kind, type(method.search))
+        alternatives = [] if kind is None else methods_by(kind, type(method.search))
         with as_user_error("worth"):
-            check_worth(method.objective, method.search, " or ".join(named) or "this method")
+            check_worth(method.objective, method.search, " or ".join(alternatives) or "this method")
 
 
 def learning(config: DictConfig, problem: Problem) -> bool:
-    """Whether the run is online.
-
-    Raises:
-        UserError: if it should be, and cannot.
-    """
+    """Whether the run is online; UserError if it cannot be, and should."""
     if not isinstance(config.learn, bool):
         raise UserError(f"expected true or false; got {config.learn}", "learn")
     if not config.learn:
@@ -232,19 +202,15 @@ def learning(config: DictConfig, problem: Problem) -> bool:
             "Choose a dataset that is a world",
         )
     if int(config.shards) > 1:
-        raise UserError(
-            "each round of an online run needs those before it",
-            "shards",
-            "Leave shards out, and spread repeats over seeds instead: -m seed=0,1,2",
-        )
+        fault = "each round of an online run needs those before it"
+        remedy = "Leave shards out, and spread repeats over seeds instead: -m seed=0,1,2"
+        raise UserError(fault, "shards", remedy)
     return True
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted surrogate, with the seconds of the fit alone, the losses as (step, name, value), and the
-    held-out rows that it used.
-    """
+    """A fitted surrogate, the seconds of the fit, its losses (step, name, value) and held-out rows."""
 
     surrogate: Surrogate
     seconds: float
@@ -261,8 +227,7 @@ def fitted(
     quiet: bool = True,
     workers: int = 1,
 ) -> Fitted:
-    """Fits the surrogate of a run, ready to predict; nothing is written but what the trainer keeps in the
-    folder `training`.
+    """Fits the surrogate of a run; the trainer keeps its files in the folder `training`.
 
     Args:
         validated: Whether held-out rows are used for early stopping.
@@ -273,7 +238,7 @@ def fitted(
     held_out = run.problem.held_out() if validated else None
     trainer, observations = run.trainer(training), [run.problem.observations()]
     began = time.perf_counter()
-    # Nothing here keeps the rows: a model that has its examples from them needs them no longer.
+    # No reference to the rows is kept: a model may release them once it has its examples.
     fit(surrogate, observations.pop(), trainer, held_out, quiet=quiet, workers=workers)
     seconds = time.perf_counter() - began
     readings = [] if trainer is None else trainer.history
@@ -283,12 +248,9 @@ def fitted(
 def cross_fitted_claims(
     run: Run, told: Callable[[str], None] | None = None, workers: int = 1
 ) -> CrossFittedClaims:
-    """The cross-fitted claims of a run. All fits use the held-out rows of the problem for early stopping, as
-    that of the run does; those that train on GPUs, or with several processes each, are shared by no
-    `workers`.
-
-    Raises:
-        UserError: if the run decides for other problems than cases of a table, or a fold cannot be fitted to.
+    """The cross-fitted claims of a run. All fits use the problem's held-out rows for early stopping; fits on
+    GPUs, or with several processes each, are not shared. UserError if the run is not about cases of a table,
+    or a fold cannot be fitted to.
     """
     problem, task = run.problem, run.problem.question()
     if not isinstance(task, RehearsalTask):
@@ -301,10 +263,10 @@ def cross_fitted_claims(
     held_out = problem.held_out()
     with as_user_error("claims"):
         trainer = run.trainer(None)
-        how = None if trainer is None else trainer.settled()
+        settings = None if trainer is None else trainer.settled()
 
         def fitted(table: Table) -> Surrogate:
-            return fit(run.surrogate(), table, None if how is None else how.settled(), held_out)
+            return fit(run.surrogate(), table, None if settings is None else settings.settled(), held_out)
 
         return cross_fitted(
             problem.observations(),
@@ -315,22 +277,20 @@ def cross_fitted_claims(
             run.search,
             seed=run.seed,
             told=told,
-            workers=workers if shareable(how) else 1,
+            workers=workers if shareable(settings) else 1,
         )
 
 
 def doubts_of(run: Run, surrogate: Surrogate) -> Doubts | None:
-    """What is doubted of the graph of a run on a user's table; None of other runs, of online ones, and of
-    methods that weigh several graphs.
-    """
+    """The doubts about the graph of an offline run on a user's table by a method with one graph; or None."""
     problem = run.problem
     if run.learn or not isinstance(problem, RehearsalTable) or not isinstance(surrogate, RehearsalSurrogate):
         return None
     if len(surrogate.overlap.graphs) > 1 or "task" not in run.config["surrogate"]:
         return None
     trained = any(isinstance(part, Trained) for part in surrogate.modules())
-    members = run.search.declines and not trained and len(problem.past) <= ROWS
-    return Doubts(problem.refuted, members, partial(fitted_under, run))
+    over_members = run.search.declines and not trained and len(problem.past) <= ROWS
+    return Doubts(problem.refuted, over_members, partial(fitted_under, run))
 
 
 def judged_by_graphs(
@@ -341,12 +301,12 @@ def judged_by_graphs(
     told: Callable[[str], None] | None = None,
     doubts: Doubts | None = None,
 ) -> Claims | None:
-    """The claims of a run, followed by what becomes of its decisions where the rows contradict the graph, and
-    by the graphs under which they stand (`claims.graph_robustness`): those that are `written`
-    (`graphs.graph_notation`), else those that fit the rows of a user's table as well, if they are few.
+    """The claims of a run, then the tests of its graph by the rows, then the graphs under which its decisions
+    stand (`claims.graph_robustness`): the `written` ones (`graphs.graph_notation`), else those that fit the
+    rows of a user's table as well, if they are few.
 
     Args:
-        doubts: Those of the run, if they are known; None finds them.
+        doubts: The doubts of the run; None finds them.
 
     Raises:
         UserError: if the graphs cannot be read or do not suit the task, or the run does not decide for cases
@@ -366,8 +326,8 @@ def judged_by_graphs(
     with as_user_error("graphs"):
         graphs = graph_class(written)
         if doubts is None or not isinstance(surrogate, RehearsalSurrogate):
-            under = partial(fitted_under, run)
-            return member_graphs(graphs, surrogate, under, run.objective, claims, told)
+            refit = partial(fitted_under, run)
+            return member_graphs(graphs, surrogate, refit, run.objective, claims, told)
         return doubts.claims(surrogate, run.objective, run.search.declines, claims, told, graphs)
 
 
@@ -375,6 +335,6 @@ def fitted_under(run: Run, graph: RehearsalGraph) -> RehearsalSurrogate:
     """The method of a run, fitted to its observations under another graph of the task's variables."""
     seed_and_use_one_thread(run.seed)
     task = RehearsalTask.of(run.config["surrogate"]["task"]).to_plain() | {"graph": graph.to_plain()}
-    under: RehearsalSurrogate = made({**run.config["surrogate"], "task": task}, "surrogate")
-    fit(under, run.problem.observations(), run.trainer(None), run.problem.held_out())
-    return under
+    refitted: RehearsalSurrogate = made({**run.config["surrogate"], "task": task}, "surrogate")
+    fit(refitted, run.problem.observations(), run.trainer(None), run.problem.held_out())
+    return refitted

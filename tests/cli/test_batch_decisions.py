@@ -153,7 +153,7 @@ def test_left_to_itself_a_run_takes_every_core(monkeypatch):
 def test_progress_is_written_to_the_standard_error_while_rounds_are_made(capsys, monkeypatch):
     monkeypatch.setattr(progress, "REDRAWN", 0.005)
     monkeypatch.setattr(progress, "LOGGED", 0.0)
-    monkeypatch.setattr(progress, "_written", [])
+    monkeypatch.setattr(progress, "_last_line", [])
     for each in watched(iter(rounds(3)), 0, 3):
         if each.index == 1:
             time.sleep(0.1)

@@ -77,8 +77,8 @@ def submitted(monkeypatch):
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGUSR2)}
     signal.signal(signal.SIGTERM, lambda number, frame: noted.append("ignored"))
     signal.signal(signal.SIGUSR2, warned)
-    monkeypatch.setattr(signals, "_asked", [])
-    monkeypatch.setattr(signals, "_warned", {})
+    monkeypatch.setattr(signals, "_signal_times", [])
+    monkeypatch.setattr(signals, "_handlers", {})
     yield noted
     for number, handler in before.items():
         signal.signal(number, handler)

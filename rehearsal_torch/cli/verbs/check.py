@@ -1,6 +1,6 @@
-"""The verb check: reads a problem file, lists all faults and warnings, and says how to decide by it.
+"""The verb check: lists all faults and warnings of a problem file, and the command that decides by it.
 
-Nothing is fitted. Exit codes: 0 if the file can be decided by, 2 if it has faults.
+Nothing is fitted. Exit codes: 0 if the file is valid, 2 if it has faults.
 """
 
 import gc
@@ -29,15 +29,15 @@ def check(options: Mapping[str, str]) -> int:
     if "problem" not in options:
         example = f"{spoken('check')} problem=problem.yaml"
         raise UserError("no problem file is given", "", f"For example: {example}")
-    # Most of a check is the loading of modules, of which nothing is garbage: a tenth of its time.
+    # Most of a check is imports, which leave no garbage; looking for some takes a tenth of the time.
     gc.disable()
     try:
-        return _checked(options["problem"])
+        return _check_file(options["problem"])
     finally:
         gc.enable()
 
 
-def _checked(path: str) -> int:
+def _check_file(path: str) -> int:
     if is_table(path) and Path(path).is_file() and problem_content(path) is None:
         remedy = of_table(path, on_file("check", "problem.yaml", "problem"))
         raise UserError("this is a table, and check reads a problem file", path, remedy)
@@ -51,7 +51,7 @@ def _checked(path: str) -> int:
         print(message, file=sys.stderr, flush=True)
         return 2
     lines = [f"{path}: no faults. {problem.counted()}", *(f"Note: {note}" for note in problem.read_notes), ""]
-    lines += [*_columns(problem.variable_rows()), *problem.sections()]
+    lines += [*_aligned(problem.variable_rows()), *problem.sections()]
     command = on_file("decide", path)
     if costs:
         lines += ["", f"The cheapest alteration that suffices: {' '.join([command, *costs])}"]
@@ -63,7 +63,7 @@ def _checked(path: str) -> int:
 
 
 def _problem(question: str, path: str) -> "OfFile":
-    """The problem of a file; only what its question needs is loaded."""
+    """The problem of a file; only the modules of its question are imported."""
     if question == "sequence":
         from rehearsal_torch.problems.sequences.sequence_file import OwnSequence
 
@@ -78,24 +78,22 @@ def _problem(question: str, path: str) -> "OfFile":
 
 
 def _check_method(problem: "OfFile") -> list[str]:
-    """Refuses the method that a file names, where it cannot decide; only then are methods loaded. Returns
-    what is to be typed so that costs are weighed without a worth; empty where they are not.
-    """
-    facts, named = problem.facts(), None
+    """Raises a UserError if the file's method cannot decide; returns overrides that weigh costs."""
+    facts, method = problem.facts(), None
     if facts.method is not None:
         from rehearsal_torch.methods.method_choice import fits, wished
         from rehearsal_torch.methods.presets import AUTO
 
-        named = wished(problem)
-        if problem.kind == "rehearse" and named is not None and named != AUTO:
-            fits(problem, named)
-    # The method that weighs them cannot be fitted to imputed tables.
-    weighs = named in (None, "micns") and facts.unweighed and not facts.imputations
+        method = wished(problem)
+        if problem.kind == "rehearse" and method is not None and method != AUTO:
+            fits(problem, method)
+    # The method that weighs costs cannot be fitted to imputed tables.
+    weighs = method in (None, "micns") and facts.unweighed and not facts.imputations
     return weighed(facts.costs) if weighs else []
 
 
-def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
     ]

@@ -1,21 +1,20 @@
-"""The end of a sweep: its shards are merged (the verb collect), and tables of its jobs are made.
+"""The end of a sweep: merging of its shards (the verb collect), and tables of its jobs.
 
 The lines of all shards are sorted by index and otherwise unchanged, so that the merged decisions.jsonl is the
-one of an unsharded run, byte for byte. What every shard writes alike (data card, choice of a method, claims
-of the folds) is taken from the first; curves, which need all decisions, are made anew.
+one of an unsharded run, byte for byte. Files that are equal in all shards (data card, choice of a method,
+claims of the folds) are taken from the first.
 
-Which decisions have curves (`claims.csv` for cases of a table, `surrogate.csv` for trials) depends on all:
-those with the largest, the median and the smallest difference. The curves are therefore made after the
-merging, by the model and the data that the shards used: the checkpoint and the data set of the merged
-configuration, with the fingerprint of the data that the shards recorded. Where one of them is no longer
-there, the run is merged without curves, and a sentence says what is missing.
+The decisions that have curves (`claims.csv` for cases of a table, `surrogate.csv` for trials) are those with
+the largest, the median and the smallest difference of all. The curves are therefore made after merging, with
+the checkpoint and the data set of the merged configuration, whose fingerprint must be the recorded one.
+Where one of them is missing, the run is merged without curves, and a sentence says so.
 
 The configuration lies in a folder that others may have written: unless it was typed on this command line
-(`trusted` is None), nothing is built of it but what a resumed folder may build (`methods.class_allowlist`).
+(`trusted` is None), only what a resumed folder may build is built of it (`methods.class_allowlist`).
 
-The rows of the cross tables are those of every successful job whose decisions were scored by a world. A
-method is named by its decision and the other overrides that differ between the jobs; a world by its dataset
-and the overrides of it that differ.
+The rows of the cross tables are the decisions, scored by a world, of all successful jobs. A method is named
+by its decision and the other overrides that differ between the jobs; a world by its dataset and the overrides
+of it that differ.
 """
 
 import json
@@ -61,21 +60,16 @@ from rehearsal_torch.reporting.run_report import report
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError, as_user_error, user_error_from
 
-# What a run may hold, the same in each shard.
-_ALIKE = ("data.yaml", "method_choice.csv", "method_choice.json", "claims.json", "untouched.csv")
-_MERGED = (
-    "run.json",
-    "config.yaml",
-    "decisions.jsonl",
-    "metrics.csv",
-    "data.yaml",
-    "truth.csv",
-    "status.json",
+# Files that are equal in all shards.
+_SAME_IN_SHARDS = ("data.yaml", "method_choice.csv", "method_choice.json", "claims.json", "untouched.csv")
+_MERGED_FILES = (
+    *("run.json", "config.yaml", "decisions.jsonl", "metrics.csv"),
+    *("data.yaml", "truth.csv", "status.json"),
 )
 _CURVES = {"rehearse": "claims.csv", "optimise": "surrogate.csv"}
 # Keys in which the shards of a cohort differ.
-_OF_SHARDS = ("shard", "shards", "out", "resume", "workers")
-# Overrides that name neither a method nor a world.
+_SHARD_KEYS = ("shard", "shards", "out", "resume", "workers")
+# Overrides that belong neither to the name of a method nor to that of a world.
 _UNNAMED = (
     *("seed=", "shard=", "shards=", "workers=", "dataset=", "decision=", "+experiment="),
     *("out=", "resume=", "limit="),
@@ -94,7 +88,7 @@ def collect(sweeps: Sequence[Path], given: Mapping[str, str]) -> int:
 
 
 def conclude(sweep: Path, trusted: Sequence[str] | None) -> None:
-    """Merges the shards, makes the curves of each merged run, and prints its report."""
+    """Merges the shards in a folder, makes the curves of each merged run, and prints its report."""
     for merged in merge(sweep):
         with_curves(merged, trusted)
         print(report(merged.path), flush=True)
@@ -102,51 +96,45 @@ def conclude(sweep: Path, trusted: Sequence[str] | None) -> None:
 
 
 def merge(sweep: Path) -> list[RunFolder]:
-    """Merges the shards in a folder: a single cohort into the folder itself, several into subfolders
-    ``cohort-0``, ``cohort-1``, ...
-    """
+    """Merges the shards: one cohort into the folder itself, several into ``cohort-0``, ``cohort-1``, ..."""
     groups = shards(sweep)
-    return [_merged(parts, path) for parts, path in zip(groups, _places(sweep, groups), strict=True)]
+    return [_merge_cohort(parts, path) for parts, path in zip(groups, _targets(sweep, groups), strict=True)]
 
 
 def shards(sweep: Path) -> list[list[RunFolder]]:
-    """The shards in a sweep's folder, grouped by cohort; refused if there is none, or if merging would
-    overwrite other files.
-    """
+    """The shards in a folder by cohort; UserError without any, or if merging would overwrite other files."""
     if not sweep.is_dir():
-        raise UserError(
-            "there is no such folder", str(sweep), "Give the folder of a sweep over shard=range(N)"
-        )
+        fault = "there is no such folder"
+        raise UserError(fault, str(sweep), "Give the folder of a sweep over shard=range(N)")
     groups = cohorts(sweep)
     if not groups:
-        raise UserError(
-            "holds no shards", str(sweep), "Give the folder of a sweep over shard=range(N) shards=N"
-        )
-    for path in _places(sweep, groups):
-        present = [name for name in _MERGED if (path / name).exists()]
+        fault = "holds no shards"
+        raise UserError(fault, str(sweep), "Give the folder of a sweep over shard=range(N) shards=N")
+    for path in _targets(sweep, groups):
+        present = [name for name in _MERGED_FILES if (path / name).exists()]
         if present and "merged_from" not in RunFolder(path).read_json("run.json"):
-            what = f"holds {' and '.join(present[:3])} that this command did not write"
-            raise UserError(what, str(path), "Move them elsewhere")
+            fault = f"holds {' and '.join(present[:3])} that this command did not write"
+            raise UserError(fault, str(path), "Move them elsewhere")
     return groups
 
 
 def cohorts(sweep: Path) -> list[list[RunFolder]]:
-    """The shards in a folder, grouped by cohort: jobs that differ in nothing but their shard."""
+    """The shards in a folder by cohort: jobs that differ only in their shard."""
     groups: dict[str, list[RunFolder]] = defaultdict(list)
     numbered = (path for path in sweep.iterdir() if path.is_dir() and path.name.isdecimal())
     for folder in map(RunFolder, sorted(numbered, key=lambda path: int(path.name))):
         if folder.begun and _config(folder)["shards"] > 1:
             config = folder.read_yaml("config.yaml")
-            shared = {key: value for key, value in config.items() if key not in _OF_SHARDS}
-            groups[json.dumps(shared, sort_keys=True, default=str)].append(folder)
+            common = {key: value for key, value in config.items() if key not in _SHARD_KEYS}
+            groups[json.dumps(common, sort_keys=True, default=str)].append(folder)
     return list(groups.values())
 
 
-def _places(sweep: Path, groups: Sequence[object]) -> list[Path]:
+def _targets(sweep: Path, groups: Sequence[object]) -> list[Path]:
     return [sweep] if len(groups) == 1 else [sweep / f"cohort-{number}" for number in range(len(groups))]
 
 
-def _merged(parts: list[RunFolder], path: Path) -> RunFolder:
+def _merge_cohort(parts: list[RunFolder], path: Path) -> RunFolder:
     configs = [_config(shard) for shard in parts]
     count = configs[0]["shards"]
     if {config["shards"] for config in configs} != {count}:
@@ -158,13 +146,11 @@ def _merged(parts: list[RunFolder], path: Path) -> RunFolder:
         if number not in by_number or by_number[number].read_json("status.json").get("state") != "ok"
     ]
     if missing:
-        raise UserError(
-            f"shard {', '.join(missing)} of {count} is missing or unfinished",
-            str(path),
-            f"Run the sweep's command again with resume={path}; finished jobs are kept",
-        )
+        fault = f"shard {', '.join(missing)} of {count} is missing or unfinished"
+        remedy = f"Run the sweep's command again with resume={path}; finished jobs are kept"
+        raise UserError(fault, str(path), remedy)
     merged, ordered = RunFolder(path), [by_number[number] for number in range(count)]
-    # Everything is read before anything is written: a damaged shard leaves earlier merged results unchanged.
+    # All is read before anything is written: a damaged shard leaves earlier merged results unchanged.
     runs = [shard.read_json("run.json", ("overrides", "seconds")) for shard in ordered]
     overrides = [text for text in runs[0]["overrides"] if not text.startswith(("shard=", "shards="))]
     seconds = round(sum(float(run["seconds"]) for run in runs), 3)
@@ -181,7 +167,7 @@ def _merged(parts: list[RunFolder], path: Path) -> RunFolder:
         without_curves(merged)
     merged.write("decisions.jsonl", lines)
     merged.write_metrics(metrics)
-    for name in _ALIKE:
+    for name in _SAME_IN_SHARDS:
         if (ordered[0].path / name).is_file():
             merged.write(name, (ordered[0].path / name).read_text(encoding="utf-8"))
     truths = [shard.path / "truth.csv" for shard in ordered if (shard.path / "truth.csv").is_file()]
@@ -202,35 +188,33 @@ def _config(folder: RunFolder) -> dict[str, Any]:
 
 def _in_order(truths: list[Path], order: dict[str, int]) -> str:
     """The shards' comparisons with the ground truth, in the order of the cases."""
-    texts = [path.read_text(encoding="utf-8").splitlines() for path in truths]
-    rows = [row for text in texts for row in text[1:]]
+    files = [path.read_text(encoding="utf-8").splitlines() for path in truths]
+    rows = [row for text in files for row in text[1:]]
     rows.sort(key=lambda row: order.get(row.partition(",")[0], len(order)))
-    return "\n".join([texts[0][0], *rows, ""])
+    return "\n".join([files[0][0], *rows, ""])
 
 
 def without_curves(merged: RunFolder) -> None:
-    """Removes the curves of an earlier merging, whose decisions were others, with their figures."""
+    """Removes the curves of an earlier merging of other decisions, with their figures."""
     for name in _CURVES.values():
         (merged.path / name).unlink(missing_ok=True)
-        for drawn in (merged.path / "figures").glob(f"{name.removesuffix('.csv')}*"):
-            drawn.unlink()
+        for figure in (merged.path / "figures").glob(f"{name.removesuffix('.csv')}*"):
+            figure.unlink()
 
 
 def with_curves(merged: RunFolder, trusted: Sequence[str] | None) -> bool:
-    """Makes the curves of a merged run, as a run of its own would have, or says why they are not made; for
-    episodes there are none.
-    """
+    """Makes the curves of a merged run, or prints why not; returns whether none is missing."""
     name = _CURVES.get(merged.read_json("run.json").get("kind", ""))
     if name is None or (merged.path / name).is_file():
         return True
     try:
         _write_curves(merged, trusted)
     except Exception as error:
-        wrong = user_error_from(error)
-        if wrong is None:
+        fault = user_error_from(error)
+        if fault is None:
             raise
-        why = f"and its figure, for which the checkpoint and the data are read again: {wrong}"
-        print(f"Merged without {name} {why}", file=sys.stderr, flush=True)
+        remark = f"and its figure, for which the checkpoint and the data are read again: {fault}"
+        print(f"Merged without {name} {remark}", file=sys.stderr, flush=True)
         return False
     return True
 
@@ -256,18 +240,18 @@ def finish(
     trusted: Sequence[str] | None = None,
 ) -> int:
     """Merges shards if all are done, and prints the table of jobs; then, if a world scored the decisions, the
-    table of worlds by methods. Returns 0 if every job succeeded, else 1. `again` are the arguments that must
-    be repeated to resume, besides the folder.
+    table of worlds by methods. Returns 0 if every job succeeded, else 1. `again` are the arguments with which
+    to resume, besides the folder.
     """
     rows = statuses(out, jobs)
-    good = all(row["state"] == "ok" for row in rows)
+    all_ok = all(row["state"] == "ok" for row in rows)
     damaged = False
     try:
-        if cohorts(out) and good:
+        if cohorts(out) and all_ok:
             conclude(out, trusted)
         elif cohorts(out):
-            following = join([*typed_as(script), f"resume={out}", *again])
-            print(f"Not merged, as not all jobs are done. Continue with: {following}", flush=True)
+            command = join([*typed_as(script), f"resume={out}", *again])
+            print(f"Not merged, as not all jobs are done. Continue with: {command}", flush=True)
         if script == "cross_validate":
             grid(out)
     except (PlainFileError, UserError) as error:
@@ -280,60 +264,58 @@ def finish(
     except PlainFileError as error:
         damaged = True
         print(f"Not tabulated: {error}", file=sys.stderr, flush=True)
-    return 0 if good and not damaged else 1
+    return 0 if all_ok and not damaged else 1
 
 
 def statuses(sweep: Path, jobs: list[list[str]]) -> list[dict[str, Any]]:
-    """The status of each job of a sweep; those that were never started are marked as skipped. Where another
-    process works in a job's folder, as a job of a cluster may, nothing is written to it.
-    """
+    """The status of each job of a sweep; marks idle jobs that were never started as skipped."""
     rows = []
     for number, overrides in enumerate(jobs):
-        folder, kept = RunFolder(sweep / str(number)), recordable(overrides)
+        folder, typed = RunFolder(sweep / str(number)), recordable(overrides)
         try:
             status = folder.read_json("status.json", ("state", "message"))
         except PlainFileError:
             status = {}
-        if not status and (held := holder(folder.path)) is not None:
-            status = {"state": "running", "message": f"in use {held}", "overrides": kept}
+        if not status and (lock_holder := holder(folder.path)) is not None:
+            status = {"state": "running", "message": f"in use {lock_holder}", "overrides": typed}
         elif not status and folder.begun:
             status = {"state": "failed", "message": "ended without a status: killed, or out of memory"}
         elif not status:
             status = {"state": "skipped", "message": "never started"}
         if "overrides" not in status:
-            folder.close(status["state"], status["message"], kept, 0.0)
-        rows.append({"job": number, "overrides": kept, "seconds": 0.0, **status, "folder": str(folder.path)})
+            folder.close(status["state"], status["message"], typed, 0.0)
+        rows.append({"job": number, "overrides": typed, "seconds": 0.0, **status, "folder": str(folder.path)})
     return rows
 
 
 def _print(out: Path, rows: list[dict[str, Any]]) -> None:
-    words = [[_as_typed(text) for text in row["overrides"]] for row in rows]
-    common = set.intersection(*map(set, words)) if len(words) > 1 else set[str]()
+    overrides_of_jobs = [[_as_typed(text) for text in row["overrides"]] for row in rows]
+    common = set.intersection(*map(set, overrides_of_jobs)) if len(overrides_of_jobs) > 1 else set[str]()
     table = Table(title=f"{len(rows)} jobs in {out}", title_justify="left")
     for heading in ("job", "state", "overrides", "seconds", "message"):
         table.add_column(
             heading, justify="right" if heading in ("job", "seconds") else "left", overflow="fold"
         )
-    for job, overrides in zip(rows, words, strict=True):
-        own = " ".join(text for text in overrides if text not in common)
-        table.add_row(str(job["job"]), job["state"], own, f"{job['seconds']:.1f}", job["message"])
+    for job, overrides in zip(rows, overrides_of_jobs, strict=True):
+        differing = " ".join(text for text in overrides if text not in common)
+        table.add_row(str(job["job"]), job["state"], differing, f"{job['seconds']:.1f}", job["message"])
     console = Console()
     (console if console.is_terminal else Console(width=160)).print(table, markup=False)
 
 
 def _as_typed(override: str) -> str:
-    """An override whose truth value is spelt as on a command line: Hydra hands jobs of a sweep `True`."""
+    """An override with a truth value as on a command line: Hydra passes `True` to jobs of a sweep."""
     name, equals, value = override.partition("=")
     return name + equals + (value.lower() if value in ("True", "False") else value)
 
 
 def crossed(out: Path, jobs: Sequence[dict[str, Any]]) -> str:
     """Writes ``table1.csv``, ``table1.md`` and ``figures/table1.*`` into a sweep's folder; for trials
-    ``traces.csv``, ``regret.md`` and ``figures/rounds.*``. Returns the table, for a terminal; empty, without
-    any files, if no world scored any decision.
+    ``traces.csv``, ``regret.md`` and ``figures/rounds.*``. Returns the table for a terminal; empty, without
+    any files, if no world scored a decision.
     """
     cases, trials = [], []
-    for run, world, method, seed in _named(jobs):
+    for run, world, method, seed in _runs_of_jobs(jobs):
         if run.kind == "rehearse":
             cases += [
                 row(world, method, seed, decision) | truth_bounds(decision)
@@ -365,24 +347,24 @@ def _table_of_cases(out: Path, rows: list[dict[str, Any]]) -> str:
     with drawing():
         save(sweep_tables.draw_worlds(cells), out / "figures", "table1")
     seeds = len({row["seed"] for row in rows})
-    several = f", mean ± sd over {seeds} seeds" if seeds > 1 else ""
-    title = f"True probability of a desired outcome{several}; {len(rows)} decisions"
+    spread = f", mean ± sd over {seeds} seeds" if seeds > 1 else ""
+    title = f"True probability of a desired outcome{spread}; {len(rows)} decisions"
     names = f"table1.csv, table1.md, figures/table1.png in {out} (figure as .svg, too)"
     return f"Written: {names}\n{sweep_tables.worlds_as_text(cells, title)}"
 
 
-def _named(jobs: Sequence[dict[str, Any]]) -> Iterator[tuple[Recorded, str, str, int]]:
+def _runs_of_jobs(jobs: Sequence[dict[str, Any]]) -> Iterator[tuple[Recorded, str, str, int]]:
     """The run of every successful job, with its world, method and seed."""
-    good = [
+    successful = [
         job for job in jobs if job["state"] == "ok" and (Path(job["folder"]) / "decisions.jsonl").is_file()
     ]
-    shared = set.intersection(*(set(job["overrides"]) for job in good)) if good else set[str]()
-    for job in good:
+    shared = set.intersection(*(set(job["overrides"]) for job in successful)) if successful else set[str]()
+    for job in successful:
         run = read(job["folder"])
-        own = [text for text in job["overrides"] if text not in shared and not text.startswith(_UNNAMED)]
-        own = [text.lstrip("+") for text in own]
-        of_world = [text.removeprefix("dataset.") for text in own if text.startswith("dataset.")]
-        of_method = [text for text in own if not text.startswith("dataset.")]
+        extra = [text for text in job["overrides"] if text not in shared and not text.startswith(_UNNAMED)]
+        extra = [text.lstrip("+") for text in extra]
+        of_world = [text.removeprefix("dataset.") for text in extra if text.startswith("dataset.")]
+        of_method = [text for text in extra if not text.startswith("dataset.")]
         world = " ".join([run.choices.get("dataset", "data"), *of_world])
         method = " ".join([run.choices.get("decision", "decision"), *of_method])
         yield run, world, method, int(run.config.get("seed", 0))

@@ -43,16 +43,13 @@ def work(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
     described(run.problem, folder, sweep)
     episodes = run.problem.facts().episodes
     if episodes is None:
-        raise UserError(
-            f"cross-validation needs a data set of episodes; got {type(run.problem).__name__}",
-            "dataset",
-            "Choose sepsis_simulated or mimic",
-        )
+        fault = f"cross-validation needs a data set of episodes; got {type(run.problem).__name__}"
+        raise UserError(fault, "dataset", "Choose sepsis_simulated or mimic")
     # The patients of the training split; the test patients are not used.
-    patients, parts = episodes("train"), (partial(_model, run), partial(_trainer, run))
-    shared = sharing(config, False, sweep, teller(config, sweep))
-    with as_user_error("cross-validation"), shared as workers:
-        scores = validated(patients, *parts, int(config.folds), run.seed, str(config.by), workers)
+    patients, builders = episodes("train"), (partial(_unfitted_model, run), partial(_stateless_trainer, run))
+    context = sharing(config, False, sweep, teller(config, sweep))
+    with as_user_error("cross-validation"), context as workers:
+        scores = validated(patients, *builders, int(config.folds), run.seed, str(config.by), workers)
     rows = [asdict(score) for score in scores.folds]
     folder.write_metrics(
         [
@@ -74,8 +71,8 @@ def work(config: DictConfig, folder: RunFolder, sweep: bool) -> str:
 def grid(sweep: Path) -> None:
     """Writes grid.csv of a sweep over Lipschitz constants, and its figure if a cell is unconstrained."""
     cells: dict[tuple[Any, Any], float] = {}
-    numbered = [path for path in sweep.iterdir() if path.name.isdecimal() and (path / TABLE).is_file()]
-    for path in sorted(numbered, key=lambda path: int(path.name)):
+    jobs = [path for path in sweep.iterdir() if path.name.isdecimal() and (path / TABLE).is_file()]
+    for path in sorted(jobs, key=lambda path: int(path.name)):
         mechanism = RunFolder(path).read_yaml("config.yaml")["surrogate"]["mechanism"]
         scores = [number(row["scaled"]) for row in read_rows(path / TABLE, ("scaled",), ("scaled",))]
         cell = mechanism["location_constant"], mechanism["scale_constant"]
@@ -90,29 +87,25 @@ def grid(sweep: Path) -> None:
     rows = [dict(zip(columns, (*cell, cells[cell], decrease[cell]), strict=True)) for cell in cells]
     RunFolder(sweep).write(GRID, as_csv(rows, "nan"))
     print(f"Written: {sweep / GRID}", flush=True)
-    drawn = {cell: value for cell, value in decrease.items() if value is not None and None not in cell}
-    if drawn:
+    constrained = {cell: value for cell, value in decrease.items() if value is not None and None not in cell}
+    if constrained:
         with drawing():
-            save(draw_lipschitz(drawn), sweep / "figures", "lipschitz_grid")
+            save(draw_lipschitz(constrained), sweep / "figures", "lipschitz_grid")
 
 
-def _model(run: Run) -> Surrogate:
+def _unfitted_model(run: Run) -> Surrogate:
     """An unfitted model; the caller has seeded its initial weights."""
     model = run.surrogate(settled=False)
     if model.kind != "look_back":
-        raise UserError(
-            f"cross-validation needs a transition model; got {type(model).__name__}",
-            "surrogate",
-            "Choose transition or unconstrained",
-        )
+        fault = f"cross-validation needs a transition model; got {type(model).__name__}"
+        raise UserError(fault, "surrogate", "Choose transition or unconstrained")
     return model
 
 
-def _trainer(run: Run) -> Descent:
+def _stateless_trainer(run: Run) -> Descent:
     """A trainer that keeps no state, so that no fold resumes another."""
     trainer = run.trainer(None)
     if trainer is None:
-        raise UserError(
-            "cross-validation trains in each fold", "trainer", "Choose trainer=cpu or trainer=gpu"
-        )
+        fault = "cross-validation trains in each fold"
+        raise UserError(fault, "trainer", "Choose trainer=cpu or trainer=gpu")
     return trainer

@@ -14,14 +14,11 @@ from rehearsal_torch.user_error import UserError
 
 
 def explore(folders: Sequence[Path], given: Mapping[str, str]) -> int:
-    """Serves the page until Ctrl-C, and returns 0."""
+    """Serves the page; returns 0 after Ctrl-C."""
     missing = [name for name in APP if find_spec(name) is None]
     if missing:
-        raise UserError(
-            f"the page needs {' and '.join(missing)}; not installed",
-            "",
-            "Type pip install 'rehearsal-torch[app]'",
-        )
+        fault = f"the page needs {' and '.join(missing)}; not installed"
+        raise UserError(fault, "", "Type pip install 'rehearsal-torch[app]'")
     from rehearsal_torch.explorer.server import serve
     from rehearsal_torch.explorer.session_choice import session_for
 
@@ -30,7 +27,7 @@ def explore(folders: Sequence[Path], given: Mapping[str, str]) -> int:
         session = session_for(folders[0], given["method"])
         serve(session, listener, given["host"], browser=given["open"] == "true")
     except KeyboardInterrupt as error:
-        # Ctrl-C is how the page is meant to end; a termination signal keeps its exit code.
+        # Ctrl-C is the regular end; a termination signal keeps its exit code.
         if isinstance(error, Stopped) and str(error) != "SIGINT":
             raise
     finally:

@@ -1,7 +1,6 @@
 """The verb init: writes a first problem file from a table, which its author corrects and fills in.
 
-What was not typed and is not clear is asked for at a terminal, and left open elsewhere. No file is
-overwritten without force=true.
+Options that are neither typed nor clear are asked for at a terminal, and left open elsewhere.
 """
 
 import sys
@@ -19,13 +18,13 @@ from rehearsal_torch.user_error import UserError, as_user_error
 
 
 def init(options: Mapping[str, str]) -> int:
-    """Writes a first problem file."""
+    """Writes a first problem file; returns 0."""
     out = Path(options["out"])
     if out.suffix.lower() not in YAML:
         raise UserError("expected a file that ends in .yaml", f"out={out}", "For example: out=problem.yaml")
     if (out.exists() or out.is_symlink()) and options["force"] != "true":
         raise UserError("exists already", f"out={out}", "Name another file with out=, or add force=true")
-    typed = {each: options[each] for each in ("outcome", "action", "unit", "time") if each in options}
+    typed = {option: options[option] for option in ("outcome", "action", "unit", "time") if option in options}
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     with as_user_error("init"):
         text, notes = draft(options["data"], out, options["question"], typed, answered if terminal else None)
@@ -39,7 +38,7 @@ def init(options: Mapping[str, str]) -> int:
 
 
 def answered(words: str, option: str, names: Sequence[str]) -> list[str]:
-    """The answer to a question: some of the names, typed as for the option; none for an empty line."""
+    """The names that a user types in answer to a question; none for an empty line."""
     print(f"{words} One of: {', '.join(names)}")
     while True:
         try:

@@ -1,12 +1,8 @@
-"""The verb that lists all options of a configuration: ``rehearsal options +experiment=cbo decision=ucb``.
+"""The verb options: lists every key of a configuration with value, type and description, group by group.
 
-It prints every key of the composed configuration with value, type and description, group by group.
-
-Exit codes: 0 success; 2 an error in the arguments.
-
-The configuration is composed from its defaults list, and the descriptions are the comments in the YAML files
-of that list, in the order in which they are merged: the last file that sets a key and has a comment on it
-counts. If there is none, the description is that in the docstring of the class that takes the value.
+Descriptions are the comments in the YAML files of the configuration's defaults list, in the order in which
+they are merged: the last file that sets a key and has a comment on it counts. If there is none, the
+description is that in the docstring of the class that takes the value.
 
 The comment of a key in a YAML file is the one at the end of its line, otherwise the comment lines directly
 above it. The comment at the top of the file, before its first key, describes the file itself.
@@ -33,11 +29,11 @@ from rehearsal_torch.cli.configuration_keys import refuse_unread
 from rehearsal_torch.cli.errors import exit_code
 from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.methods.argument_descriptions import annotated, argument_docs
-from rehearsal_torch.methods.hydra_config import CONF
+from rehearsal_torch.methods.hydra_config import CONF, plain_value
 
-# How a configuration says that a value must be given.
+# A mandatory value, in OmegaConf.
 MISSING = "???"
-# bool before int, as True is an int to Python.
+# bool before int, as True is an int.
 _KINDS = (
     (bool, "true or false"),
     (int, "whole number"),
@@ -50,12 +46,7 @@ _KINDS = (
 
 @dataclass(frozen=True)
 class Comments:
-    """The comments of a YAML file.
-
-    Attributes:
-        header: The description at the top, without ``@package`` lines; empty if there is none.
-        keys: A dotted key to its comment. Keys inside lists are left out.
-    """
+    """The comments of a YAML file: the one at the top, and those of dotted keys outside of lists."""
 
     header: str
     keys: dict[str, str]
@@ -63,14 +54,8 @@ class Comments:
 
 @dataclass(frozen=True)
 class Knob:
-    """One option.
-
-    Attributes:
-        key: Dotted, as it is typed.
-        value: Its value here; where it refers to another key, that key's; "???" where it must be given.
-        reference: The reference as written, such as ``${seed}``; empty where there is none.
-        kind: What it may be, in words.
-        meaning: What it does; empty where nothing says so.
+    """One option: its dotted key, its resolved value ("???" where it must be given), its reference as
+    written, such as ``${seed}``, its type in words, and its description.
     """
 
     key: str
@@ -82,14 +67,8 @@ class Knob:
 
 @dataclass(frozen=True)
 class Node:
-    """A node of the configuration, and the class that it builds.
-
-    Attributes:
-        key: Its dotted key; empty for the keys at the top.
-        option: The group's option, such as ``dropwave``; empty if the node is not a group.
-        target: The dotted name of the class; empty if nothing is built.
-        meaning: Its description in the YAML file.
-        knobs: Its options, without those of the nodes below it.
+    """A node of the configuration: its dotted key, the group's option if it is a group, the dotted name of
+    the class that it builds, its description, and its options, without those of the nodes below it.
     """
 
     key: str
@@ -100,44 +79,40 @@ class Node:
 
 
 def nodes(overrides: Sequence[str], multirun: bool = False, extra: str | None = None) -> list[Node]:
-    """All nodes of the composed configuration, in its own order, without Hydra's own settings; of a sweep,
-    those of its first job. `extra` is a further folder of configurations (``--config-dir``).
-    """
+    """All nodes of the configuration (of a sweep's first job); `extra` is the folder of ``--config-dir``."""
     config, _ = composed(overrides, multirun, extra, complete=False)
     choices = {key: str(value) for key, value in config.hydra.runtime.choices.items() if "/" not in key}
     if multirun:
-        swept = [
+        chosen = [
             f"{'+' if key == 'experiment' else ''}{key}={option}"
             for key, option in choices.items()
             if option != "None"
         ]
-        kept = [text for text in overrides if text.partition("=")[0].lstrip("+") not in choices]
-        overrides = [*swept, *kept]
+        others = [text for text in overrides if text.partition("=")[0].lstrip("+") not in choices]
+        overrides = [*chosen, *others]
     files = list(_files(overrides, extra))
     OmegaConf.set_struct(config, False)
     del config["hydra"]
     content: Any = OmegaConf.to_container(config, resolve=False)
-    return list(_Reading(config, files, choices).below("", content, ""))
+    return list(_Composition(config, files, choices).below("", content, ""))
 
 
 def _files(overrides: Sequence[str], extra: str | None) -> Iterator[tuple[str, str, Comments]]:
-    """Name, package and comments of every YAML file that the configuration is composed of, in the order of
-    merging.
-    """
+    """Name, package and comments of every YAML file of the configuration, in the order of merging."""
     folders = [CONF, *([Path(extra)] if extra else [])]
-    more = [f"hydra.searchpath=['file://{Path(extra).resolve()}']"] if extra else []
+    search_path = [f"hydra.searchpath=['file://{Path(extra).resolve()}']"] if extra else []
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(CONF.resolve()), version_base="1.3"):
         loader = GlobalHydra.instance().config_loader()
-        listed = loader.compute_defaults_list("config", [*overrides, *more], RunMode.RUN).defaults
-    for default in listed:
+        defaults = loader.compute_defaults_list("config", [*overrides, *search_path], RunMode.RUN).defaults
+    for default in defaults:
         name = str(default.config_path)
         paths = [path for folder in folders if (path := folder / f"{name}.yaml").is_file()]
         if paths and not name.startswith("hydra/"):
             yield name, default.package or "", comments(paths[0].read_text(encoding="utf-8"))
 
 
-class _Reading:
+class _Composition:
     """A composed configuration, with the comments of its files."""
 
     def __init__(
@@ -153,15 +128,15 @@ class _Reading:
 
     def below(self, key: str, content: Mapping[str, Any], inherited: str) -> Iterator[Node]:
         """The node at a key, then those inside it."""
-        inner: list[tuple[str, Mapping[str, Any]]] = []
+        children: list[tuple[str, Mapping[str, Any]]] = []
         target = str(content.get("_target_", ""))
-        knobs = tuple(self._knobs(key, content, target, "", inherited, inner))
+        knobs = tuple(self._knobs(key, content, target, "", inherited, children))
         option = self.choices.get(key, "")
         header = self.headers.get(f"{key}/{option}", "") if option else ""
         yield Node(key, option, target, header or self.texts.get(key, inherited), knobs)
-        for name, part in inner:
+        for name, child in children:
             argument = name.removeprefix(f"{key}.").partition(".")[0]
-            yield from self.below(name, part, argument_docs(target).get(argument, "") if target else "")
+            yield from self.below(name, child, argument_docs(target).get(argument, "") if target else "")
 
     def _knobs(
         self,
@@ -170,14 +145,14 @@ class _Reading:
         target: str,
         argument: str,
         inherited: str,
-        inner: list[tuple[str, Mapping[str, Any]]],
+        children: list[tuple[str, Mapping[str, Any]]],
     ) -> Iterator[Knob]:
         for name, value in content.items():
             dotted = f"{key}.{name}" if key else str(name)
             if str(name).startswith("_"):
                 continue
             if isinstance(value, Mapping) and ("_target_" in value or not key):
-                inner.append((dotted, value))
+                children.append((dotted, value))
             elif isinstance(value, Mapping) and value:
                 yield from self._knobs(
                     dotted,
@@ -185,7 +160,7 @@ class _Reading:
                     target,
                     argument or str(name),
                     self.texts.get(dotted, inherited if argument else ""),
-                    inner,
+                    children,
                 )
             else:
                 yield self._knob(dotted, value, target, argument or str(name), inherited if argument else "")
@@ -200,7 +175,7 @@ class _Reading:
                 value = MISSING
             except OmegaConfBaseException:
                 value = raw
-            value = OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
+            value = plain_value(value)
         meaning = (
             self.texts.get(key) or inherited or (argument_docs(target).get(argument, "") if target else "")
         )
@@ -211,7 +186,7 @@ class _Reading:
 
 
 def shown(knob: Knob) -> str:
-    """A value as it could be typed, with the reference behind it; ??? where it must be given."""
+    """A value as YAML, followed by its reference; ??? where it must be given."""
     text = MISSING
     if knob.value != MISSING:
         text = yaml.safe_dump(knob.value, default_flow_style=True, width=10**6, allow_unicode=True)
@@ -220,40 +195,38 @@ def shown(knob: Knob) -> str:
 
 
 def comments(text: str) -> Comments:
-    """Reads the comments of a YAML file."""
+    """The comments of the text of a YAML file."""
     lines = text.splitlines()
     top = next((number for number, line in enumerate(lines) if not line.startswith("#")), len(lines))
     header = " ".join(line.lstrip("# ") for line in lines[:top] if "@package" not in line)
     keys = {
         path: comment
-        for path, key, value in _pairs(yaml.compose(text, Loader=yaml.SafeLoader), "")
-        if (comment := _beside(lines, key, value) or _above(lines, key.start_mark.line, top))
+        for path, key, value in _key_nodes(yaml.compose(text, Loader=yaml.SafeLoader), "")
+        if (comment := _comment_behind(lines, key, value) or _comment_above(lines, key.start_mark.line, top))
     }
     return Comments(header, keys)
 
 
-def _pairs(node: yaml.Node | None, path: str) -> Iterator[tuple[str, yaml.Node, yaml.Node]]:
+def _key_nodes(node: yaml.Node | None, path: str) -> Iterator[tuple[str, yaml.Node, yaml.Node]]:
     for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
-        here = f"{path}.{key.value}".lstrip(".")
-        yield here, key, value
-        yield from _pairs(value, here)
+        key_path = f"{path}.{key.value}".lstrip(".")
+        yield key_path, key, value
+        yield from _key_nodes(value, key_path)
 
 
-def _beside(lines: list[str], key: yaml.Node, value: yaml.Node) -> str:
-    """The comment at the end of a key's line: after its value, or after the colon if the value starts on a
-    later line.
-    """
+def _comment_behind(lines: list[str], key: yaml.Node, value: yaml.Node) -> str:
+    """The comment at the end of a key's line: after its value, or the colon if the value starts later."""
     end = value.end_mark if value.start_mark.line == key.start_mark.line else key.end_mark
-    rest = lines[end.line][end.column :].lstrip(": ") if end.line < len(lines) else ""
-    return rest.lstrip("# ").strip() if rest.startswith("#") else ""
+    remainder = lines[end.line][end.column :].lstrip(": ") if end.line < len(lines) else ""
+    return remainder.lstrip("# ").strip() if remainder.startswith("#") else ""
 
 
-def _above(lines: list[str], line: int, top: int) -> str:
-    """The comment lines directly above a line, down to the end of the file's own description."""
+def _comment_above(lines: list[str], line: int, top: int) -> str:
+    """The comment lines directly above a line, below the file's own description."""
     first = line
     while first > top and lines[first - 1].lstrip().startswith("#"):
         first -= 1
-    return " ".join(text.strip().lstrip("# ") for text in lines[first:line])
+    return " ".join(comment.strip().lstrip("# ") for comment in lines[first:line])
 
 
 _WIDEST = 28
@@ -271,8 +244,8 @@ in `{PROGRAM} train --help`."""
 
 
 def main(typed: Sequence[str]) -> int:
-    """Prints the options."""
-    if any(text in ("-h", "--help", "help") for text in typed):
+    """Prints the options; returns the exit code."""
+    if any(argument in ("-h", "--help", "help") for argument in typed):
         print(_HELP)
         return 0
     return exit_code(lambda: _run(typed), "Interrupted.")
@@ -281,7 +254,7 @@ def main(typed: Sequence[str]) -> int:
 def _run(arguments: Sequence[str]) -> int:
     parsed = get_args_parser().parse_args(list(arguments))
     typed, multirun = with_asked(parsed.overrides), bool(parsed.multirun)
-    if any(text.startswith("path=") for text in typed):
+    if any(override.startswith("path=") for override in typed):
         config, jobs = composed(typed, multirun, parsed.config_dir, complete=False)
         refuse_unread(config, "options", jobs, typed)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
@@ -313,8 +286,8 @@ def _lines(knob: Knob, keys: int, values: int, kinds: int, width: int | None) ->
     front = f"  {knob.key:<{keys}}  {shown(knob):<{values}}  {knob.kind:<{kinds}}  "
     if width is None:
         return [f"{front}{knob.meaning}".rstrip()]
-    room = width - (6 + keys + values + kinds + 2)
-    if room >= 30:
-        parts = textwrap.wrap(knob.meaning, room) or [""]
-        return [f"{front}{parts[0]}".rstrip(), *(" " * (width - room) + part for part in parts[1:])]
+    available = width - (6 + keys + values + kinds + 2)
+    if available >= 30:
+        parts = textwrap.wrap(knob.meaning, available) or [""]
+        return [f"{front}{parts[0]}".rstrip(), *(" " * (width - available) + part for part in parts[1:])]
     return [front.rstrip(), *(f"      {part}" for part in textwrap.wrap(knob.meaning, max(width - 6, 40)))]

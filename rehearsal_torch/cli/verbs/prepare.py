@@ -4,9 +4,7 @@
 their coefficients from the shipped ones; with `out`, it writes them in the format of the shipped file.
 
 `prepare machines out=FOLDER` writes simulated machines in maintenance as an example of a table of episodes:
-machines.csv, machines.yaml with its task, and problem.yaml, which asks the same as a problem file.
-
-Exit codes: 0 success; 2 an error in the arguments; 130 interrupted.
+machines.csv, machines.yaml with its task, and problem.yaml, the same task as a problem file.
 """
 
 import json
@@ -35,9 +33,9 @@ def bermuda(options: Mapping[str, str]) -> int:
         fitted = refit(options["source"])
     shipped = figures()
     differences = [
-        abs(one - other)
+        abs(refitted - original)
         for label in fitted
-        for one, other in zip(_numbers(fitted[label]), _numbers(shipped[label]), strict=True)
+        for refitted, original in zip(_leaves(fitted[label]), _leaves(shipped[label]), strict=True)
     ]
     print(
         f"{len(differences)} coefficients refitted; the largest difference from the shipped ones is "
@@ -49,14 +47,14 @@ def bermuda(options: Mapping[str, str]) -> int:
     return 0
 
 
-def _numbers(tree: Any) -> Iterator[float]:
+def _leaves(tree: Any) -> Iterator[float]:
     """Every number in nested dictionaries and lists, in the order of sorted keys."""
     if isinstance(tree, Mapping):
         for key in sorted(tree):
-            yield from _numbers(tree[key])
+            yield from _leaves(tree[key])
     elif isinstance(tree, list):
-        for each in tree:
-            yield from _numbers(each)
+        for item in tree:
+            yield from _leaves(item)
     else:
         yield float(tree)
 
@@ -73,8 +71,8 @@ def machines(options: Mapping[str, str]) -> int:
     with as_user_error(f"out={out}"), locked(out):
         write_text(out / _TABLE, fleet.frame().to_csv(index=False, lineterminator="\n"))
         write_text(out / _TASK, _FIRST + yaml.safe_dump(plain_of(TASK), sort_keys=False))
-        said = renamed(plain_of(TASK))[0] | {"data": _TABLE}
-        parts = {part: said[part] for part in SequenceProblem.model_fields if part in said}
+        task = renamed(plain_of(TASK))[0] | {"data": _TABLE}
+        parts = {part: task[part] for part in SequenceProblem.model_fields if part in task}
         problem = {"question": "sequence", **parts}
         write_text(out / _PROBLEM, yaml.safe_dump(problem, sort_keys=False))
     print(

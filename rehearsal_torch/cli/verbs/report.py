@@ -1,7 +1,6 @@
 """The verb report: writes the page of run folders, and a page that compares several runs.
 
-The page is made of what the folder holds: nothing is fitted or decided again. Of the pictures, the graph is
-drawn each time, and the figures where that is asked for, from the records of the run.
+Nothing is fitted or decided again: the page shows the folder's records. ``figures=true`` draws figures anew.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +30,7 @@ def report(runs: Sequence[Path], given: Mapping[str, str]) -> int:
     pages, faults = list[Material](), list[UserError]()
     for run in runs:
         try:
-            pages.append(_written(run, given))
+            pages.append(_write_page(run, given))
         except Exception as error:
             fault = _as_user_error(error, run)
             if fault is None:
@@ -45,19 +44,17 @@ def report(runs: Sequence[Path], given: Mapping[str, str]) -> int:
     return 0
 
 
-def _written(path: Path, given: Mapping[str, str]) -> Material:
+def _write_page(path: Path, given: Mapping[str, str]) -> Material:
     """Writes the page of a run."""
     if not path.is_dir():
-        raise UserError(
-            "there is no such folder", str(path), "Give the folder of a run, such as runs/auf/FOLDER"
-        )
+        fault = "there is no such folder"
+        raise UserError(fault, str(path), "Give the folder of a run, such as runs/auf/FOLDER")
     if (path / "sweep.json").is_file():
         raise UserError("is the folder of a sweep", str(path), f"Give the folders of its jobs: {path}/*/")
     content = material(path, cases=int(given["cases"]), rows=given["rows"] == "true", ended=False)
     if not content.run.decisions:
-        raise UserError(
-            "holds no decisions yet, so that there is nothing to report", str(path), "Finish the run"
-        )
+        fault = "holds no decisions yet, so that there is nothing to report"
+        raise UserError(fault, str(path), "Finish the run")
     with RunFolder(path).lock():
         if given["figures"] == "true":
             draw(content.run)
@@ -66,11 +63,11 @@ def _written(path: Path, given: Mapping[str, str]) -> Material:
 
 
 def _as_user_error(error: Exception, run: Path) -> UserError | None:
-    """An error of one run in words; None for a bug."""
+    """An error of one run as a `UserError` that names the run; None for a bug."""
     if isinstance(error, FileNotFoundError):
         return UserError(str(error), "", "Give the folder of a run, such as runs/auf/FOLDER")
-    known = user_error_from(error)
-    if known is not None:
-        return known if run.name in str(known) else UserError(str(error), str(run))
+    fault = user_error_from(error)
+    if fault is not None:
+        return fault if run.name in str(fault) else UserError(str(error), str(run))
     remedy = "Restore changed files from a copy, or run it again in another folder"
     return of_edited_file(error, "no page can be made of", run, remedy)

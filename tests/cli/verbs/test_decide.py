@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rehearsal_torch.cli.verbs.decide import _another, _following
+from rehearsal_torch.cli.verbs.decide import _next_step, _other_method
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.problems.cases.nonlinear_examples import Loan
@@ -22,7 +22,7 @@ def after(tmp_path):
     def run(decision, overrides, problem):
         folder = RunFolder(tmp_path)
         folder.write_json("run.json", {"overrides": overrides, "choices": {"decision": decision}})
-        return _another(folder, problem, "runs/x/checkpoint")
+        return _other_method(folder, problem, "runs/x/checkpoint")
 
     return run
 
@@ -71,24 +71,24 @@ def test_ones_own_experiment_is_carried_out_before_the_next_is_chosen(tmp_path):
     folder.write_yaml("config.yaml", {"path": "experiments.csv"})
     again = "python scripts/decide.py +experiment=own_system path=experiments.csv"
     assert (
-        _following(folder, problem, "c")
+        _next_step(folder, problem, "c")
         == f"run the experiment, add it as a row to experiments.csv, and type {again}"
     )
-    assert _following(folder, Dropwave(), "c") == f"{again} decision=ucb"
+    assert _next_step(folder, Dropwave(), "c") == f"{again} decision=ucb"
     nothing = Decision(None, 1.9, reason=Finding("no_gain", "all wait"))
     line = Round(0, problem.case(0), nothing, None, {}, kind="optimise").line()
     folder.write("decisions.jsonl", f"{line}\n")
     told = f"fill in the results that experiments.csv waits for, and type {again}"
-    assert _following(folder, problem, "c") == told
+    assert _next_step(folder, problem, "c") == told
 
 
 def test_a_problem_file_is_followed_by_the_page_that_asks_its_model(tmp_path, monkeypatch):
-    verb = sys.modules[_following.__module__]
+    verb = sys.modules[_next_step.__module__]
     problem = SimpleNamespace(kind="rehearse")
     folder = RunFolder(tmp_path / "run")
     folder.write_json("run.json", {"overrides": ["path=problem.yaml", "+experiment=own_problem"]})
     folder.write_yaml("config.yaml", {"path": "problem.yaml"})
     monkeypatch.setattr(verb, "has_app", lambda: True)
-    assert _following(folder, problem, "c") == f"python scripts/explore.py {folder.path}"
+    assert _next_step(folder, problem, "c") == f"python scripts/explore.py {folder.path}"
     monkeypatch.setattr(verb, "has_app", lambda: False)
-    assert _following(folder, problem, "c") == f"open {folder.path / 'report.html'}"
+    assert _next_step(folder, problem, "c") == f"open {folder.path / 'report.html'}"
