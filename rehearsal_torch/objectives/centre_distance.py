@@ -10,8 +10,8 @@ in standardised outcomes, where distance is, with a = |y - o|,
     mae          |y - o|_1                            mse    a^2
     insensitive  max(0, a - r)                        huber  a^2 inside the ball, r (2 a - r) outside.
 
-It is differentiable in z where the indicator of the region is not. It is not a probability, and what makes it
-small need not make P(Y in S) large; therefore the share of draws in the region is computed beside it.
+It is differentiable in z, unlike the indicator of the region. It is not a probability, and an alteration that
+makes it small need not make P(Y in S) large; therefore the share of draws in the region is computed, too.
 Separate draws compare candidate sets, and further ones give the reported probability.
 
 Its interval is Wilson's for a share p of n_e draws, with
@@ -20,23 +20,21 @@ Its interval is Wilson's for a share p of n_e draws, with
 
 m is the number of draws; h is the leverage of the decision among the n rows, v being context and action in
 standard deviations and R their correlations over the rows: the error that a linear regression of success on
-context and action would have there. The networks are more flexible than that, and are taken as fitted: what
-else is unknown of them is not in the interval (with claims=cross_fitted, models of other rows judge it).
+context and action would have there. The networks are more flexible than that; their further uncertainty is
+not in the interval (with claims=cross_fitted, models fitted to other rows validate it).
 
 The Chebyshev centre o of S = {y : M y <= d} is the centre of the largest ball inside,
 
     max r   subject to   m_k' o + r |m_k| <= d_k,
 
-a linear program. Two cases need more care. An open region ({y1 < 5.7, y2 < 100}) contains balls of any
-radius: on each side on which an outcome is unbounded in S, S is cut at a range of the observations (the outer
-deciles, since the extremes grow with the sample size), widened until the interior is not empty. A region that
-is longer than wide contains many largest balls: among them the one is taken that keeps farthest from the
-other faces, and so on until it is unique. Faces that are tight for all largest balls are those with a
-positive multiplier.
+a linear program. An open region ({y1 < 5.7, y2 < 100}) is cut on each side on which an outcome is unbounded
+at a range of the observations (the outer deciles, since the extremes grow with the sample size), widened
+until the interior is not empty. Of the many largest balls of a region that is longer than wide, the one is
+taken that keeps farthest from the other faces, and so on until it is unique. Faces that are tight for all
+largest balls are those with a positive multiplier.
 
 Source: Qin et al. (2025), Eq. 6-9 (losses, largest ball) and Sec. 4.2 (bounded regions); Du et al. (2026),
-App. C (where the centre misleads); Wilson (1927); the cut, the choice among balls and the effective number
-n_e are ours.
+App. C (where the centre misleads); Wilson (1927).
 """
 
 from collections.abc import Sequence
@@ -59,30 +57,20 @@ WIDER = (0.0, 0.5, 1.0, 3.0, 10.0, 100.0, 1e4, 1e6)
 
 def centre_and_radius(region: Polytope, lowest: Tensor, highest: Tensor) -> tuple[Tensor, float]:
     """The centre of the largest ball in a region, (|Y|,), and its radius; an open region is cut at a range of
-    the outcomes, `lowest` to `highest`, (|Y|,) each, in its units.
-
-    Raises:
-        ValueError: if the region lies farther than a million ranges away from everything observed.
+    the outcomes, `lowest` to `highest`, (|Y|,) each, in its units. A ValueError if the region lies farther
+    than a million ranges away from all observations.
     """
     normals, offsets = region.normals.numpy(), region.offsets.numpy()
-    width = normals.shape[1]
-    open_sides = [
-        sign * np.eye(width)[place]
-        for place in range(width)
-        for sign in (1.0, -1.0)
-        if _largest(sign * np.eye(width)[place], normals, offsets) is None
-    ]
+    sides = [sign * axis for axis in np.eye(normals.shape[1]) for sign in (1.0, -1.0)]
+    open_sides = [side for side in sides if _farthest_point(side, normals, offsets) is None]
     low, high = lowest.detach().cpu().numpy(), highest.detach().cpu().numpy()
-    for wider in WIDER if open_sides else (0.0,):
-        reach = np.array(
-            [
-                side @ (high if side.sum() > 0 else low) + wider * np.abs(side) @ (high - low)
-                for side in open_sides
-            ]
-        )
+    for widening in WIDER if open_sides else (0.0,):
+        reach = [
+            side @ (high if side.sum() > 0 else low) + widening * np.abs(side) @ (high - low)
+            for side in open_sides
+        ]
         rows = np.vstack([normals, *(side[None] for side in open_sides)])
-        bounds = np.concatenate([offsets, reach])
-        centre, radius = _inmost(rows, bounds)
+        centre, radius = _inmost_ball(rows, np.concatenate([offsets, reach]))
         if radius > 1e-9:
             return torch.from_numpy(centre).to(lowest), radius
     raise ValueError(
@@ -91,38 +79,35 @@ def centre_and_radius(region: Polytope, lowest: Tensor, highest: Tensor) -> tupl
     )
 
 
-def _inmost(rows: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, float]:
-    """The centre of the largest ball that keeps farthest from the other faces, and its radius, else -inf."""
+def _inmost_ball(rows: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, float]:
+    """The centre of the largest ball that is farthest from the other faces, and its radius or -inf."""
     length, width = np.linalg.norm(rows, axis=1), rows.shape[1]
-    free, kept, radius, centre = np.ones(len(rows), dtype=bool), np.zeros(len(rows)), -np.inf, np.zeros(width)
-    while free.any():
-        # Free faces keep the largest common distance, the others the distance at which they became tight.
-        faces, slack = (
-            np.hstack([rows, np.where(free, length, 0.0)[:, None]]),
-            bounds - np.where(free, 0.0, length * kept),
-        )
-        found = linprog(
-            np.append(np.zeros(width), -1.0),
-            A_ub=faces,
-            b_ub=slack,
-            bounds=[(None, None)] * (width + 1),
-            method="highs",
-        )
-        if not found.success:
+    loose = np.ones(len(rows), dtype=bool)
+    depth = np.zeros(len(rows))
+    radius = -np.inf
+    centre = np.zeros(width)
+    while loose.any():
+        # Loose faces keep the largest common distance, the others the distance at which they became tight.
+        faces = np.hstack([rows, np.where(loose, length, 0.0)[:, None]])
+        slack = bounds - np.where(loose, 0.0, length * depth)
+        cost = np.append(np.zeros(width), -1.0)
+        solution = linprog(cost, A_ub=faces, b_ub=slack, bounds=(None, None), method="highs")
+        if not solution.success:
             break
-        centre, radius = found.x[:-1], found.x[-1] if radius == -np.inf else radius
-        tight = free & (found.ineqlin.marginals < -1e-9)
+        centre, radius = solution.x[:-1], solution.x[-1] if radius == -np.inf else radius
+        tight = loose & (solution.ineqlin.marginals < -1e-9)
         if not tight.any():
             break
         # Slightly less, so that rounding does not make the next program infeasible.
-        kept, free = np.where(tight, found.x[-1] - 1e-9 * (1 + abs(found.x[-1])), kept), free & ~tight
+        depth = np.where(tight, solution.x[-1] - 1e-9 * (1 + abs(solution.x[-1])), depth)
+        loose = loose & ~tight
     return centre, float(radius)
 
 
-def _largest(direction: np.ndarray, rows: np.ndarray, bounds: np.ndarray) -> np.ndarray | None:
+def _farthest_point(direction: np.ndarray, rows: np.ndarray, bounds: np.ndarray) -> np.ndarray | None:
     """The point of {v : rows v <= bounds} farthest in a direction; None if there is none."""
-    found = linprog(-direction, A_ub=rows, b_ub=bounds, bounds=[(None, None)] * rows.shape[1], method="highs")
-    return found.x if found.success else None
+    lp = linprog(-direction, A_ub=rows, b_ub=bounds, bounds=(None, None), method="highs")
+    return lp.x if lp.success else None
 
 
 Loss = Literal["mae", "mse", "huber", "insensitive"]
@@ -140,23 +125,22 @@ class Aim:
 
     def distance(self, outcomes: Tensor) -> Tensor:
         """The distance of outcomes, (..., |Y|) -> (...)."""
-        away = outcomes - self.centre.to(outcomes)
+        difference = outcomes - self.centre.to(outcomes)
         if self.loss == "mae":
-            return away.abs().sum(-1)
-        square = away.square().sum(-1)
+            return difference.abs().sum(-1)
+        square = difference.square().sum(-1)
         if self.loss == "mse":
             return square
         # The floor keeps the gradient of the root finite at the centre itself.
-        far = square.clamp_min(1e-12).sqrt()
+        distance = square.clamp_min(1e-12).sqrt()
         if self.loss == "insensitive":
-            return (far - self.radius).clamp_min(0)
-        return torch.where(far <= self.radius, square, self.radius * (2 * far - self.radius))
+            return (distance - self.radius).clamp_min(0)
+        return torch.where(distance <= self.radius, square, self.radius * (2 * distance - self.radius))
 
 
 class CentreDistance(AlterationObjective):
-    """Minus the expected distance to the centre, for one set of altered variables in B cases, by
-    push-forwards of the draws for training, validation and test; `before` is the share of desired test draws
-    without an alteration.
+    """Minus the expected distance to the centre, for one set of altered variables in B cases, from draws for
+    training, validation and test; `before` is the share of desired test draws without an alteration.
     """
 
     takes = (FlowStructural,)
@@ -174,7 +158,7 @@ class CentreDistance(AlterationObjective):
     ) -> None:
         super().__init__(cases, names, before.device)
         self.surrogate, self.aim, self.pushforward, self.before = surrogate, aim, tuple(pushforward), before
-        normal_quantile(level)  # refuses what is none
+        normal_quantile(level)  # validates the level
         self.level = level
 
     @classmethod
@@ -198,37 +182,28 @@ class CentreDistance(AlterationObjective):
             level: Coverage probability of the interval.
         """
         sizes = {"draws": draws, "evaluation_draws": evaluation_draws, "precision": precision}
-        fits = loss in get_args(Loss) and min(draws, evaluation_draws) >= 1 and precision in (32, 64)
-        wanted = f"a loss among {get_args(Loss)}, draws and evaluation_draws >= 1, precision 32 or 64"
-        require(fits, wanted, loss=loss, **sizes)
+        valid = loss in get_args(Loss) and min(draws, evaluation_draws) >= 1 and precision in (32, 64)
+        expected = f"a loss among {get_args(Loss)}, draws and evaluation_draws >= 1, precision 32 or 64"
+        require(valid, expected, loss=loss, **sizes)
         surrogate.require_fitted()
         task, scaler = surrogate.task, surrogate.scaler
-        region = task.region.standardised(*(each.cpu() for each in scaler.moments(task.outcomes)))
-        centre, radius = centre_and_radius(
-            region, *(scaler.standardised(task.outcomes, end).cpu() for end in scaler.deciles(task.outcomes))
-        )
-        aim, given = (Aim(region, centre, radius, loss), task.given(cases).to(scaler.scale))
-        kind = torch.float32 if precision == 32 else torch.float64
-        noise = [
-            surrogate.noise(count, purpose).to(kind)
-            for purpose, count in (
-                (TRAINING, draws),
-                (VALIDATION, evaluation_draws),
-                (TEST, evaluation_draws),
-            )
-        ]
-        baseline_outcomes = surrogate.pushforward(noise[TEST], (), given, task.outcomes)
+        region = task.region.standardised(*(moment.cpu() for moment in scaler.moments(task.outcomes)))
+        ends = scaler.deciles(task.outcomes)
+        deciles = (scaler.standardised(task.outcomes, end).cpu() for end in ends)
+        centre, radius = centre_and_radius(region, *deciles)
+        aim, contexts = Aim(region, centre, radius, loss), task.given(cases).to(scaler.scale)
+        dtype = torch.float32 if precision == 32 else torch.float64
+        counts = ((TRAINING, draws), (VALIDATION, evaluation_draws), (TEST, evaluation_draws))
+        noise = [surrogate.noise(count, purpose).to(dtype) for purpose, count in counts]
+        baseline_outcomes = surrogate.pushforward(noise[TEST], (), contexts, task.outcomes)
         with torch.no_grad():
-            before = (
-                region.contains(baseline_outcomes(noise[TEST].new_empty(len(given), 0))).double().mean(-1)
-            )
-        pushforward = {
-            names: [surrogate.pushforward(each, names, given, task.outcomes) for each in noise]
+            outcomes = baseline_outcomes(noise[TEST].new_empty(len(contexts), 0))
+            before = region.contains(outcomes).double().mean(-1)
+        pushed = {
+            names: [surrogate.pushforward(sample, names, contexts, task.outcomes) for sample in noise]
             for names in task.candidates
         }
-        return [
-            cls(surrogate, cases, names, aim, pushforward[names], before, level) for names in task.candidates
-        ]
+        return [cls(surrogate, cases, names, aim, pushed[names], before, level) for names in task.candidates]
 
     def __call__(self, actions: Tensor) -> Tensor:
         """Minus the expected distance, (..., B, k) -> (..., B)."""
@@ -237,9 +212,7 @@ class CentreDistance(AlterationObjective):
     def values_and_shares(
         self, actions: Tensor, draws: int | None = None, which: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Minus the expected distance, and the share of draws in the region, (..., B, k) -> (..., B) each; of
-        the first `draws` or the cases `which` only, where these are given.
-        """
+        """Minus expected distances, and desired shares, of the first `draws` or cases `which`, (..., B)."""
         pushforward = self.pushforward[TRAINING] if draws is None else self.pushforward[TRAINING].first(draws)
         outcomes = self._outcomes(pushforward if which is None else pushforward.of(which), actions)
         share = self.aim.region.contains(outcomes.detach()).to(actions).mean(-1)
@@ -259,15 +232,12 @@ class CentreDistance(AlterationObjective):
 
     def appraise(self, actions: Tensor) -> list[Appraisal]:
         """The share of desired test draws with its interval, and that without an alteration."""
-        shares, draws = self.share(actions, TEST), self._draws()
+        shares = self.share(actions, TEST)
+        draws = len(next(iter(self.pushforward[TEST].noise.values()), ()))
         ends = self._ends(shares.to(torch.float64).cpu(), actions, draws)
         rows = zip(shares.tolist(), self.before.tolist(), ends, strict=True)
-        known = draws or None
-        return [appraised(self.level, share, none, *pair, draws=known) for share, none, pair in rows]
-
-    def _draws(self) -> int:
-        """The number of test draws."""
-        return len(next(iter(self.pushforward[TEST].noise.values()), ()))
+        number = draws or None
+        return [appraised(self.level, share, base, *interval, draws=number) for share, base, interval in rows]
 
     def _ends(self, shares: Tensor, actions: Tensor, draws: int) -> list[tuple[float | None, float | None]]:
         """The ends of each interval, for shares (B,), actions (B, k); None if the model knows no rows."""

@@ -1,7 +1,7 @@
 """The cost of an alteration under a chance constraint.
 
-Altering costs the more the further a value is moved from its reference z0, which is the present value where
-the case states one, else what is usual,
+The cost grows with the distance of a value from its reference z0, the present value where the case states
+one, else the usual value,
 
     cost(z) = sum_i w_i (z_i - z0_i)^2,        to be minimised subject to P(Y in S | x, z) >= tau.
 
@@ -11,8 +11,8 @@ tau lies inside S = {y : M y <= d}, that is
     M B z <= d - M (A x + c0) - sqrt( chi2_|Y|^-1(tau) ) * |M_k R|,   R R' = C Sigma C',
 
 face by face: a polytope of z, so that the cheapest action is a projection onto its intersection with the box.
-Outside of it the value of an action is minus infinity, inside minus its cost, including the constant sum w_i
-z0_i^2: sets of different variables are compared by their actual cost.
+The value of an action is minus infinity outside and minus its cost inside, including the constant sum
+w_i z0_i^2: sets of different variables are compared by their actual cost.
 
 If tau is not given, it is the level of a grid that maximises the method's own mean success probability over
 observed contexts, where contexts without a feasible action count as not altered: a level too low is satisfied
@@ -83,50 +83,39 @@ class ChanceCost(AlterationObjective):
         reference: Mapping[str, float] | None = None,
         interval_level: float = 0.95,
     ) -> list[Self]:
-        """Minus the cost under a chance constraint, for each candidate set.
+        """Minus the cost under a chance constraint for each candidate set; a ValueError for invalid settings.
 
         Args:
             level: tau, 0 < tau < 1; None selects one from the observations.
-            weights: Variable to w; 1 / variance for the others, so that a change by one standard deviation
-                costs 1.
-            reference: Variable to z0, whatever cases state; for the others, the present value of a case,
-                or, where it states none, their mean without an alteration.
+            weights: Variable to w; 1 / variance for the others: a change by one deviation costs 1.
+            reference: Variable to z0; else a case's present value, or the mean without an alteration.
             interval_level: Coverage probability of the interval of the success probability.
-
-        Raises:
-            ValueError: if a level is out of range, or `check` refuses weights or references.
         """
         cls.check(surrogate, weights=weights, reference=reference)
         weights, reference = dict(weights or {}), dict(reference or {})
         if level is not None and not 0 < level < 1:
             raise ValueError(f"expected a level in (0, 1); got {level}")
         task = surrogate.task
-        stated = (level, *sorted(weights.items()), "at", *sorted(reference.items()))
+        key = (level, *sorted(weights.items()), "at", *sorted(reference.items()))
         prices, tau, *_ = surrogate.kept(
-            ("cost", task.candidates, task.context, id(task.box), id(task.region), stated),
+            ("cost", task.candidates, task.context, id(task.box), id(task.region), key),
             partial(_prices, surrogate, level, weights, reference),
         )
-        made = []
-        for success, (w, z) in zip(
-            GaussianSuccess.for_sets(surrogate, cases, interval_level), prices, strict=True
-        ):
-            # Present values of what has no reference of its own.
-            open_ = [name for name in success.names if name not in reference]
-            known = None
-            if any(name in case.present for case in cases for name in open_):
+        objectives = []
+        successes = GaussianSuccess.for_sets(surrogate, cases, interval_level)
+        for success, (w, z) in zip(successes, prices, strict=True):
+            unreferenced = [name for name in success.names if name not in reference]
+            present_values = None
+            if any(name in case.present for case in cases for name in unreferenced):
                 usual = dict(zip(success.names, z.tolist(), strict=True))
                 rows = [[{**usual, **case.present, **reference}[name] for name in usual] for case in cases]
-                known = z.new_tensor(rows)
-            made.append(cls(success, w, z, tau, known))
-        return made
+                present_values = z.new_tensor(rows)
+            objectives.append(cls(success, w, z, tau, present_values))
+        return objectives
 
     @classmethod
     def check(cls, surrogate: Surrogate, **settings: Any) -> None:
-        """Checks that weights and references belong to variables that may be altered.
-
-        Raises:
-            ValueError: if they do not, a weight is not positive, or a variable of classes may be altered.
-        """
+        """A ValueError for invalid weights or references, or variables of classes."""
         if not isinstance(surrogate, LinearSurrogate):
             return
         task = surrogate.task
@@ -137,12 +126,11 @@ class ChanceCost(AlterationObjective):
                 "probability, such as decision=outcome_regression or decision=cme"
             )
         weights, reference = (dict(settings.get(key) or {}) for key in ("weights", "reference"))
-        known = surrogate.task.box.names
-        if any(name not in known for name in (*weights, *reference)) or any(
-            value <= 0 for value in weights.values()
-        ):
+        actionable = surrogate.task.box.names
+        unknown = {*weights, *reference} - set(actionable)
+        if unknown or any(value <= 0 for value in weights.values()):
             raise ValueError(
-                f"expected positive weights and references of {list(known)}; got weights {weights} and "
+                f"expected positive weights and references of {list(actionable)}; got weights {weights} and "
                 f"references {reference}"
             )
 
@@ -154,8 +142,7 @@ class ChanceCost(AlterationObjective):
     def __call__(self, actions: Tensor) -> Tensor:
         """Minus the cost, or minus infinity where infeasible, (..., B, k) -> (..., B)."""
         normals, offsets = self.constraints()
-        # Relative to the centre of the box: far from zero the offsets of the faces are large, and so would be
-        # the tolerance for rounding.
+        # Relative to the centre of the box: far from zero the offsets, and the tolerances, would be large.
         middle, tolerance = (self.lower + self.upper) / 2, margin(self.lower, self.upper, 1e-9)
         slack = offsets - middle @ normals.mT
         reach = (self.upper - middle) @ normals.abs().mT
@@ -173,9 +160,8 @@ class ChanceCost(AlterationObjective):
 
     def cheapest(self) -> Projected:
         """The cheapest feasible actions, (B, k), and whether there are any."""
-        success = self.success
         box = self.lower, self.upper
-        return _cheapest(success.model, self.weights, success.base, *box, self.tau, self.reference)
+        return _cheapest(self.success.model, self.weights, self.success.base, *box, self.tau, self.reference)
 
     def at_level(self, level: float) -> Self:
         """See `AlterationObjective.at_level`; tau stays."""
@@ -183,8 +169,8 @@ class ChanceCost(AlterationObjective):
 
     def starts(self, count: int) -> Tensor:
         """The cheapest actions in the box, feasible or not, then the starts of the success probability."""
-        free = self.project(self.reference)
-        return torch.cat([free.unsqueeze(0), self.success.starts(max(count - 1, 1))])[:count]
+        cheapest = self.project(self.reference)
+        return torch.cat([cheapest.unsqueeze(0), self.success.starts(max(count - 1, 1))])[:count]
 
     def contrast(self, first: Tensor, second: Tensor) -> list[Estimate | None] | None:
         """See `AlterationObjective.contrast`: that of the success probability."""
@@ -197,13 +183,13 @@ class ChanceCost(AlterationObjective):
         unmet = () if all(qualifies) else (Finding("constraint", text),)
         successes = self.success.appraise(actions)
 
-        def one(place: int) -> Appraisal:
-            appraisal, met = successes[place], qualifies[place]
-            trace = appraisal.trace | {"cost": costs[place], "level": self.tau, "qualifies": met}
-            findings = appraisal.findings if met else (*appraisal.findings, *unmet)
-            return replace(appraisal, trace=trace, findings=findings)
+        def appraisal(index: int) -> Appraisal:
+            estimate, met = successes[index], qualifies[index]
+            trace = estimate.trace | {"cost": costs[index], "level": self.tau, "qualifies": met}
+            findings = estimate.findings if met else (*estimate.findings, *unmet)
+            return replace(estimate, trace=trace, findings=findings)
 
-        return Each(len(costs), one)
+        return Each(len(costs), appraisal)
 
 
 Price = tuple[Tensor, Tensor]
@@ -215,53 +201,47 @@ def _prices(
     weights: Mapping[str, float],
     reference: Mapping[str, float],
 ) -> tuple[list[Price], float, Box, Polytope]:
-    """The weights and usual values (k,) of each set, and tau: what is the same in all cases, with the box and
-    the region for which it is.
-    """
+    """The weights and usual values (k,) of each set, tau, the box and the region, which all cases share."""
     task, linear = surrogate.task, surrogate.linear_model()
     mean, spread = linear.moments()
     variance = spread.diagonal().tolist()
-    place = {name: index for index, name in enumerate(linear.names)}
-    prices = [
-        (
-            mean.new_tensor([weights.get(name, 1 / variance[place[name]]) for name in names]),
-            mean.new_tensor([reference.get(name, float(mean[place[name]])) for name in names]),
-        )
-        for names in task.candidates
-    ]
+    column = {name: index for index, name in enumerate(linear.names)}
+    prices = []
+    for names in task.candidates:
+        w = [weights.get(name, 1 / variance[column[name]]) for name in names]
+        z = [reference.get(name, float(mean[column[name]])) for name in names]
+        prices.append((mean.new_tensor(w), mean.new_tensor(z)))
     tau = best_level(surrogate, prices) if level is None else float(level)
     return prices, tau, task.box, task.region
 
 
 @torch.no_grad()
 def best_level(surrogate: LinearSurrogate, prices: Sequence[Price]) -> float:
-    """The one of `LEVELS` with the largest mean success of the method over observed contexts; the first among
-    equals.
-    """
+    """The level with the largest mean success over observed contexts, the first among equals."""
     contexts, task = surrogate.contexts.values, surrogate.task
     nothing, *models = success_models(surrogate)
 
-    def reach(model: SuccessModel, points: Tensor, sides: Sequence[Tensor]) -> Tensor:
+    def success_at(model: SuccessModel, points: Tensor, sides: Sequence[Tensor]) -> Tensor:
         """P at whitened means, (n, |Y|) -> (n,)."""
         form = model.region_probability(partial(model.farthest, contexts, *sides))
         return form.log_probability(points).exp()
 
     none = contexts.new_zeros(1, 0)
-    alone = reach(nothing, nothing.base(contexts), (none, none))
+    alone = success_at(nothing, nothing.base(contexts), (none, none))
     count, cost = len(LEVELS), alone.new_full((len(LEVELS) * len(alone),), torch.inf)
-    reached = alone.repeat(count)
+    successes = alone.repeat(count)
     for names, model, (w, usual) in zip(task.candidates, models, prices, strict=True):
         # The programs of all levels in one batch, level by level.
         base = model.base(contexts).repeat(count, 1)
         box = task.box.only(names)
         lower, upper = (side.to(base).expand(len(base), -1) for side in (box.lower, box.upper))
-        each = base.new_tensor(LEVELS).repeat_interleave(len(alone))
-        found = _cheapest(model, w, base, lower, upper, each, usual.expand(len(base), -1))
-        set_cost = _cost(w, found.points, usual)
-        better = found.feasible & (set_cost < cost)
-        success = reach(model, base + found.points @ model.effect.mT, (lower[:1], upper[:1]))
-        cost, reached = torch.where(better, set_cost, cost), torch.where(better, success, reached)
-    means = reached.reshape(count, -1).mean(-1).tolist()
+        levels = base.new_tensor(LEVELS).repeat_interleave(len(alone))
+        projected = _cheapest(model, w, base, lower, upper, levels, usual.expand(len(base), -1))
+        set_cost = _cost(w, projected.points, usual)
+        better = projected.feasible & (set_cost < cost)
+        success = success_at(model, base + projected.points @ model.effect.mT, (lower[:1], upper[:1]))
+        cost, successes = torch.where(better, set_cost, cost), torch.where(better, success, successes)
+    means = successes.reshape(count, -1).mean(-1).tolist()
     return LEVELS[max(range(count), key=lambda index: means[index])]
 
 
@@ -270,8 +250,8 @@ def _faces(success: SuccessModel, base: Tensor, level: float | Tensor) -> tuple[
     region = success.region
     whitened, slack = success.faces
     if isinstance(level, Tensor):
-        several, place = level.unique(return_inverse=True)
-        radius = base.new_tensor([_radius(each, region) for each in several.tolist()])[place].unsqueeze(-1)
+        distinct, index = level.unique(return_inverse=True)
+        radius = base.new_tensor([_radius(value, region) for value in distinct.tolist()])[index].unsqueeze(-1)
     else:
         radius = base.new_tensor(_radius(level, region))
     spread = whitened.norm(dim=-1)
@@ -298,5 +278,5 @@ def _cheapest(
     reference: Tensor,
 ) -> Projected:
     normals, offsets = _faces(success, base, level)
-    found = project(reference, weights, normals, offsets, box=(lower, upper))
-    return Projected(torch.minimum(torch.maximum(found.points, lower), upper), found.feasible)
+    projected = project(reference, weights, normals, offsets, box=(lower, upper))
+    return Projected(torch.minimum(torch.maximum(projected.points, lower), upper), projected.feasible)

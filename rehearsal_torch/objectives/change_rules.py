@@ -1,8 +1,7 @@
 """Which changes of an episode's actions may be recommended at all.
 
-A search is free to find what nobody does: a dose that no unit had in such a state, the highest dose in a
-single step. What is excluded here, no search considers, and a proof holds among what is left. A change is
-excluded if
+Without rules a search may find a dose that no unit had in such a state, or the highest dose in a single step.
+Searches do not consider excluded changes, and proofs hold among the others. A change is excluded if
 
     support       fewer units than this had the dose, with each other one, in a comparable step
                   (`surrogates.dose_support`); 5 unless another number is given
@@ -11,12 +10,11 @@ excluded if
                   here, or its levels have names
     forbidden     the dose may not be raised, lowered, or changed
 
-all of it judged at the observed steps; before the first and after the last one is none. Where changes of
-other steps make a single highest dose, the sequence is withdrawn (`claims.sequence_rules`). What is found
-must gain `least_gain` by the model that claims, in the unit of the return, or everything stays as it was
-observed.
+all at the observed steps; before the first and after the last one there is no dose. Where changes of other
+steps make a single highest dose, the sequence is withdrawn (`claims.sequence_rules`). A sequence must gain
+`least_gain` by the model that claims, in the unit of the return, or the observed one is kept.
 
-Source: ours; Fujimoto, Meger and Precup (2019) (actions limited to those of the records).
+Source: Fujimoto, Meger and Precup (2019) (actions limited to those of the records).
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,13 +32,13 @@ SUPPORT = 5
 
 @dataclass(frozen=True)
 class ChangeRules:
-    """The rules; ValueError if a number is out of range or there is no such word.
+    """The rules; a ValueError if a number is out of range or a word unknown.
 
     Attributes:
         support: 0 asks for none; also without effect where a model keeps no steps to compare with.
         most_levels: None for any number.
         boluses: Doses.
-        forbidden: Dose to what is forbidden.
+        forbidden: Dose to the forbidden kind of change.
         least_gain: At least 0.
         named: Doses whose levels have names.
     """
@@ -53,15 +51,15 @@ class ChangeRules:
     named: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        # As a configuration has them: lists, and null for what is not said.
-        said: dict[str, object] = {"support": SUPPORT if self.support is None else self.support}
-        said |= {"boluses": tuple(self.boluses or ()), "named": tuple(self.named or ())}
-        said |= {"forbidden": dict(self.forbidden or {}), "least_gain": self.least_gain or 0.0}
-        for name, value in said.items():
+        # A configuration has lists, and null for defaults.
+        values: dict[str, object] = {"support": SUPPORT if self.support is None else self.support}
+        values |= {"boluses": tuple(self.boluses or ()), "named": tuple(self.named or ())}
+        values |= {"forbidden": dict(self.forbidden or {}), "least_gain": self.least_gain or 0.0}
+        for name, value in values.items():
             object.__setattr__(self, name, value)
         require(self.support >= 0, "a number of units of at least 0", support=self.support)
-        few = self.most_levels is None or self.most_levels >= 1
-        require(few, "at least 1 level, or null for any number", most_levels=self.most_levels)
+        valid = self.most_levels is None or self.most_levels >= 1
+        require(valid, "at least 1 level, or null for any number", most_levels=self.most_levels)
         require(0 <= self.least_gain < torch.inf, "a gain of at least 0", least_gain=self.least_gain)
         for name, word in self.forbidden.items():
             require(word in get_args(Forbidden), "raise, lower or change", **{f"forbidden.{name}": word})
@@ -69,26 +67,23 @@ class ChangeRules:
     def check(self, names: Sequence[str]) -> None:
         """ValueError if a dose is named that is none of `names`."""
         if unknown := [name for name in (*self.boluses, *self.forbidden) if name not in names]:
-            known = f"expected some of the doses of the model, {list(names)}"
-            raise ValueError(f"objective.rules: {known}; got {', '.join(map(str, unknown))}")
+            expected = f"expected some of the doses of the model, {list(names)}"
+            raise ValueError(f"objective.rules: {expected}; got {', '.join(map(str, unknown))}")
 
     def allowed(self, names: Sequence[str], doses: Tensor, observed: Tensor) -> Tensor:
-        """Which actions the rules allow beside that of support, (H, A) bool, by the doses of all actions,
-        (A, p), and the observed actions, (H,) long.
-        """
+        """Actions allowed by all rules but support, (H, A) bool: doses (A, p), observed actions (H,)."""
         allowed = torch.ones(len(observed), len(doses), dtype=torch.bool, device=doses.device)
         for name, dose in zip(names, doses.T, strict=True):
             values, level = dose.unique(return_inverse=True)
-            given = level[observed]
-            rise = level - given.unsqueeze(1)
+            start = level[observed]
+            rise = level - start.unsqueeze(1)
             if self.most_levels is not None:
                 allowed &= rise.abs() <= self.most_levels
-            if self._single(name, len(values)):
-                allowed &= ~(_alone(given).unsqueeze(1) & (level == len(values) - 1) & (rise > 0))
-            word = self.forbidden.get(name)
-            allowed &= ~(
-                (rise > 0) & (word in ("raise", "change")) | (rise < 0) & (word in ("lower", "change"))
-            )
+            if self._ruled(name, len(values)):
+                allowed &= ~(_isolated(start).unsqueeze(1) & (level == len(values) - 1) & (rise > 0))
+            rule = self.forbidden.get(name)
+            allowed &= ~((rise > 0) & (rule in ("raise", "change")))
+            allowed &= ~((rise < 0) & (rule in ("lower", "change")))
         return allowed
 
     def singles(self, names: Sequence[str], doses: Tensor, observed: Tensor, sequence: Tensor) -> bool:
@@ -97,15 +92,15 @@ class ChangeRules:
             values, level = dose.unique(return_inverse=True)
             chosen = level[sequence]
             high = (chosen == len(values) - 1) & (chosen > level[observed])
-            if self._single(name, len(values)) and bool((_alone(chosen) & high).any()):
+            if self._ruled(name, len(values)) and bool((_isolated(chosen) & high).any()):
                 return True
         return False
 
-    def _single(self, name: str, levels: int) -> bool:
+    def _ruled(self, name: str, levels: int) -> bool:
         return levels > 2 and name not in self.boluses and name not in self.named
 
 
-def _alone(levels: Tensor) -> Tensor:
+def _isolated(levels: Tensor) -> Tensor:
     """Whether the steps beside each one have none, (T,) long -> (T,) bool."""
     none = torch.nn.functional.pad(levels == 0, (1, 1), value=True)
     return none[:-2] & none[2:]

@@ -5,9 +5,8 @@ Given an observed episode tau and a limit k, choose actions a'_0 ... a'_{T-1} th
     maximise  sum_t R(s'_t, a'_t),    s'_0 = s_0,    s'_{t+1} = F_t(s'_t, a'_t),    sum_t 1[a'_t != a_t] <= k,
 
 in the counterfactual process F of the episode's abducted noise. The last action changes no state, so that it
-is open to change only if the reward itself depends on the action. A change must change the doses given: an
-action with the same doses as the observed one is not a change, and actions that the surrogate does not allow
-to be selected, or the rules exclude (`objectives.change_rules`), are excluded.
+is open to change only if the reward depends on the action. An action with the same doses as the observed one
+is no change; actions that the surrogate or the rules (`objectives.change_rules`) exclude are not selected.
 
 The M members of an ensemble are M processes F^m, each with noise of its own. Their returns are joined by
 their mean (the default), or by the smallest, which is the largest return that every member grants:
@@ -16,12 +15,10 @@ their mean (the default), or by the smallest, which is the largest return that e
 
 The worst member's return is no sum over steps: searches carry one sum for each member and join them at the
 end (`sums`, `joined`). A change is recommended only if every member predicts a gain, unless `agreement` is
-"none" (`claims.sequence_rules`); under the worst member's return, they all do.
+"none" (`claims.sequence_rules`); under the worst member's return, they all do. The rewards of the steps in a
+record add up to the return; where the worst member counts, they are its own.
 
-The record of a decision holds its effect step by step. The rewards of the steps add up to the return; where
-the worst member counts, they are those of the member with the smallest return.
-
-Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7-9, Def. 1 and Sec. 5; the ways to join members are ours.
+Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7-9, Def. 1 and Sec. 5.
 """
 
 import math
@@ -49,7 +46,7 @@ AGREEMENT = ("all", "none")
 
 
 class CounterfactualReturn(Objective):
-    """The return of whole action sequences of one episode, and the parts that step-wise searches need.
+    """Returns of action sequences of one episode, and their parts; a ValueError for invalid settings.
 
     Args:
         case: The episode, and which of its actions are fixed.
@@ -58,10 +55,6 @@ class CounterfactualReturn(Objective):
         members: How the returns of an ensemble's members are joined: "mean" or "worst".
         agreement: Which members have to predict a gain, so that a change is recommended: "all" or "none".
         rules: Which changes may be recommended at all; None for any.
-
-    Raises:
-        ValueError: if k is negative, the mask of fixed actions has another length, or a use is unknown, or
-            the rules name no dose.
     """
 
     kind: Kind | None = "look_back"
@@ -78,7 +71,7 @@ class CounterfactualReturn(Objective):
     ) -> None:
         if changes < 0:
             raise ValueError(f"expected at least 0 changes; got {changes}")
-        _check_use(members, agreement)
+        _check_member_use(members, agreement)
         surrogate = surrogate.chooser(reward.reads)
         self.worst, self.agreement = members == "worst" and surrogate.members > 1, agreement
         self.surrogate, self.case, self.changes = surrogate, case, changes
@@ -95,13 +88,8 @@ class CounterfactualReturn(Objective):
 
     @classmethod
     def check(cls, surrogate: Surrogate, **settings: Any) -> None:
-        """Checks the use of the members, and that the surrogate models every variable that the reward reads,
-        and has the doses of the rules.
-
-        Raises:
-            ValueError: if it does not, or there is no such use.
-        """
-        _check_use(settings.get("members", "mean"), settings.get("agreement", "all"))
+        """A ValueError for an unknown use of members, or variables or doses that the surrogate lacks."""
+        _check_member_use(settings.get("members", "mean"), settings.get("agreement", "all"))
         reward, rules = settings.get("reward"), settings.get("rules")
         if isinstance(rules, ChangeRules) and isinstance(surrogate, EpisodeSurrogate):
             rules.check(surrogate.dose_names)
@@ -109,15 +97,12 @@ class CounterfactualReturn(Objective):
             return
         unknown = [name for name in reward.reads if name not in surrogate.names]
         if unknown:
-            near = sorted(
-                {close for name in unknown for close in get_close_matches(name, surrogate.names, 1, 0.6)}
-            )
-            meant = f" (did you mean {', '.join(near)}?)" if near else ""
+            similar = sorted({hit for name in unknown for hit in get_close_matches(name, surrogate.names, 1)})
+            hint = f" (did you mean {', '.join(similar)}?)" if similar else ""
             raise ValueError(
-                "reward: expected some of the variables that the surrogate models, "
-                f"{list(surrogate.names)}; got {unknown}{meant}: choose another reward, such as "
-                "reward=sofa_organs, or a weighted sum of variables of the model, "
-                "reward=linear 'objective.reward.weights={NAME: 1}'"
+                f"reward: expected some of the variables that the surrogate models, {list(surrogate.names)}; "
+                f"got {unknown}{hint}: choose another reward, such as reward=sofa_organs, or a weighted sum "
+                "of variables of the model, reward=linear 'objective.reward.weights={NAME: 1}'"
             )
         missing = [name for name in reward.reads_doses if name not in surrogate.dose_names]
         if missing:
@@ -130,10 +115,10 @@ class CounterfactualReturn(Objective):
     @cached_property
     def related(self) -> Mapping[str, Reward]:
         """The rewards reported beside R (`Reward.related`), if the surrogate has the doses of all of them."""
-        scale, found = self.surrogate.state_scale(), self._exact.related()
-        if any(set(each.reads_doses) - set(self.surrogate.dose_names) for each in found.values()):
+        scale, rewards = self.surrogate.state_scale(), self._exact.related()
+        if any(set(reward.reads_doses) - set(self.surrogate.dose_names) for reward in rewards.values()):
             return {}
-        return {name: each.tolerant(self.surrogate.names, scale) for name, each in found.items()}
+        return {name: reward.tolerant(self.surrogate.names, scale) for name, reward in rewards.items()}
 
     @property
     def read(self) -> tuple[str, ...]:
@@ -169,15 +154,15 @@ class CounterfactualReturn(Objective):
 
     @cached_property
     def support(self) -> Tensor | None:
-        """In how many units each action was taken in a comparable step, (T, A) long; None if unknown."""
+        """The number of units with each action in a comparable step, (T, A) long; None if unknown."""
         return self.surrogate.support(self.case.episode)
 
     def supports(self, sequence: Tensor) -> dict[int, int]:
         """The same of each change of a sequence, (H,) long, at the state to which those before it lead."""
         states = self.surrogate.units(self.replay(sequence.unsqueeze(0))[0])
-        found = self.surrogate.support(self.case.episode, states)
+        support = self.surrogate.support(self.case.episode, states)
         steps = (sequence != self.observed).nonzero()[:, 0].tolist()
-        return {} if found is None else {step: int(found[step, sequence[step]]) for step in steps}
+        return {} if support is None else {step: int(support[step, sequence[step]]) for step in steps}
 
     def singles(self, sequence: Tensor) -> bool:
         """Whether a sequence, (H,) long, has a single highest dose that the rules exclude."""
@@ -190,7 +175,7 @@ class CounterfactualReturn(Objective):
     @cached_property
     def offered(self) -> Tensor:
         """`choices` without the rule of support."""
-        surrogate, allowed = self.surrogate, ~self._same
+        surrogate, allowed = self.surrogate, ~self._same_doses
         if self.rules is not None and surrogate.dose_names:
             observed = self.trajectory.observed
             doses = surrogate.doses(torch.arange(self.actions, device=observed.device))
@@ -204,7 +189,7 @@ class CounterfactualReturn(Objective):
         return allowed
 
     @cached_property
-    def _same(self) -> Tensor:
+    def _same_doses(self) -> Tensor:
         """Whether each action has the same doses as the observed one of the step, (H, A) bool."""
         doses = self.surrogate.doses(torch.arange(self.actions, device=self.observed.device))
         return (doses == doses[self.observed].unsqueeze(1)).all(-1)
@@ -212,7 +197,7 @@ class CounterfactualReturn(Objective):
     def settled(self, actions: Tensor) -> Tensor:
         """The actions, (..., H) long, with the observed one in place of those that have the same doses."""
         step = torch.arange(len(self.observed), device=self.observed.device)
-        return torch.where(self._same[step, actions], self.observed, actions)
+        return torch.where(self._same_doses[step, actions], self.observed, actions)
 
     def candidate_actions(self, time: int) -> Tensor:
         """The actions to which the observed one at time t may be changed, ascending; none if it is fixed."""
@@ -220,37 +205,32 @@ class CounterfactualReturn(Objective):
 
     @cached_property
     def doses(self) -> Doses:
-        """The doses of each action at each step, (T, A, p): of its level, or those given if observed; NaN at
-        a last state after which nothing was done.
-        """
+        """The doses of each action at each step, (T, A, p), of its level or as observed; NaN if not given."""
         surrogate, trajectory = self.surrogate, self.trajectory
-        every = torch.arange(self.actions, device=trajectory.observed.device)
-        values = surrogate.doses(every).to(torch.float64).expand(self.horizon, -1, -1).clone()
+        actions = torch.arange(self.actions, device=trajectory.observed.device)
+        values = surrogate.doses(actions).to(torch.float64).expand(self.horizon, -1, -1).clone()
         if surrogate.dose_names:
-            given = self.case.episode.columns(surrogate.dose_names).to(values)
-            values[torch.arange(self.horizon), trajectory.observed] = given
+            observed = self.case.episode.columns(surrogate.dose_names).to(values)
+            values[torch.arange(self.horizon), trajectory.observed] = observed
         if not self.case.episode.acts_last:
             values[-1] = math.nan
         return Doses(surrogate.dose_names, values)
 
     def rewards(self, states: Tensor, time: int | None = None) -> Tensor:
-        """R of states in the trajectory's coordinates, the mean over the members: at one step, (..., D), or
-        along trajectories, (..., T, D). Returns (..., A), or (..., 1) if the reward does not depend on the
-        action.
-        """
+        """The members' mean R at states, (..., D) of a step or (..., T, D) -> (..., A or 1)."""
         if self.surrogate.members > 1:
             return self.member_rewards(states, time).mean(-2)
-        return self.reward(self.surrogate.units(states), self.surrogate.names, self._dosed(time, self.reward))
+        return self.reward(self.surrogate.units(states), self.surrogate.names, self._doses(time, self.reward))
 
     def member_rewards(self, states: Tensor, time: int | None = None, reward: Reward | None = None) -> Tensor:
         """R, or another reward, of each member, (..., M, A) or (..., M, 1); see `rewards`."""
         reward = reward or self.reward
-        doses = self._dosed(time, reward)
+        doses = self._doses(time, reward)
         doses = None if doses is None else Doses(doses.names, doses.values.unsqueeze(-3))
         return reward(self.surrogate.member_units(states), self.surrogate.names, doses)
 
     def sums(self, states: Tensor, time: int | None = None) -> Tensor:
-        """What adds up over steps for `joined`: `rewards`, or `member_rewards` if the worst counts."""
+        """The terms over steps of `joined`: `rewards`, or `member_rewards` if the worst counts."""
         return self.member_rewards(states, time) if self.worst else self.rewards(states, time)
 
     @property
@@ -263,47 +243,39 @@ class CounterfactualReturn(Objective):
         return totals.amin(-1) if self.worst else totals
 
     def highest_rewards(self, lower: Tensor, upper: Tensor, time: int, actions: Tensor) -> Tensor:
-        """Upper bounds on R over boxes of states at one step, (..., D) or (..., M D) for an ensemble, under
-        given actions, (A',) long: (..., *lanes, A'), or (..., *lanes, 1) if the reward does not depend on the
-        action.
-
-        Raises:
-            TypeError: if the reward has no bound over boxes.
-        """
+        """Bounds on R over boxes, (..., D), under actions (A',): (..., *lanes, A' or 1), else a TypeError."""
         if not isinstance(self.reward, BoundedReward):
             raise TypeError(f"{type(self.reward).__name__} has no bound over boxes of states")
         ends = [self.surrogate.member_units(end) for end in (lower, upper)]
         doses = Doses(self.doses.names, self.doses.values[time, actions]) if self.reward.acts else None
-        found = self.reward.highest(ends[0], ends[1], self.surrogate.names, doses)
-        return found if self.worst else found.mean(-2)
+        bound = self.reward.highest(ends[0], ends[1], self.surrogate.names, doses)
+        return bound if self.worst else bound.mean(-2)
 
     def member_returns(self, actions: Tensor) -> Tensor:
         """The return of an action sequence by each member, (H,) long -> (M,)."""
         return self.by_member(self.replay(actions.unsqueeze(0))[0], actions).sum(-1)
 
     def guarded_gains(self, actions: Tensor) -> dict[str, Tensor]:
-        """What each member says a sequence gains, (H,) -> (M,), by each reward that may not fall."""
+        """Each member's predicted gain of a sequence, (H,) -> (M,), by each reward that may not fall."""
         states, before = self.replay(actions.unsqueeze(0))[0], self.trajectory.states
         observed = self.trajectory.observed
-        whole = self.whole(actions)
+        chosen = self.whole(actions)
         return {
-            name: (self.by_member(states, whole, each) - self.by_member(before, observed, each)).sum(-1)
-            for name, each in self.related.items()
+            name: (self.by_member(states, chosen, reward) - self.by_member(before, observed, reward)).sum(-1)
+            for name, reward in self.related.items()
             if name in self._exact.guarded()
         }
 
     def claimed(self, actions: Tensor, reward: Reward | None = None) -> Tensor | None:
-        """What sequences, (n, H) long, gain at each step by R, or another reward, by each refit of the model
-        that has no say in the search, (R, n, T); None if there is none.
-        """
+        """Gains of sequences, (n, H) long, at each step, by refits of the claimant, (R, n, T), if any."""
         claimant, reward = self.surrogate.claimant, reward or self.reward
         replayed = None if claimant is None else claimant.replayed(self.case.episode, actions)
         if replayed is None:
             return None
-        names, doses = self.surrogate.names, self._dosed(None, reward)
-        own = self.surrogate.member_units(self.trajectory.states)[:, 0]
-        before = taken(reward(own, names, doses), self.whole(self.observed))
-        after = torch.stack([self.whole(each) for each in actions]).expand(len(replayed), -1, -1)
+        names, doses = self.surrogate.names, self._doses(None, reward)
+        states = self.surrogate.member_units(self.trajectory.states)[:, 0]
+        before = taken(reward(states, names, doses), self.whole(self.observed))
+        after = torch.stack([self.whole(sequence) for sequence in actions]).expand(len(replayed), -1, -1)
         return taken(reward(replayed, names, doses), after) - before
 
     def whole(self, actions: Tensor) -> Tensor:
@@ -323,28 +295,25 @@ class CounterfactualReturn(Objective):
         gradient = self.reward.gradient(self.surrogate.names, self.surrogate.state_scale())
         return gradient if members == 1 else gradient.repeat(members) / members
 
-    def _dosed(self, time: int | None, reward: Reward) -> Doses | None:
+    def _doses(self, time: int | None, reward: Reward) -> Doses | None:
         if not reward.acts:
             return None
-        every = self.doses
-        return every if time is None else Doses(every.names, every.values[time])
+        doses = self.doses
+        return doses if time is None else Doses(doses.names, doses.values[time])
 
     @cached_property
     def constant(self) -> float:
         """C, the Lipschitz constant of the reward in the trajectory's coordinates; infinite if unknown."""
-        found = self.reward.lipschitz(self.surrogate.names, self.surrogate.state_scale())
-        return found if self.worst else found / math.sqrt(self.surrogate.members)
+        constant = self.reward.lipschitz(self.surrogate.names, self.surrogate.state_scale())
+        return constant if self.worst else constant / math.sqrt(self.surrogate.members)
 
     def rounding(self, share: float, size: float) -> float:
-        """The tolerance within which two returns count as equal: `share` of their size, in the reward's unit.
-
-        As an offset of the reward could make this exceed what returns differ by, it is at most `share` of a
-        thousand times what the states can change, plus the floating-point error at this size.
+        """The tolerance within which two returns count as equal: `share` of their size, in the reward's unit;
+        as rewards may have an offset, at most `share` of a thousand times the effect of the states, plus the
+        floating-point error at this size.
         """
-        return min(
-            share * size,
-            1e3 * share * self.constant * self.horizon + 8 * torch.finfo(torch.float64).eps * size,
-        )
+        error = 8 * torch.finfo(torch.float64).eps * size
+        return min(share * size, 1e3 * share * self.constant * self.horizon + error)
 
     def __call__(self, actions: Tensor) -> Tensor:
         """The return of action sequences, (..., H) long -> (...)."""
@@ -355,8 +324,8 @@ class CounterfactualReturn(Objective):
         """The returns of trajectories under their actions, (..., T, D), (..., H) long -> (...)."""
         rewards = self.sums(states)
         if self.reward.acts:
-            every = actions.view(*actions.shape, *(1 for _ in self.lanes), 1)
-            rewards = rewards.gather(-1, every.expand(*rewards.shape[:-1], 1))
+            index = actions.view(*actions.shape, *(1 for _ in self.lanes), 1)
+            rewards = rewards.gather(-1, index.expand(*rewards.shape[:-1], 1))
         return self.joined(rewards.sum((-1, -2 - len(self.lanes))))
 
     def replay(self, actions: Tensor) -> Tensor:
@@ -364,11 +333,7 @@ class CounterfactualReturn(Objective):
         return replay(self.trajectory, actions)
 
     def outcome(self) -> float:
-        """The observed return, computed from the observed states rather than from a replay.
-
-        Raises:
-            NoFiniteValueError: if it is not finite, so that no other return can be compared with it.
-        """
+        """The observed return, from the observed states, not a replay; a NoFiniteValueError if not finite."""
         total = float(self.returns(self.trajectory.states, self.observed))
         if not math.isfinite(total):
             raise NoFiniteValueError(
@@ -378,30 +343,26 @@ class CounterfactualReturn(Objective):
         return total
 
     def sequence(self, decision: Decision) -> Tensor:
-        """The action sequence under a decision, (H,) long.
-
-        Raises:
-            ValueError: if it makes more than k changes, or one that is not open, or names an unknown action.
-        """
-        chosen, open_steps = self.observed.clone(), self.open.tolist()
-        different = [
+        """The action sequence under a decision, (H,) long; a ValueError if its changes are not allowed."""
+        sequence, open_steps = self.observed.clone(), self.open.tolist()
+        changed_steps = [
             step
             for step, action in decision.actions().items()
             if step in open_steps and action != int(self.observed[step])
         ]
-        if len(different) > self.changes:
+        if len(changed_steps) > self.changes:
             raise ValueError(
                 f"{self.case.identity}: expected at most {self.changes} changed actions; got "
-                f"{len(different)}, at {different}"
+                f"{len(changed_steps)}, at {changed_steps}"
             )
         for step, action in decision.actions().items():
             if step not in open_steps or not 0 <= action < self.actions:
-                known = f"time steps {open_steps} and actions 0 ... {self.actions - 1}"
+                allowed = f"time steps {open_steps} and actions 0 ... {self.actions - 1}"
                 raise ValueError(
-                    f"{self.case.identity}: action[{step}] = {action} is not allowed: expected {known}"
+                    f"{self.case.identity}: action[{step}] = {action} is not allowed: expected {allowed}"
                 )
-            chosen[step] = action
-        return self.settled(chosen)
+            sequence[step] = action
+        return self.settled(sequence)
 
     def warnings(self) -> tuple[Finding, ...]:
         """Where the episode leaves the range of the observations."""
@@ -412,8 +373,7 @@ class CounterfactualReturn(Objective):
         return self.observed.unsqueeze(0)[:count]
 
 
-def _check_use(members: str, agreement: str) -> None:
-    """Refuses unknown uses of members."""
+def _check_member_use(members: str, agreement: str) -> None:
     if members not in MEMBERS:
         raise ValueError(f"objective.members: expected {' or '.join(MEMBERS)}; got {members!r}")
     if agreement not in AGREEMENT:
@@ -438,14 +398,14 @@ def return_record(objective: CounterfactualReturn, decision: Decision) -> dict[s
         dose that keeps its level stays as it was given; the returns ``value`` and ``observed``, and
         ``improvement`` (value - observed) / |observed|. For an ensemble ``member_gains`` (M), and
         ``rewards_lower`` and ``rewards_upper``, the range of the members' rewards at each step; ``related``,
-        the returns ``value`` and ``observed`` by each related reward (`Reward.related`). Of a gain that
-        another model claims, all of these are its own, ``improvement_ends`` is its interval, and ``searched``
-        the return that the search found. ``support``, if known, is in how many units each changed step's dose
-        was given in a comparable one, step to number.
+        the returns ``value`` and ``observed`` by each related reward (`Reward.related`). If another
+        model claims the gain, all of these are by that model, ``improvement_ends`` is its interval, and
+        ``searched`` the return that the search found. ``support``, if known: step of a change to the number
+        of units with that dose in a comparable step.
     """
     sequence, observed, outcome = objective.sequence(decision), objective.observed, objective.outcome()
-    given, levels = given_doses(objective), objective.surrogate.doses(observed)
-    chosen = objective.surrogate.doses(sequence)
+    observed_doses, level_doses = given_doses(objective), objective.surrogate.doses(observed)
+    chosen_doses = objective.surrogate.doses(sequence)
     before = objective.trajectory.states
     changed = bool((sequence != observed).any())
     value = float(objective(sequence)) if changed else outcome
@@ -455,59 +415,57 @@ def return_record(objective: CounterfactualReturn, decision: Decision) -> dict[s
         "changes": objective.changes,
         "actions": sequence.tolist(),
         "observed_actions": observed.tolist(),
-        "rewards": _steps(objective, states, sequence),
-        "observed_rewards": _steps(objective, before, observed),
+        "rewards": _step_rewards(objective, states, sequence),
+        "observed_rewards": _step_rewards(objective, before, observed),
         "dose_names": list(objective.surrogate.dose_names),
-        "doses": torch.where(chosen == levels, given, chosen).tolist(),
-        "observed_doses": given.tolist(),
-        "level_doses": levels.tolist(),
+        "doses": torch.where(chosen_doses == level_doses, observed_doses, chosen_doses).tolist(),
+        "observed_doses": observed_doses.tolist(),
+        "level_doses": level_doses.tolist(),
         "value": value,
         "observed": outcome,
         "improvement": (value - outcome) / abs(outcome) if outcome else 0.0,
-        **_bands(objective, states, sequence),
-        **_related(objective, states, sequence),
+        **_member_ranges(objective, states, sequence),
+        **_related_returns(objective, states, sequence),
     }
     if changed and objective.support is not None:
         record["support"] = {str(step): units for step, units in objective.supports(sequence).items()}
     if not changed or decision.gain is None:
         return record
-    return record | _claims(objective, sequence, decision.gain, record)
+    return record | _claimed_entries(objective, sequence, decision.gain, record)
 
 
-def _claims(
+def _claimed_entries(
     objective: CounterfactualReturn, sequence: Tensor, gain: Estimate, record: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What is claimed of a sequence in place of what the search's own model predicts: the rewards are those
-    of the refits on average, in the shares of the steps, with the range of 95 % of them.
-    """
-    steps = _steps_claimed(objective, sequence)
+    """The entries by the claimant: the refits' mean rewards, scaled to its gain, and their 95 % ranges."""
+    steps = _claimed_gains(objective, sequence)
     assert gain.lower is not None
     assert gain.upper is not None
     total = steps.sum(-1)
-    usual = steps[(total - total.median()).abs() <= 3 * (total - total.median()).abs().median()].mean(0)
-    # What they do not add up to, in shares of what each step is worth.
-    usual = usual + (gain.point - usual.sum()) * usual.abs() / usual.abs().sum().clamp_min(1e-300)
+    typical = steps[(total - total.median()).abs() <= 3 * (total - total.median()).abs().median()].mean(0)
+    # The difference to the claimed gain is spread over the steps in proportion to their sizes.
+    typical = typical + (gain.point - typical.sum()) * typical.abs() / typical.abs().sum().clamp_min(1e-300)
     observed, outcome = steps.new_tensor(record["observed_rewards"]), record["observed"]
     lower, upper = torch.quantile(steps, steps.new_tensor([0.025, 0.975]), dim=0)
     related = {}
     for name, returns in record.get("related", {}).items():
-        gained = _steps_claimed(objective, sequence, objective.related[name]).sum(-1)
-        related[name] = returns | {"value": returns["observed"] + float(gained.median())}
-    size = abs(outcome) or math.inf
+        reward_gains = _claimed_gains(objective, sequence, objective.related[name]).sum(-1)
+        related[name] = returns | {"value": returns["observed"] + float(reward_gains.median())}
+    baseline = abs(outcome) or math.inf
     return {
-        "rewards": (observed + usual).tolist(),
-        "rewards_lower": (observed + torch.minimum(lower, usual)).tolist(),
-        "rewards_upper": (observed + torch.maximum(upper, usual)).tolist(),
+        "rewards": (observed + typical).tolist(),
+        "rewards_lower": (observed + torch.minimum(lower, typical)).tolist(),
+        "rewards_upper": (observed + torch.maximum(upper, typical)).tolist(),
         "value": outcome + gain.point,
         "searched": record["value"],
-        "improvement": gain.point / size,
-        "improvement_ends": [gain.lower / size, gain.upper / size],
+        "improvement": gain.point / baseline,
+        "improvement_ends": [gain.lower / baseline, gain.upper / baseline],
         **({"related": related} if related else {}),
     }
 
 
-def _steps_claimed(objective: CounterfactualReturn, sequence: Tensor, reward: Reward | None = None) -> Tensor:
-    """What a sequence, (H,) long, is claimed to gain at each step, by each refit with a finite answer."""
+def _claimed_gains(objective: CounterfactualReturn, sequence: Tensor, reward: Reward | None = None) -> Tensor:
+    """The claimed gain of a sequence, (H,) long, at each step, by each refit with a finite answer."""
     steps = objective.claimed(sequence.unsqueeze(0), reward)
     assert steps is not None
     return steps[:, 0][steps[:, 0].isfinite().all(-1)]
@@ -519,7 +477,7 @@ def trajectory_record(objective: Any, decision: Decision) -> dict[str, Any]:
 
 
 def given_doses(objective: CounterfactualReturn) -> Tensor:
-    """The doses given with each action that may be changed, (H, p); those of its level if none are known."""
+    """The doses given with each action that may be changed, (H, p); those of its level if unknown."""
     names, episode = objective.surrogate.dose_names, objective.case.episode
     levels = objective.surrogate.doses(objective.observed)
     if not names or not all(name in episode.names for name in names):
@@ -527,38 +485,36 @@ def given_doses(objective: CounterfactualReturn) -> Tensor:
     return episode.columns(names)[: len(levels)].to(levels)
 
 
-def _steps(objective: CounterfactualReturn, states: Tensor, actions: Tensor) -> list[float]:
-    """The reward at each step, T numbers."""
+def _step_rewards(objective: CounterfactualReturn, states: Tensor, actions: Tensor) -> list[float]:
     if objective.worst:
-        every = objective.by_member(states, actions)
-        rewards = every[int(every.sum(-1).argmin())]
+        by_member = objective.by_member(states, actions)
+        rewards = by_member[int(by_member.sum(-1).argmin())]
     else:
         rewards = taken(objective.rewards(states), actions)
-    found: list[float] = rewards.tolist()
-    return found
+    numbers: list[float] = rewards.tolist()
+    return numbers
 
 
-def _bands(objective: CounterfactualReturn, states: Tensor, actions: Tensor) -> dict[str, Any]:
+def _member_ranges(objective: CounterfactualReturn, states: Tensor, actions: Tensor) -> dict[str, Any]:
     """The members' gains, and the range of their rewards at each step; empty for a single model."""
     if objective.surrogate.members == 1:
         return {}
-    every = objective.by_member(states, actions)
+    by_member = objective.by_member(states, actions)
     return {
-        "member_gains": (every.sum(-1) - objective.member_returns(objective.observed)).tolist(),
-        "rewards_lower": every.amin(0).tolist(),
-        "rewards_upper": every.amax(0).tolist(),
+        "member_gains": (by_member.sum(-1) - objective.member_returns(objective.observed)).tolist(),
+        "rewards_lower": by_member.amin(0).tolist(),
+        "rewards_upper": by_member.amax(0).tolist(),
     }
 
 
-def _related(objective: CounterfactualReturn, states: Tensor, actions: Tensor) -> dict[str, Any]:
+def _related_returns(objective: CounterfactualReturn, states: Tensor, actions: Tensor) -> dict[str, Any]:
     """The returns by the related rewards; empty if there are none, or the surrogate lacks their doses."""
     before, observed = objective.trajectory.states, objective.trajectory.observed
-    whole = objective.whole(actions)
-    found = {}
-    for name, each in objective.related.items():
-        ends = {"value": (states, whole), "observed": (before, observed)}
-        returns = {end: objective.by_member(*path, each).sum(-1) for end, path in ends.items()}
-        found[name] = {
-            end: float(every.amin() if objective.worst else every.mean()) for end, every in returns.items()
-        }
-    return {"related": found} if found else {}
+    chosen = objective.whole(actions)
+    returns_by_reward = {}
+    for name, reward in objective.related.items():
+        ends = {"value": (states, chosen), "observed": (before, observed)}
+        returns = {end: objective.by_member(*path, reward).sum(-1) for end, path in ends.items()}
+        join = torch.amin if objective.worst else torch.mean
+        returns_by_reward[name] = {end: float(join(totals)) for end, totals in returns.items()}
+    return {"related": returns_by_reward} if returns_by_reward else {}

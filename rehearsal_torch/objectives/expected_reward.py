@@ -1,17 +1,16 @@
 """Objectives of causal Bayesian optimisation: what they share, and the posterior mean.
 
-In every round an objective holds an acquisition function of BoTorch on the fitted network, as a BoTorch model
-(`NetworkModel`): which action to *try* is decided by it. The maximiser of the posterior mean of the reward,
+In every round an acquisition function of BoTorch on the fitted network, as a BoTorch model (`NetworkModel`),
+decides which action to *try*. The maximiser of the posterior mean of the reward,
 
     E[r | a] = 1/E sum_e f_e(a),     f_e(a) = E_u[r(x(a, u, e))]  in the plausible network e,
 
-is the action that every method recommends at the end of a round; random and Sobol actions use it only for
-this. The spread of f_e(a) over e is what is not known of E[r | a]; the noise of a single experiment (the
-spread over u) is averaged out.
+is the action that every method recommends at the end of a round. The spread of f_e(a) over e is the epistemic
+uncertainty of E[r | a]; the noise of a single experiment (the spread over u) is averaged out.
 
-There are two models of the same fit: `model`, by which candidates are searched, has few members and tables of
-functions of one or two inputs; `claimed`, by which what was found is compared and claimed, has more members,
-other draws and no tables, so that an answer is not the one that the draws of the search happened to favour.
+There are two models of the same fit: `model`, for the search, has few members and tables of functions of one
+or two inputs; `claimed`, which compares and claims the results, has more members, other draws and no tables,
+so that the answer is not favoured by chance in the draws of the search.
 
 Source: Ren et al. (2025), Alg. 1 and Sec. 5.1; Balandat et al. (2020), Sec. 3 (common random numbers);
 Frazier (2018), Sec. 4.2 (recommending the maximiser of the posterior mean).
@@ -40,28 +39,21 @@ from rehearsal_torch.surrogates.network.botorch_model import NetworkModel
 from rehearsal_torch.surrogates.network.botorch_posterior import MemberSampler
 from rehearsal_torch.surrogates.network.causal_surrogate import CausalModel, CausalNetwork
 
-# Members and noise draws by which claims are made.
 CLAIMED_MEMBERS, CLAIMED_DRAWS = 64, 32
 
 
 class CausalObjective(Objective, ABC):
-    """The value of candidates under a fitted model.
+    """The value of candidates under a fitted model; a ValueError for invalid actions or numbers.
 
     Args:
         members: E, number of plausible networks by which candidates are searched; even.
         draws: S, number of fixed noise draws over which each is averaged.
         seed: Together with the identity of the round, determines all draws.
-        pending: Actions that are under way or have failed, (p, k), for objectives that take them; None if
-            there are none.
-
-    Raises:
-        ValueError: if an action may not be set or has no level within its bounds, or a number is out of
-            range.
+        pending: Actions that are under way or have failed, (p, k), for objectives that take them.
     """
 
     kind: Kind | None = "optimise"
-    # Whether it is given pending and failed actions, (p, k), as `pending`; for others they are imputed.
-    takes_pending: ClassVar[bool] = False
+    takes_pending: ClassVar[bool] = False  # Whether it takes `pending` actions; for others they are imputed
 
     def __init__(
         self,
@@ -75,10 +67,10 @@ class CausalObjective(Objective, ABC):
         require(draws >= 1, "at least 1 draw", draws=draws)
         require(members >= 2 and members % 2 == 0, "an even number of members", members=members)
         self.surrogate, self.task, self.case = surrogate, surrogate.task, case
-        fixed = [name for name in self.task.actions if name not in case.feasible]
-        if fixed:
+        unsettable = [name for name in self.task.actions if name not in case.feasible]
+        if unsettable:
             raise ValueError(
-                f"{case.identity}: {fixed} may not be set; feasible are {list(case.feasible)}: a "
+                f"{case.identity}: {unsettable} may not be set; feasible are {list(case.feasible)}: a "
                 "round sets every action"
             )
         self.box = Box.of({name: case.feasible[name] for name in self.task.actions})
@@ -102,14 +94,14 @@ class CausalObjective(Objective, ABC):
 
     @cached_property
     def model(self) -> NetworkModel:
-        """The model by which candidates are searched."""
+        """The model of the search."""
         return NetworkModel(
             self.surrogate, members=self.members, draws=self.draws, seed=self.seed, tabulated=True
         )
 
     @cached_property
     def claimed(self) -> NetworkModel:
-        """The model by which what was found is claimed."""
+        """The model that claims the results."""
         return NetworkModel(self.surrogate, members=CLAIMED_MEMBERS, draws=CLAIMED_DRAWS, seed=self.seed + 10)
 
     @cached_property
@@ -123,9 +115,7 @@ class CausalObjective(Objective, ABC):
 
     @cached_property
     def tried(self) -> tuple[Tensor, Tensor]:
-        """The visited actions within bounds and limits, (n, k), or all if none is, with the expected reward
-        of each in the networks of the search, (E, n).
-        """
+        """The visited actions in bounds, (n, k), or all if none is, and their rewards, (E, n)."""
         inside = self.visited[self.allowed(self.visited)]
         actions = inside if len(inside) else self.visited
         with torch.no_grad():
@@ -133,21 +123,19 @@ class CausalObjective(Objective, ABC):
 
     @cached_property
     def scale(self) -> tuple[float, float]:
-        """The largest posterior mean at a tried action, and the standard deviation of all, by which values
-        are standardised: BoTorch's tolerances are absolute. NoFiniteValueError if none is finite.
-        """
+        """Largest posterior mean of tried actions, and spread: BoTorch's tolerances are absolute."""
         if not len(self.visited):
             return 0.0, 1.0
         means = self.tried[1].mean(0)
-        known = means[means.isfinite()]
-        if not len(known):
+        finite = means[means.isfinite()]
+        if not len(finite):
             raise NoFiniteValueError(
                 f"{self.case.identity}: expected a finite reward of some visited action; {UNDEFINED}: look "
                 "for extreme values in the table"
             )
-        spread = float(known.std()) if len(known) > 1 else float(known.abs().max())
+        spread = float(finite.std()) if len(finite) > 1 else float(finite.abs().max())
         # A spread of any size counts, unless it is only rounding.
-        return float(known.max()), max(spread, 1e-14 * float(known.abs().max()), 1e-300)
+        return float(finite.max()), max(spread, 1e-14 * float(finite.abs().max()), 1e-300)
 
     def standardised(self, samples: Tensor, X: Tensor | None = None) -> Tensor:  # noqa: ARG002
         """Rewards (..., 1) in units of `scale`, (...): the objective of BoTorch's functions."""
@@ -162,8 +150,8 @@ class CausalObjective(Objective, ABC):
     def region(self) -> CandidateRegion:
         """The feasible region of actions."""
         lower, upper = self.box.lower.to(self.visited), self.box.upper.to(self.visited)
-        plain = CandidateRegion.within(lower, upper, self.task.limits)
-        return plain.at(self._indexed(self.levels))
+        region = CandidateRegion.within(lower, upper, self.task.limits)
+        return region.at(self._indexed(self.levels))
 
     def __call__(self, actions: Tensor) -> Tensor:
         """The value of trying actions, (..., k) -> (...)."""
@@ -195,9 +183,9 @@ class CausalObjective(Objective, ABC):
         """The different allowed visited actions of the largest posterior mean, best first, (<= count, k)."""
         inside = self.visited[self.box.contains(self.visited) & self.allowed(self.visited)]
         for index, values in self._indexed(self.levels).items():
-            at = nearest(inside[:, index], values)
-            near = (at - inside[:, index]).abs() <= 1e-6 * self.box.width[index]
-            inside = torch.cat([inside[:, :index], at.unsqueeze(-1), inside[:, index + 1 :]], -1)[near]
+            level = nearest(inside[:, index], values)
+            near = (level - inside[:, index]).abs() <= 1e-6 * self.box.width[index]
+            inside = torch.cat([inside[:, :index], level.unsqueeze(-1), inside[:, index + 1 :]], -1)[near]
         if not len(inside):
             return inside
         inside = inside.unique(dim=0)
@@ -206,7 +194,6 @@ class CausalObjective(Objective, ABC):
         return inside[means.argsort(descending=True, stable=True)[:count]]
 
     def _indexed(self, levels: Mapping[str, tuple[float, ...]]) -> dict[int, tuple[float, ...]]:
-        """Levels by the index of their action."""
         return {self.task.actions.index(name): values for name, values in levels.items()}
 
 

@@ -5,13 +5,13 @@ An ascent maximises the estimate J(a; x). Its end points are then compared by a 
     J(a; x) - caution sd(J(a; x)),
 
 because the largest of many uncertain values is likely to be large by chance, and most uncertain where there
-are no observations. What is reported is the estimate of P(Y in S | x, a) itself, from a regression of the
-indicator with the same kernel, with an interval from its posterior, and the support: the number of
-observations near the decision. A decision without nearby observations is refused; one whose whole interval
-lies below the estimate for no action is declined (`claims.improvement_test` declines every one whose estimate
-is not above it); one with few nearby observations, or whose adjustment is not valid, carries a warning.
+are no observations. Reported is the estimate of P(Y in S | x, a) itself, from a regression of the indicator
+with the same kernel, with an interval from its posterior, and the support: the number of observations near
+the decision. A decision without nearby observations is refused; one whose whole interval lies below the
+estimate for no action is declined (`claims.improvement_test` declines every one whose estimate is not above
+it); one with few nearby observations, or whose adjustment is not valid, carries a warning.
 
-Source: Du et al. (2026), Eq. (9); caution, interval and refusals are ours.
+Source: Du et al. (2026), Eq. (9).
 """
 
 import math
@@ -41,8 +41,7 @@ class KernelValue(AlterationObjective):
 
     Args:
         before: Estimate of P(Y in S | x) without an alteration, (B,).
-        caution: Number of posterior standard deviations that are subtracted when end points of the ascent are
-            compared; 0 is the choice in the paper.
+        caution: Posterior standard deviations that are subtracted to compare end points; 0 in the paper.
         level: Coverage probability of the interval.
         min_support: Number of observations near a decision below which it is refused.
         low_support: Number of observations near a decision below which it carries a warning.
@@ -63,8 +62,7 @@ class KernelValue(AlterationObjective):
         min_support: float,
         low_support: float,
     ) -> None:
-        names = surrogate.task.candidates[which]
-        super().__init__(cases, names, before.device)
+        super().__init__(cases, surrogate.task.candidates[which], before.device)
         self.surrogate, self.which, self.before = surrogate, which, before
         self.caution, self.level = caution, level
         self.min_support, self.low_support = min_support, low_support
@@ -81,9 +79,9 @@ class KernelValue(AlterationObjective):
         low_support: float = 5.0,
     ) -> list[Self]:
         """The kernel value of each candidate set; numbers out of range raise a ValueError."""
-        fits = caution >= 0 and 0 < level < 1 and 0 <= min_support <= low_support
-        given = {"caution": caution, "level": level, "min_support": min_support, "low_support": low_support}
-        require(fits, "caution >= 0, level in (0, 1), 0 <= min_support <= low_support", **given)
+        valid = caution >= 0 and 0 < level < 1 and 0 <= min_support <= low_support
+        numbers = {"caution": caution, "level": level, "min_support": min_support, "low_support": low_support}
+        require(valid, "caution >= 0, level in (0, 1), 0 <= min_support <= low_support", **numbers)
         surrogate.require_fitted()
         before, count = surrogate.no_action(_contexts(surrogate, cases))[:, 1], len(surrogate.task.candidates)
         settings = (caution, level, min_support, low_support)
@@ -126,23 +124,23 @@ class KernelValue(AlterationObjective):
 
     def contrast(self, first: Tensor, second: Tensor) -> list[Estimate | None] | None:
         """See `AlterationObjective.contrast`: from the posterior of the difference, where there is one."""
-        at, beside = self.standardised(first), self.standardised(second)
-        found = self.estimator.difference_and_std(self.prepared, at, beside, 1)
-        if found is None:
+        z_first, z_second = self.standardised(first), self.standardised(second)
+        moments = self.estimator.difference_and_std(self.prepared, z_first, z_second, 1)
+        if moments is None:
             return None
-        value, half = found[0].tolist(), (normal_quantile(self.level) * found[1]).tolist()
-        points = (self.estimator.value(self.prepared, each, 1) for each in (at, beside))
+        value, half = moments[0].tolist(), (normal_quantile(self.level) * moments[1]).tolist()
+        points = (self.estimator.value(self.prepared, z, 1) for z in (z_first, z_second))
         pairs = zip(*points, value, half, strict=True)
         return [
-            difference(_clipped(one) - _clipped(other), apart - width, apart + width, self.level)
-            for one, other, apart, width in pairs
+            difference(_clipped(p) - _clipped(q), mean - width, mean + width, self.level)
+            for p, q, mean, width in pairs
         ]
 
     def acceptable(self, actions: Tensor) -> Tensor:
         """Whether there are enough observations nearby, (..., B, k) -> (..., B) bool."""
         standardised = self.standardised(actions)
         flat = standardised.reshape(-1, *standardised.shape[-2:])
-        support = torch.stack([self.estimator.support(self.prepared, each) for each in flat])
+        support = torch.stack([self.estimator.support(self.prepared, batch) for batch in flat])
         return support.reshape(standardised.shape[:-1]) >= self.min_support
 
     def frame(self) -> tuple[Tensor, Tensor]:
@@ -164,30 +162,31 @@ class KernelValue(AlterationObjective):
         support = self.estimator.support(self.prepared, standardised)
         coded = self.surrogate.task.coded
         adjusted = self.surrogate.adjustments[self.which]
-        general = [
-            *(Finding("adjustment", sentence_in_words(each, coded)) for each in adjusted.reasons),
-            *(Finding("assumption", sentence_in_words(each, coded)) for each in adjusted.assumed),
+        shared_findings = [
+            *(Finding("adjustment", sentence_in_words(text, coded)) for text in adjusted.reasons),
+            *(Finding("assumption", sentence_in_words(text, coded)) for text in adjusted.assumed),
         ]
         appraisals = []
         for index in range(len(self.cases)):
-            here, half, baseline = probability[index], half_width[index], _clipped(self.before[index])
-            estimated, lower, upper = (_clipped(end) for end in (here, here - half, here + half))
-            near = round(float(support[index]), 2)
+            point, half, baseline = probability[index], half_width[index], _clipped(self.before[index])
+            estimated, lower, upper = (_clipped(end) for end in (point, point - half, point + half))
+            count = round(float(support[index]), 2)
             refused = declined = None
-            findings = list(general)
-            if near < self.low_support:
-                findings.append(Finding("support", f"{_near(near)} near this decision", {"support": near}))
-            if near < self.min_support:
+            findings = list(shared_findings)
+            if count < self.low_support:
+                text = f"{_count_text(count)} near this decision"
+                findings.append(Finding("support", text, {"support": count}))
+            if count < self.min_support:
                 refused = Finding(
                     "no_support",
-                    f"no support: {near:g} rows lie near the best alteration found, fewer than "
+                    f"no support: {count:g} rows lie near the best alteration found, fewer than "
                     f"{self.min_support:g}; collect data there or widen the task",
-                    {"support": near},
+                    {"support": count},
                 )
             elif upper < baseline:
                 declined = worse_than_nothing(estimated, baseline)
             claims = chance(estimated, lower, upper, self.level), chance(baseline)
-            appraisals.append(Appraisal(*claims, tuple(findings), refused, declined, {"support": near}))
+            appraisals.append(Appraisal(*claims, tuple(findings), refused, declined, {"support": count}))
         return appraisals
 
 
@@ -197,12 +196,12 @@ def _contexts(surrogate: NestedRidge, cases: Sequence[RehearsalCase]) -> Tensor:
 
 
 def _clipped(probability: Tensor) -> float:
-    value = float(probability)
-    return round(min(max(value, 0.0), 1.0), 6) if math.isfinite(value) else math.nan
+    number = float(probability)
+    return round(min(max(number, 0.0), 1.0), 6) if math.isfinite(number) else math.nan
 
 
-def _near(count: float) -> str:
-    """How many observations lie near, in words; the count is weighted, and need not be whole."""
+def _count_text(count: float) -> str:
+    """The number of nearby observations in words; the count is weighted, and need not be whole."""
     if count == 0:
         return "no observation lies"
     return "only 1 observation lies" if count == 1 else f"only {count:g} observations lie"

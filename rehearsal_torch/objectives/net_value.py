@@ -6,10 +6,9 @@ With v the worth of a desired outcome and c the cost of an alteration a (`data.c
     of changing nothing     v P(desired | x, do(o)), o the present values of what a sets,
                             or v P(desired | x) where these are unknown
 
-An alteration is recommended only if its net value is above that of changing nothing. P is the method's own: a
-search maximises P - c / v with the P by which the method compares actions, its caution included
-(`AlterationObjective.probability`); what a decision says is computed from its estimate, and its interval is
-the estimate's, times v, less the cost.
+An alteration is recommended only if its net value is above that of changing nothing. A search maximises
+P - c / v with the P by which the method compares actions, its caution included
+(`AlterationObjective.probability`); a decision reports v times its estimate and interval, less the cost.
 """
 
 from collections.abc import Sequence
@@ -27,7 +26,7 @@ FREE = CaseCosts({}, {}, 1.0)
 
 @dataclass(frozen=True)
 class Charge:
-    """What altering a set of k variables costs in B cases, in units of the worth of a desired outcome.
+    """The cost of altering a set of k variables in B cases, in units of the worth of a desired outcome.
 
     Attributes:
         counts: Where costs count, (B,) bool.
@@ -45,9 +44,9 @@ class Charge:
         counts = [weighing(case.costs) for case in cases]
         if not any(counts):
             return None
-        counted = [case.costs if case.costs is not None and weighing(case.costs) else FREE for case in cases]
-        worth = torch.tensor([each.worth or 1.0 for each in counted], dtype=torch.float64)
-        return cls(torch.tensor(counts), CostTable.of(counted, names), worth)
+        charges = [case.costs if case.costs is not None and weighing(case.costs) else FREE for case in cases]
+        worth = torch.tensor([costs.worth or 1.0 for costs in charges], dtype=torch.float64)
+        return cls(torch.tensor(counts), CostTable.of(charges, names), worth)
 
     def __call__(self, actions: Tensor) -> Tensor:
         """c / v, (..., B, k) -> (..., B)."""

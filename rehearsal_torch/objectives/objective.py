@@ -13,9 +13,6 @@ evaluated in one batch, and each case keeps the one with the largest `level_valu
 largest value (`enumerable` is false), there is one box for every combination, and searches take the best box,
 as they take the best set. So every search returns a level, and its objective appraises that level.
 
-Every rehearsal method is one: the kernel value, the Gaussian success probability, the cost under a chance
-constraint, the distance to the centre of the region, the share of successful scenarios.
-
 Source: Du et al. (2026), Eq. (1); Qin et al. (2023), Sec. 4.2 (candidate alterations).
 """
 
@@ -47,8 +44,7 @@ from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.surrogate import Surrogate
 
-# Actions that are evaluated at once.
-AT_ONCE = 64
+AT_ONCE = 64  # Actions that are evaluated in one batch
 
 
 class Objective(ABC):
@@ -64,15 +60,11 @@ class Objective(ABC):
 
     @classmethod  # noqa: B027  accepts all by default
     def check(cls, surrogate: Surrogate, **settings: Any) -> None:
-        """Refuses settings, those besides surrogate and decision context, that do not fit a surrogate, before
-        it is fitted: a ValueError with what was expected, and what was given. Accepts all by default.
-        """
+        """A ValueError for settings that do not fit a surrogate, before it is fitted; none by default."""
 
     @classmethod
     def for_cases(cls, surrogate: Any, cases: Sequence[Any], **settings: Any) -> Any:
-        """What a search maximises in cases that are decided in one batch, with the objective's other
-        arguments as settings: the objective of a single case (of several, a ValueError), or `Candidates`.
-        """
+        """The objective, or `Candidates`, of a batch of cases, with its other arguments as settings."""
         if len(cases) != 1:
             raise ValueError(
                 f"{cls.__name__} is the objective of one case; got {len(cases)}: choose a search that "
@@ -94,7 +86,7 @@ T = TypeVar("T")
 
 
 class Each(Sequence[T]):
-    """What is asked for of some of `count` cases, made then: cases of which nothing is asked cost nothing."""
+    """A lazy sequence: each of `count` items is made by `make(index)` when it is first read."""
 
     def __init__(self, count: int, make: Callable[[int], T]) -> None:
         self._made: list[T | None] = [None] * count
@@ -105,7 +97,7 @@ class Each(Sequence[T]):
 
     def __getitem__(self, place: Any) -> Any:
         if isinstance(place, slice):
-            return [self[each] for each in range(len(self))[place]]
+            return [self[index] for index in range(len(self))[place]]
         if self._made[place] is None:
             self._made[place] = self._make(place)
         return self._made[place]
@@ -122,8 +114,7 @@ class Appraisal:
     declined: Finding | None = None  # Why no action is better by the method's own rule; None if it is not
     trace: dict[str, Any] = field(default_factory=dict)  # Further trace entries (plain numbers and texts)
     draws: int | None = None  # How many independent draws the estimate is a share of, if it is one
-    # Why it may not be recommended although it can be assessed; None if it may.
-    unsupported: Finding | None = None
+    unsupported: Finding | None = None  # Why it may not be recommended although it can be assessed
     gain: Estimate | None = None  # The estimate minus the baseline, with an interval of its own
     gain_draws: GainDraws | None = None
 
@@ -139,7 +130,7 @@ def chance(
     return copied(_INTERVAL, point=point, lower=min(lower, point), upper=max(upper, point), level=level)
 
 
-# Of which estimates are copies with other finite numbers.
+# Templates that `chance` copies with other finite numbers.
 _POINT, _INTERVAL = Estimate(0.5, CHANCE), Estimate(0.5, CHANCE, 0.5, 0.5, 0.95)
 
 
@@ -147,14 +138,12 @@ def difference(point: float, lower: float, upper: float, level: float) -> Estima
     """A difference of probabilities with its interval, within [-1, 1]; None if a number is not finite."""
     if not all(map(math.isfinite, (point, lower, upper))):
         return None
-    point, least, most = (round(each, 6) for each in (point, max(lower, -1.0), min(upper, 1.0)))
+    point, least, most = (round(number, 6) for number in (point, max(lower, -1.0), min(upper, 1.0)))
     return Estimate(point, DIFFERENCE, min(least, point), max(most, point), level)
 
 
 def normal_quantile(level: float) -> float:
-    """Half the width of the central interval of a normal distribution that holds `level` of it, in standard
-    deviations; 1.959964 for 95 %, as in printed tables. A level outside (0, 1) raises a ValueError.
-    """
+    """z, half the central interval of the standard normal that holds a level in (0, 1), else a ValueError."""
     if not 0 < level < 1:
         raise ValueError(f"expected a level in (0, 1); got {level}: 0.95 asks for an interval of 95 %")
     return 1.959964 if level == 0.95 else NormalDist().inv_cdf((1 + level) / 2)
@@ -164,8 +153,8 @@ def gradient(values: Tensor, at: Tensor) -> Tensor:
     """The gradient of the sum of the values at actions; zero if the values do not depend on them at all."""
     if not values.requires_grad:
         return torch.zeros_like(at)
-    (found,) = torch.autograd.grad(values.sum(), at)
-    return found
+    (gradients,) = torch.autograd.grad(values.sum(), at)
+    return gradients
 
 
 def no_improvement(estimated: float, baseline: float) -> Finding:
@@ -187,23 +176,18 @@ def appraised(
 
 
 class AlterationObjective(Objective, ABC):
-    """The value of altering one set of variables in B cases, on the device of its model.
+    """The value of altering some variables in B cases; a ValueError if one may not be set, or levels differ.
 
     Attributes:
         lower: Lower bounds of the actions in their units, (B, k), on that device.
         upper: Upper bounds, likewise.
         levels: The levels of those of the variables that have some, the same in all cases.
         fixed: Values at which variables with levels are held (see `boxes`).
-        enumerable: Whether searches look for the largest `level_value`, so that a set whose variables all
-            have levels is decided by evaluating every combination.
-        of_success: Whether its values are probabilities of a desired outcome, or follow from them, so that
-            they can be weighed against costs (`probability`).
+        enumerable: Whether a set whose variables all have levels is decided by the largest `level_value`.
+        of_success: Whether values follow from probabilities of success (`probability`), so that costs count.
         pools: Whether its estimates can be pooled over imputed tables (`objectives.imputation_success`).
-        ranks_acceptable: Whether what is acceptable comes first in what is sought.
+        ranks_acceptable: Whether `sought` is higher for acceptable actions than for others.
         level: Coverage probability of its intervals, in (0, 1); None if it has none.
-
-    Raises:
-        ValueError: if a case does not allow one of the variables to be set, or cases differ in their levels.
     """
 
     kind: Kind | None = "rehearse"
@@ -217,29 +201,28 @@ class AlterationObjective(Objective, ABC):
         self, cases: Sequence[RehearsalCase], names: Sequence[str], device: torch.device | None = None
     ) -> None:
         self.cases, self.names = tuple(cases), tuple(names)
-        # Cases of one request share what they do not have of their own.
         distinct = list({id(case.feasible): case for case in self.cases}.values())
         for case in distinct:
-            closed = [name for name in self.names if name not in case.feasible]
-            if closed:
+            unsettable = [name for name in self.names if name not in case.feasible]
+            if unsettable:
                 raise ValueError(
-                    f"{case.identity}: {closed} may not be set; feasible are {list(case.feasible)}"
+                    f"{case.identity}: {unsettable} may not be set; feasible are {list(case.feasible)}"
                 )
-        rows = distinct if len(distinct) == 1 else self.cases
-        bounds = [[[case.feasible[name][side] for name in self.names] for case in rows] for side in (0, 1)]
+        owners = distinct if len(distinct) == 1 else self.cases
+        bounds = [[[case.feasible[name][side] for name in self.names] for case in owners] for side in (0, 1)]
         limits = torch.tensor(bounds, dtype=torch.float64, device=device)
         size = len(self.cases), len(self.names)
-        self.lower, self.upper = limits.reshape(2, len(rows), size[1]).expand(2, *size).contiguous()
+        self.lower, self.upper = limits.reshape(2, len(owners), size[1]).expand(2, *size).contiguous()
         self.levels: Mapping[str, tuple[float, ...]] = {}
         self.fixed: Mapping[str, float] = {}
-        for place, case in enumerate({id(case.levels): case for case in self.cases}.values()):
-            own = {name: case.levels[name] for name in self.names if name in case.levels}
-            if place and own != self.levels:
+        for number, case in enumerate({id(case.levels): case for case in self.cases}.values()):
+            allowed = {name: case.levels[name] for name in self.names if name in case.levels}
+            if number and allowed != self.levels:
                 raise ValueError(
-                    f"{case.identity}: the levels {own} differ from those of {self.cases[0].identity}, "
+                    f"{case.identity}: the levels {allowed} differ from those of {self.cases[0].identity}, "
                     f"{self.levels}: decide for cases with other levels one by one"
                 )
-            self.levels = own
+            self.levels = allowed
 
     @classmethod
     def for_cases(cls, surrogate: Any, cases: Sequence[Any], **settings: Any) -> "Candidates[Self]":
@@ -250,9 +233,8 @@ class AlterationObjective(Objective, ABC):
     def for_sets(
         cls, surrogate: Any, cases: Sequence[RehearsalCase], *given: Any, **settings: Any
     ) -> list[Self]:
-        """One objective for each candidate set of the surrogate's task, in order; by default built from
-        (surrogate, cases, names, and the settings), each by itself. Subclasses whose sets share work do it
-        once here. The arguments besides surrogate and cases are the settings in a configuration.
+        """One objective for each candidate set of the surrogate's task, in order; subclasses whose sets share
+        work do it once here. The arguments besides surrogate and cases are the settings in a configuration.
         """
         make: Callable[..., Self] = cls
         return [make(surrogate, cases, names, *given, **settings) for names in surrogate.task.candidates]
@@ -282,21 +264,21 @@ class AlterationObjective(Objective, ABC):
 
     def changed(self, **attributes: Any) -> Self:
         """A copy with other attributes."""
-        made = copy(self)
-        vars(made).update(attributes)
-        return made
+        duplicate = copy(self)
+        vars(duplicate).update(attributes)
+        return duplicate
 
     def label(self) -> str:
         """The altered variables, with the values of those that are held, as text."""
-        found, codings = list[str](), self.cases[0].codings
+        labels, codings = list[str](), self.cases[0].codings
         for columns in parts(self.names, codings):
-            held = {name: self.fixed[name] for name in columns if name in self.fixed}
-            said = worded(held, {each.name: each for each in codings})
-            found += [
+            levels = {name: self.fixed[name] for name in columns if name in self.fixed}
+            texts = worded(levels, {coding.name: coding for coding in codings})
+            labels += [
                 f"{name}={value}" if isinstance(value, str) else f"{name}={value:g}"
-                for name, value in said.items()
+                for name, value in texts.items()
             ] or columns
-        return "+".join(found)
+        return "+".join(labels)
 
     def level_value(self, actions: Tensor) -> Tensor:
         """The value by which combinations of levels are compared; by default the comparison value."""
@@ -307,9 +289,7 @@ class AlterationObjective(Objective, ABC):
         return self(actions)
 
     def probability(self, actions: Tensor) -> Tensor:
-        """P(desired) by which a search weighs actions against costs, (..., B, k) -> (..., B), with the
-        caution of the method; by default the comparison value. Only where `of_success`.
-        """
+        """P(desired) to weigh against costs, (..., B, k) -> (..., B): the comparison value by default."""
         return self.comparison_value(actions)
 
     def compared_probability(self, actions: Tensor) -> Tensor:
@@ -318,9 +298,7 @@ class AlterationObjective(Objective, ABC):
 
     @cached_property
     def charge(self) -> Charge | None:
-        """What its alterations cost in units of the worth of a desired outcome; None where costs count in no
-        case. Where they do and its values are no probabilities of a desired outcome, a ValueError.
-        """
+        """Costs in units of a desired outcome's worth, if they count; a ValueError if not `of_success`."""
         charge = Charge.of(self.cases, self.names)
         if charge is not None and not self.of_success:
             raise ValueError(
@@ -330,15 +308,15 @@ class AlterationObjective(Objective, ABC):
         return charge
 
     def sought(self, actions: Tensor) -> Tensor:
-        """What any search maximises, (..., B, k) -> (..., B): the objective, P - c / v where costs count."""
+        """The maximised value, (..., B, k) -> (..., B): the objective itself; P - c / v if costs count."""
         return self._net(self, actions)
 
     def sought_at_last(self, actions: Tensor) -> Tensor:
-        """What it finally compares actions by, likewise: the comparison value or the net value."""
+        """The value by which the best actions are finally compared, likewise."""
         return self._net(self.comparison_value, actions)
 
     def _net(self, free: Callable[[Tensor], Tensor], actions: Tensor) -> Tensor:
-        """The net value, and another one where costs do not count."""
+        """P - c / v where costs count, else the `free` value."""
         charge = self.charge
         if charge is None:
             return free(actions)
@@ -352,14 +330,11 @@ class AlterationObjective(Objective, ABC):
         return None if self.level is None else self.changed(level=level)
 
     def contrast(self, first: Tensor, second: Tensor) -> list[Estimate | None] | None:  # noqa: ARG002
-        """By how much the estimate of one action exceeds that of another in each case, (B, k) each, with an
-        interval of the difference, in which what both have in common cancels; None where one is not finite,
-        and by default, where the method has no such interval.
-        """
+        """Differences of two actions, (B, k) each, with intervals in which shared errors cancel; or None."""
         return None
 
     def contrast_draws(self, first: Tensor, second: Tensor) -> list[GainDraws] | None:  # noqa: ARG002
-        """The same as draws that cases have in common; None by default, where the method has none."""
+        """The same as draws that cases have in common; None by default."""
         return None
 
     def acceptable(self, actions: Tensor) -> Tensor:
@@ -367,9 +342,7 @@ class AlterationObjective(Objective, ABC):
         return torch.ones(actions.shape[:-1], dtype=torch.bool, device=actions.device)
 
     def frame(self) -> tuple[Tensor, Tensor]:
-        """Location and scale > 0 of the coordinates z = (a - location) / scale in which an ascent works, (k,)
-        each, in the actions' units: by default the centre of the box and half its width.
-        """
+        """Location and scale > 0, (k,), of an ascent's coordinates z = (a - location) / scale."""
         lower, upper = self.lower.amin(0), self.upper.amax(0)
         half = 0.5 * (self.upper - self.lower).amax(0)
         return (lower + upper) / 2, torch.where(half > 0, half, torch.ones_like(half))
@@ -389,7 +362,7 @@ class AlterationObjective(Objective, ABC):
         return values.to(points), (gradients * scale).to(points)
 
     def sought_with_gradient_in_frame(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """The same of what is `sought`."""
+        """Values and gradients of `sought`, likewise."""
         if self.charge is None:
             return self.value_and_gradient_in_frame(points)
         location, scale = self.frame()
@@ -400,13 +373,12 @@ class AlterationObjective(Objective, ABC):
         counts = self.charge.counts.to(values.device)
         if bool(counts.all()):
             return values.detach(), gradients
-        own, others = self.value_and_gradient_in_frame(points)
-        return torch.where(counts, values.detach(), own), torch.where(counts.unsqueeze(-1), gradients, others)
+        free_values, free_gradients = self.value_and_gradient_in_frame(points)
+        values = torch.where(counts, values.detach(), free_values)
+        return values, torch.where(counts.unsqueeze(-1), gradients, free_gradients)
 
     def boxes(self) -> Iterator[Self]:
-        """What searches maximise over in place of a set with levels: the best of all combinations where all
-        variables have levels, else one box for every combination; too many of these raise a ValueError.
-        """
+        """The boxes that are searched for a set with levels, at most `SEARCHES`, else a ValueError."""
         if not self.levels:
             yield self
             return
@@ -421,10 +393,10 @@ class AlterationObjective(Objective, ABC):
                 f"for each by itself, at most {SEARCHES}: offer fewer values, or use a method that maximises "
                 "the probability of success, such as decision=cme"
             )
-        places = [self.names.index(name) for name in self.levels]
+        columns = [self.names.index(name) for name in self.levels]
         for combination in combinations(self.levels, self.cases[0].codings):
             lower, upper = self.lower.clone(), self.upper.clone()
-            lower[:, places] = upper[:, places] = self.lower.new_tensor(combination)
+            lower[:, columns] = upper[:, columns] = self.lower.new_tensor(combination)
             yield self.within(lower, upper, dict(zip(self.levels, combination, strict=True)))
 
     def every_combination(self) -> Tensor:
@@ -441,16 +413,17 @@ class AlterationObjective(Objective, ABC):
         blocks = [block.unsqueeze(1).expand(-1, len(self.cases), -1) for block in actions.split(AT_ONCE)]
         values = torch.cat([ranked(self._net(self.level_value, block)) for block in blocks])
         order = values.argsort(dim=0, descending=True, stable=True)
-        best, found = actions[order[0]], torch.zeros(order.shape[1], dtype=torch.bool, device=order.device)
+        best, decided = actions[order[0]], torch.zeros(order.shape[1], dtype=torch.bool, device=order.device)
         # From the best down, as acceptance may cost more than a value.
-        for places in order.split(AT_ONCE):
-            ranking = actions[places]
-            accepted = self.acceptable(ranking).to(found.device)
-            first = accepted.to(torch.long).argmax(0)
-            new = accepted.any(0) & ~found
-            chosen = ranking[first, torch.arange(len(found), device=order.device)]
-            best, found = torch.where(new.unsqueeze(-1), chosen, best), found | new
-            if bool(found.all()):
+        for indices in order.split(AT_ONCE):
+            candidates = actions[indices]
+            accepted = self.acceptable(candidates).to(decided.device)
+            index = accepted.to(torch.long).argmax(0)
+            newly_decided = accepted.any(0) & ~decided
+            first_accepted = candidates[index, torch.arange(len(decided), device=order.device)]
+            best = torch.where(newly_decided.unsqueeze(-1), first_accepted, best)
+            decided = decided | newly_decided
+            if bool(decided.all()):
                 break
         return best
 
@@ -463,10 +436,9 @@ T_co = TypeVar("T_co", bound=AlterationObjective, covariant=True)
 
 
 class Candidates(Generic[T_co]):
-    """One objective for each candidate set of variables, over B cases: `whole`, as given. A task that leaves
-    open which variables to alter has several; their values are comparable, and a search returns the best set
-    for each case. The surrogate's graphs and observations determine which answers must be refused or need a
-    warning; None skips these checks.
+    """One objective for each candidate set of variables, over B cases: `whole`, as given. Their values are
+    comparable, and a search returns the best set for each case. The surrogate's graphs and observations
+    determine which answers are refused or carry a warning; None skips these checks.
     """
 
     kind: Kind | None = "rehearse"
@@ -482,22 +454,20 @@ class Candidates(Generic[T_co]):
 
     @cached_property
     def sets(self) -> tuple[T_co, ...]:
-        """What searches maximise over: the objectives as given, those of variables with levels once for every
-        combination to be searched, or at the best one (`AlterationObjective.boxes`).
-        """
-        return tuple(box for one in self.whole for box in one.boxes())
+        """The objectives that searches maximise: the `AlterationObjective.boxes` of those given."""
+        return tuple(box for objective in self.whole for box in objective.boxes())
 
     def linked(self, names: tuple[str, ...]) -> bool:
         """Whether setting variables can change an outcome by one of the surrogate's graphs, if known."""
-        known = self.surrogate
+        surrogate = self.surrogate
         return (
-            known is None
-            or not set(names) <= set(known.task.graph.names)
-            or reaches(known.overlap.graphs, names, known.task.outcomes)
+            surrogate is None
+            or not set(names) <= set(surrogate.task.graph.names)
+            or reaches(surrogate.overlap.graphs, names, surrogate.task.outcomes)
         )
 
     def no_path(self, names: tuple[str, ...]) -> Finding:
-        """What is said of variables without a directed path to an outcome."""
+        """The finding for variables without a directed path to an outcome."""
         assert self.surrogate is not None
         task = self.surrogate.task
         variables = ", ".join(task.variables(names))
@@ -509,25 +479,25 @@ class Candidates(Generic[T_co]):
         )
 
     def appraisals(self, decisions: Sequence[Decision]) -> list[Appraisal | None]:
-        """What each objective says of the decisions of its variables; None where nothing is altered."""
-        found: list[Appraisal | None] = [None] * len(decisions)
-        for one in self.whole:
-            mine = {
-                index: each.alteration
-                for index, each in enumerate(decisions)
-                if each.alteration is not None and each.alteration.names == one.names
+        """The appraisal of each decision by the objective of its variables; None if it alters nothing."""
+        appraisals: list[Appraisal | None] = [None] * len(decisions)
+        for objective in self.whole:
+            alterations = {
+                index: decision.alteration
+                for index, decision in enumerate(decisions)
+                if decision.alteration is not None and decision.alteration.names == objective.names
             }
-            if mine:
-                appraised = one.appraise(one.with_alterations(mine))
-                for index in mine:
-                    found[index] = appraised[index]
-        return found
+            if alterations:
+                batch = objective.appraise(objective.with_alterations(alterations))
+                for index in alterations:
+                    appraisals[index] = batch[index]
+        return appraisals
 
 
 def class_of(objective: Callable[..., Any]) -> type[Objective] | None:
     """The class of the objectives that a factory builds, a class or a partial of one; None for a function."""
-    made = objective.func if isinstance(objective, partial) else objective
-    return made if isinstance(made, type) and issubclass(made, Objective) else None
+    target = objective.func if isinstance(objective, partial) else objective
+    return target if isinstance(target, type) and issubclass(target, Objective) else None
 
 
 def settings_of(objective: Callable[..., Any]) -> dict[str, Any]:
@@ -538,10 +508,8 @@ def settings_of(objective: Callable[..., Any]) -> dict[str, Any]:
 def objective_for(
     objective: Callable[..., Any], surrogate: Surrogate, cases: Sequence[Any], *, batch: bool = True
 ) -> Any:
-    """What a search maximises in some cases. The objective is a class, or a partial of one with its settings;
-    or a function of (surrogate, cases), or of (surrogate, case) unless it takes a `batch`.
-    """
-    made = class_of(objective)
-    if made is not None:
-        return made.for_cases(surrogate, cases, **settings_of(objective))
+    """The objective for some cases of a class, a partial, or a function of (surrogate, cases or case)."""
+    objective_class = class_of(objective)
+    if objective_class is not None:
+        return objective_class.for_cases(surrogate, cases, **settings_of(objective))
     return objective(surrogate, cases if batch else cases[0])

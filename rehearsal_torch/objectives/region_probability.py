@@ -10,16 +10,16 @@ the truncated normal distribution,
     grad log P = E[w | Q] - nu,       Hess log P = Cov[w | Q] - I,
 
 and log P is concave (Prekopa: P is the convolution of two log-concave functions), so that the eigenvalues of
-the curvature lie in [-1, 0]. No condition on the shape of the region is needed for that.
+the curvature lie in [-1, 0], whatever the shape of the region.
 
-For the canonical rectangles of CARE, P is a product over intervals. Let the faces of Q come along q <= m
-orthonormal directions a_i, l_i <= a_i' w <= u_i (a side may be open). Then
+For the canonical rectangles of CARE, with faces along q <= m orthonormal directions a_i, l_i <= a_i' w <= u_i
+(a side may be open), P is a product over intervals,
 
     P(nu) = prod_i [ Phi(u_i - a_i' nu) - Phi(l_i - a_i' nu) ].
 
-A single outcome is the case q = m = 1. In the outcomes' own units these are the regions M y <= d with
-M Sigma M' = I on one face of each pair, CARE's condition. Differences of Phi are computed in logarithms: far
-from the region, where both terms underflow, log P and its derivatives remain finite and accurate.
+In the outcomes' own units these are the regions M y <= d with M Sigma M' = I on one face of each pair, CARE's
+condition. Differences of Phi are computed in logarithms: far from the region, where both terms underflow, log
+P and its derivatives remain finite and accurate.
 
 Polygons are the convex regions of two outcomes. For a polygon with vertices in counter-clockwise order, an
 edge at signed distance h from nu that runs from t1 to t2 along its own direction spans with nu a triangle of
@@ -33,11 +33,9 @@ and curvature of P are sums over the edges too,
 
     grad P = -sum_e n_e phi(h_e) [Phi(t2_e) - Phi(t1_e)]        (Gauss' theorem),
 
-so that neither needs numerical differentiation. Where P is so small that the sum of triangles loses its
-precision, P and its moments are integrated outwards from the nearest point of the polygon instead, with terms
-that are all positive.
-
-An open side is closed `FAR` standard deviations away, or farther, beyond all centres nu: these lie far away
+without numerical differentiation. Where P is so small that the sum of triangles loses its precision, P and
+its moments are integrated outwards from the nearest point of the polygon instead, with positive terms. An
+open side is closed `FAR` standard deviations away, or farther, beyond all centres nu: these lie far away
 where outcomes nearly follow from each other, or the noise is small.
 
 Other polytopes take quasi-Monte Carlo, with one coordinate integrated exactly. Along the first whitened
@@ -51,8 +49,8 @@ densities, so that log P is accurate far away as well. The first coordinate is t
 ones, that is farthest from parallel to any face.
 
 Source: Qin et al. (2025b), Def. 3.1, Thm. 3.2, Eq. 9-10 and App. C (canonical rectangles); Owen (1956) (the
-function T, with 2 pi G = angle - 2 pi T; its use for log-concave maximisation is ours); Genz (1992)
-(conditioning, quasi-Monte Carlo); Botev (2017) (shifting the points to where the mass is); Prekopa (1971).
+function T, with 2 pi G = angle - 2 pi T); Genz (1992) (conditioning, quasi-Monte Carlo); Botev (2017)
+(shifting the points to where the mass is); Prekopa (1971).
 """
 
 import math
@@ -99,16 +97,11 @@ def concave(curvature: Tensor) -> Tensor:
         middle, radius = (a + c) / 2, torch.hypot((a - c) / 2, b)
         low, high = (middle - radius).clamp(-1.0, 0.0), (middle + radius).clamp(-1.0, 0.0)
         # H = mean I + (high - low) / 2 * (traceless direction of unit size).
-        safe = radius.clamp_min(1e-300)
-        along, across = (a - c) / 2 / safe, b / safe
+        length = radius.clamp_min(1e-300)
+        along, across = (a - c) / 2 / length, b / length
         mean, half = (low + high) / 2, (high - low) / 2
-        return torch.stack(
-            [
-                torch.stack([mean + half * along, half * across], -1),
-                torch.stack([half * across, mean - half * along], -1),
-            ],
-            -2,
-        )
+        entries = [mean + half * along, half * across, half * across, mean - half * along]
+        return torch.stack(entries, -1).unflatten(-1, (2, 2))
     values, vectors = torch.linalg.eigh((curvature + curvature.mT) / 2)
     return vectors * values.clamp(-1.0, 0.0).unsqueeze(-2) @ vectors.mT
 
@@ -125,9 +118,8 @@ def log_interval(lower: Tensor, upper: Tensor) -> Tensor:
     high = torch.where(empty, low + 1.0, high)
     far, near = torch.special.log_ndtr(low), torch.special.log_ndtr(high)
     ratio = (far - near).clamp_max(-1e-300)
-    value = near + torch.where(
-        ratio > -math.log(2), torch.log(-torch.expm1(ratio)), torch.log1p(-torch.exp(ratio))
-    )
+    close, apart = torch.log(-torch.expm1(ratio)), torch.log1p(-torch.exp(ratio))
+    value = near + torch.where(ratio > -math.log(2), close, apart)
     return torch.where(empty, torch.full_like(value, -torch.inf), value)
 
 
@@ -151,9 +143,8 @@ class RectangleProbability(RegionProbability):
 
     def __init__(self, directions: Tensor, lower: Tensor, upper: Tensor) -> None:
         gram = directions @ directions.mT
-        if not torch.allclose(
-            gram, torch.eye(len(directions), dtype=gram.dtype, device=gram.device), atol=1e-6
-        ):
+        eye = torch.eye(len(directions), dtype=gram.dtype, device=gram.device)
+        if not torch.allclose(gram, eye, atol=1e-6):
             raise ValueError(
                 "expected orthonormal directions: this region is not a canonical rectangle; use "
                 "PolygonProbability or PolytopeProbability"
@@ -177,15 +168,12 @@ class RectangleProbability(RegionProbability):
         """In closed form: Qin et al. (2025b), Eq. 10 and App. C (whose k'k is a printing error for k k')."""
         along = centres @ self.directions.mT
         low, high = self.lower - along, self.upper - along
-        each = log_interval(low, high)
-        at_low, at_high = (log_density(low) - each).exp(), (log_density(high) - each).exp()
+        log_masses = log_interval(low, high)
+        at_low, at_high = (log_density(low) - log_masses).exp(), (log_density(high) - log_masses).exp()
         first = at_low - at_high
         second = (low * at_low - high * at_high - first.square()).clamp(-1.0, 0.0)
-        return Expansion(
-            each.sum(-1),
-            first @ self.directions,
-            (self.directions.mT * second.unsqueeze(-2)) @ self.directions,
-        )
+        curvature = (self.directions.mT * second.unsqueeze(-2)) @ self.directions
+        return Expansion(log_masses.sum(-1), first @ self.directions, curvature)
 
 
 def rectangle_of(normals: Tensor, offsets: Tensor) -> RectangleProbability | None:
@@ -221,15 +209,12 @@ class PolytopeProbability(RegionProbability):
                 "expected at least two dimensions; one outcome is an interval: use RectangleProbability"
             )
         length = normals.norm(dim=-1)
-        several = torch.randn(1024, normals.shape[1], generator=generator(seed), dtype=torch.float64).to(
-            normals
-        )
-        several = several / several.norm(dim=-1, keepdim=True)
-        askew = several[((several @ normals.mT) / length).abs().amin(-1).argmax()].unsqueeze(-1)
+        rays = torch.randn(1024, normals.shape[1], generator=generator(seed), dtype=torch.float64).to(normals)
+        rays = rays / rays.norm(dim=-1, keepdim=True)
+        askew = rays[((rays @ normals.mT) / length).abs().amin(-1).argmax()].unsqueeze(-1)
         # An orthogonal matrix whose first column is that direction.
-        frame = torch.linalg.qr(
-            torch.cat([askew, torch.eye(len(askew), dtype=normals.dtype, device=normals.device)[:, 1:]], -1)
-        ).Q
+        axes = torch.eye(len(askew), dtype=normals.dtype, device=normals.device)
+        frame = torch.linalg.qr(torch.cat([askew, axes[:, 1:]], -1)).Q
         uniform = sobol(normals.shape[1] - 1, seed).draw(points, dtype=torch.float64)
         self.frame = frame
         self.normals, self.offsets = normals / length.unsqueeze(-1), offsets / length
@@ -245,19 +230,18 @@ class PolytopeProbability(RegionProbability):
         slack = self.offsets - flat @ self.normals.mT
         with torch.no_grad():
             unit = torch.ones(flat.shape[1], dtype=flat.dtype, device=flat.device)
-            move = (
-                project(torch.zeros_like(flat), unit, self.normals, slack.detach()).points @ self.frame[:, 1:]
-            )
+            nearest = project(torch.zeros_like(flat), unit, self.normals, slack.detach()).points
+            move = nearest @ self.frame[:, 1:]
         rotated = self.normals @ self.frame
-        rest = self.points + move.unsqueeze(-2)
-        left = slack.unsqueeze(-2) - rest @ rotated[:, 1:].mT
-        pull = rotated[:, 0].expand_as(left)
-        near, far, outside = _inside(left, pull, 1e6, -1)
+        u = self.points + move.unsqueeze(-2)
+        room = slack.unsqueeze(-2) - u @ rotated[:, 1:].mT
+        slope = rotated[:, 0].expand_as(room)
+        near, far, outside = _line_segment(room, slope, 1e6, -1)
         ratio = -(self.points * move.unsqueeze(-2)).sum(-1) - 0.5 * move.square().sum(-1, keepdim=True)
         terms = (log_interval(near, far) + ratio).masked_fill(outside, -1e30)
         lead = centres.shape[:-1]
         terms, near, far = (part.reshape(*lead, -1) for part in (terms, near, far))
-        return terms, near, far, rest.reshape(*lead, *rest.shape[-2:])
+        return terms, near, far, u.reshape(*lead, *u.shape[-2:])
 
     def expansion(self, centres: Tensor) -> Expansion:
         """The gradient by automatic differentiation, whose own gradient jumps; the curvature from moments."""
@@ -266,28 +250,28 @@ class PolytopeProbability(RegionProbability):
             value = self.log_probability(at)
             (gradient,) = torch.autograd.grad(value.sum(), at)
         with torch.no_grad():
-            terms, near, far, rest = self._terms(centres)
+            terms, near, far, u = self._terms(centres)
             weight = torch.softmax(terms, -1).unsqueeze(-1)
-            mean, spread = _truncated(near, far, log_interval(near, far))
-            where = torch.cat([mean.unsqueeze(-1), rest], -1)
-            off = where - (weight * where).sum(-2, keepdim=True)
-            moments = (weight * off).mT @ off
+            mean, spread = _truncated_moments(near, far, log_interval(near, far))
+            location = torch.cat([mean.unsqueeze(-1), u], -1)
+            deviation = location - (weight * location).sum(-2, keepdim=True)
+            moments = (weight * deviation).mT @ deviation
             moments[..., 0, 0] += (weight.squeeze(-1) * spread).sum(-1)
             eye = torch.eye(centres.shape[-1], dtype=centres.dtype, device=centres.device)
             curvature = self.frame @ moments @ self.frame.mT - eye
         return Expansion(value.detach(), gradient, concave((curvature + curvature.mT) / 2))
 
 
-def _inside(slack: Tensor, pull: Tensor, beyond: float, dim: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The ends of what pull t <= slack leaves of lines to +-beyond; and where nothing (ends 0 and 1)."""
-    quotient = slack / torch.where(pull.abs() > 1e-12, pull, torch.ones_like(pull))
-    near = quotient.where(pull < -1e-12, -beyond).amax(dim)
-    far = quotient.where(pull > 1e-12, beyond).amin(dim)
-    outside = ((pull.abs() <= 1e-12) & (slack < 0)).any(dim) | (near >= far)
+def _line_segment(slack: Tensor, slope: Tensor, beyond: float, dim: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The ends of {t in +-beyond : slope t <= slack}, and where that is empty (ends 0 and 1)."""
+    quotient = slack / torch.where(slope.abs() > 1e-12, slope, torch.ones_like(slope))
+    near = quotient.where(slope < -1e-12, -beyond).amax(dim)
+    far = quotient.where(slope > 1e-12, beyond).amin(dim)
+    outside = ((slope.abs() <= 1e-12) & (slack < 0)).any(dim) | (near >= far)
     return near.masked_fill(outside, 0.0), far.masked_fill(outside, 1.0), outside
 
 
-def _truncated(near: Tensor, far: Tensor, inner: Tensor) -> tuple[Tensor, Tensor]:
+def _truncated_moments(near: Tensor, far: Tensor, inner: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and variance of a normal distribution on an interval, whose log-probability is `inner`."""
     at_near, at_far = (log_density(near) - inner).exp(), (log_density(far) - inner).exp()
     mean = at_near - at_far
@@ -295,13 +279,12 @@ def _truncated(near: Tensor, far: Tensor, inner: Tensor) -> tuple[Tensor, Tensor
 
 
 FAR = 1e4
-# Farther away, vertices lose their precision.
-FARTHEST = 1e9
+FARTHEST = 1e9  # Farther away, vertices lose their precision
 SMALL = 1e-7
 
 
 @lru_cache(maxsize=8)
-def _nodes(count: int) -> tuple[Tensor, Tensor]:
+def _legendre_nodes(count: int) -> tuple[Tensor, Tensor]:
     points, weights = np.polynomial.legendre.leggauss(count)
     return torch.from_numpy((points + 1) / 2), torch.from_numpy(weights / 2)
 
@@ -309,13 +292,13 @@ def _nodes(count: int) -> tuple[Tensor, Tensor]:
 def triangle(distance: Tensor, along: Tensor, nodes: int = 12) -> Tensor:
     """G(h, t), (...): the probability of the triangle 0, (h, 0), (h, t) under N(0, I), signed as h t."""
     h, t = distance.abs(), along.abs()
-    leg, other = torch.maximum(h, t), torch.minimum(h, t)
-    points, weights = (each.to(leg) for each in _nodes(nodes))
-    square = 1 + ((other / leg.clamp_min(1e-300)).unsqueeze(-1) * points).square()
-    inner = -torch.expm1(-0.5 * leg.unsqueeze(-1).square() * square) / square
-    part = other / leg.clamp_min(1e-300) * (inner @ weights) / (2 * math.pi)
+    long, short = torch.maximum(h, t), torch.minimum(h, t)
+    points, weights = (rule.to(long) for rule in _legendre_nodes(nodes))
+    square = 1 + ((short / long.clamp_min(1e-300)).unsqueeze(-1) * points).square()
+    inner = -torch.expm1(-0.5 * long.unsqueeze(-1).square() * square) / square
+    wedge = short / long.clamp_min(1e-300) * (inner @ weights) / (2 * math.pi)
     box = 0.25 * torch.special.erf(h / math.sqrt(2)) * torch.special.erf(t / math.sqrt(2))
-    return torch.where(t > h, box - part, part) * torch.sign(distance) * torch.sign(along)
+    return torch.where(t > h, box - wedge, wedge) * torch.sign(distance) * torch.sign(along)
 
 
 def edges(vertices: Tensor) -> tuple[Tensor, Tensor]:
@@ -336,13 +319,13 @@ def probability(vertices: Tensor, centres: Tensor, nodes: int = 12) -> Tensor:
 
 
 def vertices_of(normals: Tensor, offsets: Tensor, reach: float = 0.0) -> Tensor:
-    """The vertices of {w : N w <= s}, N (l, 2) and s (l,), in counter-clockwise order, (q, 2), without what
-    lies far beyond `reach` of zero, in which the centres lie. An empty interior raises a ValueError.
+    """The vertices of {w : N w <= s}, N (l, 2) and s (l,), in counter-clockwise order, (q, 2), cut off far
+    beyond `reach`, the distance of the centres from zero. An empty interior raises a ValueError.
     """
-    corners = _cut(normals, offsets, FAR)
-    if 2 * reach > FAR and (len(corners) < 3 or max(abs(each) for pair in corners for each in pair) >= FAR):
-        # Only then, as a small region far from the corners of the square loses precision.
-        corners = _cut(normals, offsets, min(2 * reach, FARTHEST))
+    corners = _clip_square(normals, offsets, FAR)
+    if 2 * reach > FAR and (len(corners) < 3 or max(abs(x) for pair in corners for x in pair) >= FAR):
+        # A small region far from the corners of a larger square would lose precision.
+        corners = _clip_square(normals, offsets, min(2 * reach, FARTHEST))
     if len(corners) < 3:
         raise ValueError(
             "the desired region has an empty interior: its probability is zero for every action; widen it"
@@ -350,19 +333,19 @@ def vertices_of(normals: Tensor, offsets: Tensor, reach: float = 0.0) -> Tensor:
     return normals.new_tensor(corners)
 
 
-def _cut(normals: Tensor, offsets: Tensor, end: float) -> list[tuple[float, float]]:
-    """The corners of what the half-planes leave of the square from -end to end."""
+def _clip_square(normals: Tensor, offsets: Tensor, end: float) -> list[tuple[float, float]]:
+    """The corners of the intersection of half-planes with the square from -end to end."""
     corners = [(-end, -end), (end, -end), (end, end), (-end, end)]
     for (a, b), limit in zip(normals.tolist(), offsets.tolist(), strict=True):
-        kept = []
+        clipped = []
         for (x0, y0), (x1, y1) in zip(corners, corners[1:] + corners[:1], strict=True):
-            here, there = limit - a * x0 - b * y0, limit - a * x1 - b * y1
-            if here >= 0:
-                kept.append((x0, y0))
-            if (here > 0 > there) or (here < 0 < there):
-                share = here / (here - there)
-                kept.append((x0 + share * (x1 - x0), y0 + share * (y1 - y0)))
-        corners = kept
+            slack0, slack1 = limit - a * x0 - b * y0, limit - a * x1 - b * y1
+            if slack0 >= 0:
+                clipped.append((x0, y0))
+            if (slack0 > 0 > slack1) or (slack0 < 0 < slack1):
+                share = slack0 / (slack0 - slack1)
+                clipped.append((x0 + share * (x1 - x0), y0 + share * (y1 - y0)))
+        corners = clipped
     return corners
 
 
@@ -374,31 +357,31 @@ class PolygonProbability(RegionProbability):
 
     def log_probability(self, centres: Tensor) -> Tensor:
         """log P at centres nu, (..., 2) -> (...)."""
-        whole = probability(self.vertices, centres)
-        value = whole.clamp_min(SMALL).log()
-        far = whole < SMALL
+        mass = probability(self.vertices, centres)
+        value = mass.clamp_min(SMALL).log()
+        far = mass < SMALL
         if bool(far.any()):
             value = value.masked_scatter(far, tail(self.vertices, centres[far]).value)
         return value
 
     def expansion(self, centres: Tensor) -> Expansion:
         """In closed form except for P itself; by quadrature where P is small."""
-        whole = probability(self.vertices, centres)
-        value = whole.clamp_min(SMALL).log()
+        mass = probability(self.vertices, centres)
+        value = mass.clamp_min(SMALL).log()
         normal, direction = edges(self.vertices)
         step = self.vertices - centres.unsqueeze(-2)
         distance, first = (step * normal).sum(-1), (step * direction).sum(-1)
         second = ((step.roll(-1, -2)) * direction).sum(-1)
         scale = log_density(distance) - value.unsqueeze(-1)
-        mass = (scale + log_interval(first, second)).exp()
+        edge_mass = (scale + log_interval(first, second)).exp()
         ends = (scale + log_density(second)).exp() - (scale + log_density(first)).exp()
-        gradient = -(mass.unsqueeze(-1) * normal).sum(-2)
-        bent = -torch.einsum("...e,ei,ej->...ij", distance * mass, normal, normal) + torch.einsum(
+        gradient = -(edge_mass.unsqueeze(-1) * normal).sum(-2)
+        hessian = -torch.einsum("...e,ei,ej->...ij", distance * edge_mass, normal, normal) + torch.einsum(
             "...e,ei,ej->...ij", ends, normal, direction
         )
-        curvature = bent - gradient.unsqueeze(-1) * gradient.unsqueeze(-2)
+        curvature = hessian - gradient.unsqueeze(-1) * gradient.unsqueeze(-2)
         curvature = concave((curvature + curvature.mT) / 2)
-        far = whole < SMALL
+        far = mass < SMALL
         if bool(far.any()):
             small = tail(self.vertices, centres[far])
             value, gradient, curvature = value.clone(), gradient.clone(), curvature.clone()
@@ -431,20 +414,20 @@ def tail(vertices: Tensor, centres: Tensor) -> Expansion:
     t = torch.cat([-size.exp().flip(0), size.exp()])
     gauge = torch.cat([size.flip(0), size]) + torch.log(size[1] - size[0])
     slack = (step * normal).sum(-1, keepdim=True) - (across @ normal.mT).unsqueeze(-1) * t
-    pull = (aim @ normal.mT).unsqueeze(-1).expand_as(slack)
+    slope = (aim @ normal.mT).unsqueeze(-1).expand_as(slack)
     beyond = 10 * max(FAR, float(vertices.abs().max()) + float(centres.abs().max()))
-    near, far, outside = _inside(slack, pull, beyond, -2)
+    near, far, outside = _line_segment(slack, slope, beyond, -2)
     inner = log_interval(near, far)
     terms = (inner + log_density(t) + gauge).masked_fill(outside, -1e30)
     value = torch.logsumexp(terms, -1)
     weight = (terms - value.unsqueeze(-1)).exp()
-    mean, spread = _truncated(near, far, inner)
+    mean, spread = _truncated_moments(near, far, inner)
     ahead, aside = (weight * mean).sum(-1), (weight * t).sum(-1)
-    of_ahead = (weight * (spread + (mean - ahead.unsqueeze(-1)).square())).sum(-1)
-    both = (weight * (mean - ahead.unsqueeze(-1)) * (t - aside.unsqueeze(-1))).sum(-1)
-    of_aside = (weight * (t - aside.unsqueeze(-1)).square()).sum(-1)
+    var_ahead = (weight * (spread + (mean - ahead.unsqueeze(-1)).square())).sum(-1)
+    mixed = (weight * (mean - ahead.unsqueeze(-1)) * (t - aside.unsqueeze(-1))).sum(-1)
+    var_aside = (weight * (t - aside.unsqueeze(-1)).square()).sum(-1)
     frame = torch.stack([aim, across], -1)
-    moments = torch.stack([torch.stack([of_ahead, both], -1), torch.stack([both, of_aside], -1)], -2)
+    moments = torch.stack([torch.stack([var_ahead, mixed], -1), torch.stack([mixed, var_aside], -1)], -2)
     eye = torch.eye(2, dtype=centres.dtype, device=centres.device)
     gradient = (frame @ torch.stack([ahead, aside], -1).unsqueeze(-1)).squeeze(-1)
     return Expansion(value, gradient, concave(frame @ moments @ frame.mT - eye))

@@ -2,8 +2,8 @@
 
 In scenario i the outcomes are affine in the alteration, Y_i = a_i + B_i z, so that they are desired where the
 rows of G_i z <= h_i hold, G_i = M B_i, h_i = d - M a_i. The value of z is the share of desired scenarios: a
-step function of z, and an estimate of P(Y in S | D, x, z) with all unknowns integrated out. A sweep (one
-variable) or a mixed-integer program finds its maximum.
+step function of z, and an estimate of P(Y in S | D, x, z). A sweep (one variable) or a mixed-integer program
+finds its maximum.
 
 Alterations are measured from an origin, z = a - origin: zero, or, if the box lies far from zero relative to
 its width, a corner of it, so that differences within the box keep their precision.
@@ -15,11 +15,10 @@ from their posterior, with a draw of the noise,
     Y_i = A_i x + c_i + e_i + B_i z,       e_i ~ N(0, C_i Sigma_i C_i'),
 
 so that a_i = A_i x + c_i + e_i. A separate sample of scenarios compares the candidate sets. The probability
-reported for the result is the mean over a third sample of parameters, given which it is exact; quantiles over
-this sample are the interval, by default those of order 2.5 and 97.5 %.
+reported for the result is the mean over a third sample of parameters, given which it is exact; the interval
+holds the central quantiles of this sample.
 
-Source: Qin et al. (2023), Sec. 4.1-4.2 (samples of the rehearsal model; the graph is known here), Prop. 5,
-Eq. 6 and Eq. 9.
+Source: Qin et al. (2023), Sec. 4.1-4.2 (samples of the rehearsal model), Prop. 5, Eq. 6 and Eq. 9.
 """
 
 from abc import ABC
@@ -33,7 +32,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
 from rehearsal_torch.data.size_limits import require
-from rehearsal_torch.objectives.gaussian_success import chances, inside
+from rehearsal_torch.objectives.gaussian_success import chances, covariance_root, inside
 from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, appraised, difference
 from rehearsal_torch.seeding import spaced_generator
 from rehearsal_torch.spaces.polytope import Polytope
@@ -41,8 +40,7 @@ from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
 from rehearsal_torch.surrogates.structural.linear_scm import LinearSurrogate
 
 TINY = 1e-9
-# Numbers between 1/ORDINARY and ORDINARY count as of the order of one; a box whose distance from zero is at
-# most this many widths counts as located at zero.
+# Numbers up to this factor from 1 count as of the order of one, boxes within so many widths as at zero.
 ORDINARY = 1e3
 # Maximum effect of rounding on an action, relative to its size.
 ROUNDED = 4 * torch.finfo(torch.float64).eps
@@ -54,14 +52,12 @@ class Scenarios:
 
     gains: Tensor  # G, (n, l, k)
     slack: Tensor  # h, (n, B, l)
-    # Scale of the slack of each face, (l,) or a number: a face counts as violated if it is violated by more
-    # than `TINY` times this scale.
-    unit: Tensor | float = 1.0
+    unit: Tensor | float = 1.0  # Scale of the slacks, (l,): a face is violated by more than `TINY` times this
 
     def desired(self, actions: Tensor) -> Tensor:
         """Whether each scenario is desired, (..., B, k) -> (..., n, B)."""
-        moved = torch.einsum("slk,...bk->...sbl", self.gains, actions.to(self.gains))
-        return (moved <= self.slack + TINY * (self.unit + self.slack.abs())).all(-1)
+        shifts = torch.einsum("slk,...bk->...sbl", self.gains, actions.to(self.gains))
+        return (shifts <= self.slack + TINY * (self.unit + self.slack.abs())).all(-1)
 
     def share(self, actions: Tensor) -> Tensor:
         """The share of desired scenarios, (..., B, k) -> (..., B)."""
@@ -86,19 +82,15 @@ class Scenarios:
     def relative_to(self, origin: Tensor, lower: Tensor, upper: Tensor) -> "Scenarios":
         """The same for alterations measured from an origin, in boxes, (B, k) each; undefined is undesired."""
         defined = self.defined()
-        kept = self if bool(defined.all()) else self._without(defined)
-        slack = (
-            kept.slack - torch.einsum("slk,bk->sbl", kept.gains, origin) if bool(origin.any()) else kept.slack
-        )
-        typical_gain = kept.gains.abs().median(0).values
-        unit = _unit(slack, typical_gain @ (upper - lower).amax(0))
-        # Rounding moves an action by more than TINY of its box where the box lies very far from zero.
-        far = (
-            typical_gain @ torch.maximum(lower.abs(), upper.abs()).amax(0)
-            if bool(origin.any())
-            else torch.zeros_like(unit)
-        )
-        return Scenarios(kept.gains, slack, unit + ROUNDED / TINY * far)
+        scenarios = self if bool(defined.all()) else self._without(defined)
+        slack, typical_gain = scenarios.slack, scenarios.gains.abs().median(0).values
+        size = slack.new_zeros(slack.shape[-1])
+        if bool(origin.any()):
+            slack = slack - torch.einsum("slk,bk->sbl", scenarios.gains, origin)
+            # Rounding moves an action by more than TINY of its box where the box lies very far from zero.
+            size = typical_gain @ torch.maximum(lower.abs(), upper.abs()).amax(0)
+        unit = _face_scale(slack, typical_gain @ (upper - lower).amax(0))
+        return Scenarios(scenarios.gains, slack, unit + ROUNDED / TINY * size)
 
     def _without(self, defined: Tensor) -> "Scenarios":
         """The scenarios, with undefined ones replaced by constraints that no action satisfies."""
@@ -106,7 +98,7 @@ class Scenarios:
         return replace(self, gains=gains, slack=self.slack.where(defined.unsqueeze(-1), -torch.inf))
 
 
-def _unit(slack: Tensor, reach: Tensor | float = 0.0) -> Tensor:
+def _face_scale(slack: Tensor, reach: Tensor | float = 0.0) -> Tensor:
     """The scale of each face, of slacks (n, B, l) and of what actions move, (l,): 1 where it is ordinary."""
     # Medians, since a few scenarios may be extreme.
     size = slack.abs().flatten(0, 1).median(0).values.nan_to_num(0.0, 0.0) + reach
@@ -123,12 +115,9 @@ def origin_of(lower: Tensor, upper: Tensor) -> Tensor:
 def rowwise(outcomes: Tensor, slopes: Tensor, region: Polytope) -> Scenarios:
     """Scenarios of affine outcomes, (n, B, |Y|) at z = 0, with slopes (n, |Y|, k); faces have unit length."""
     length = region.normals.norm(dim=-1)
-    normals, offsets = (
-        (region.normals / length.unsqueeze(-1)).to(outcomes),
-        (region.offsets / length).to(outcomes),
-    )
-    slack = offsets - outcomes @ normals.mT
-    return Scenarios(normals @ slopes, slack, _unit(slack))
+    normals = (region.normals / length.unsqueeze(-1)).to(outcomes)
+    slack = (region.offsets / length).to(outcomes) - outcomes @ normals.mT
+    return Scenarios(normals @ slopes, slack, _face_scale(slack))
 
 
 class CountObjective(AlterationObjective, ABC):
@@ -150,16 +139,13 @@ class CountObjective(AlterationObjective, ABC):
         # Without a single defined scenario the share is undefined.
         defined = search_scenarios.defined().any(0) & validation_scenarios.defined().any(0)
         self.undefined_mask = torch.zeros_like(self.lower[:, 0]).where(defined, torch.nan)
-        self.search_scenarios, self.validation_scenarios = (
-            self.counted(search_scenarios),
-            self.counted(validation_scenarios),
-        )
+        self.search_scenarios = self.counted(search_scenarios)
+        self.validation_scenarios = self.counted(validation_scenarios)
 
     def counted(self, scenarios: Scenarios) -> Scenarios:
         """Converts scenarios of actions in their units to alterations measured from the origin."""
-        return scenarios.relative_to(
-            *(each.to(scenarios.gains) for each in (self.origin, self.lower, self.upper))
-        )
+        box = (self.origin, self.lower, self.upper)
+        return scenarios.relative_to(*(side.to(scenarios.gains) for side in box))
 
     def __call__(self, actions: Tensor) -> Tensor:
         """The share of desired search scenarios, (..., B, k) -> (..., B)."""
@@ -178,17 +164,13 @@ def scenarios_of(
     response: AffineResponse, contexts: Tensor, region: Polytope, stream: torch.Generator
 ) -> Scenarios:
     """One scenario for each of n sets of parameters, with its own noise, which all cases share."""
-    covariance = response.covariance
-    # The floor keeps the factor defined if outcomes are functions of each other.
-    root = torch.linalg.cholesky(covariance + 1e-9 * torch.diag_embed(covariance.diagonal(dim1=-2, dim2=-1)))
+    root = covariance_root(response.covariance)
     noise = root @ torch.randn(*root.shape[:-1], 1, dtype=torch.float64, generator=stream).to(root)
     return rowwise(response.base(contexts) + noise.squeeze(-1).unsqueeze(-2), response.action, region)
 
 
 class ScenarioCount(CountObjective):
-    """The share of desired scenarios under a known graph, for one set of altered variables in B cases; the
-    validation scenarios compare sets, the test scenarios are parameters for the reported probability.
-    """
+    """The share of desired scenarios under a known graph; the test scenarios are sets of parameters."""
 
     takes = (LinearSurrogate,)
     level: float
@@ -220,81 +202,67 @@ class ScenarioCount(CountObjective):
         seed: int = 0,
         level: float = 0.95,
     ) -> list[Self]:
-        """The share of desired scenarios for each candidate set.
+        """The share of desired scenarios for each candidate set; a ValueError for too few draws.
 
         Args:
-            surrogate: A fitted linear model with at least as many parameter draws as the three samples need
-                in total.
             search_scenarios: Number of scenarios for the search.
             validation_scenarios: Number of other scenarios, which compare sets.
             test_scenarios: Number of further sets of parameters, for the reported probability.
             seed: Seed of the noise.
             level: Coverage probability of the interval.
-
-        Raises:
-            ValueError: if a number is out of range, or the surrogate draws too few sets of parameters.
         """
         counts = (search_scenarios, validation_scenarios, test_scenarios)
-        wanted = "positive numbers of scenarios for search, validation and test"
-        require(min(counts) > 0, wanted, numbers=counts)
+        expected = "positive numbers of scenarios for search, validation and test"
+        require(min(counts) > 0, expected, numbers=counts)
         require(0 < level < 1, "a level in (0, 1)", level=level)
         task = surrogate.task
         contexts = task.given(cases).to(surrogate.contexts.values.device)
-        before, found = contexts.new_zeros(len(contexts)), []
+        before, by_set = contexts.new_zeros(len(contexts)), []
         sets = ((), *task.candidates)
         for names, linear_models in zip(sets, surrogate.linear_models_of(sets), strict=True):
-            drawn = 0 if linear_models is None else len(linear_models.intercept)
-            if linear_models is None or drawn < sum(counts):
+            draws = 0 if linear_models is None else len(linear_models.intercept)
+            if linear_models is None or draws < sum(counts):
                 raise ValueError(
-                    f"expected {sum(counts)} draws of the parameters; the surrogate provides {drawn}: raise "
+                    f"expected {sum(counts)} draws of the parameters; the surrogate provides {draws}: raise "
                     "its `draws` or request fewer scenarios"
                 )
-            whole = linear_models.response(task.context, task.outcomes)
-            parts = [_some(whole, *ends) for ends in pairwise(accumulate(counts, initial=0))]
+            response = linear_models.response(task.context, task.outcomes)
+            spans = [slice(*ends) for ends in pairwise(accumulate(counts, initial=0))]
+            parts = vars(response).values()
+            samples = [AffineResponse(*(part[span] for part in parts)) for span in spans]
             if not names:
-                before = success(parts[2], task.region, contexts, contexts.new_empty(len(contexts), 0)).mean(
-                    0
-                )
+                nothing = contexts.new_empty(len(contexts), 0)
+                before = success(samples[2], task.region, contexts, nothing).mean(0)
                 continue
             stream = spaced_generator(seed, 17)
-            search, other = (scenarios_of(part, contexts, task.region, stream) for part in parts[:2])
-            found.append(cls(cases, names, search, other, parts[2], contexts, task.region, before, level))
-        return found
+            search, check = (scenarios_of(sample, contexts, task.region, stream) for sample in samples[:2])
+            by_set.append(cls(cases, names, search, check, samples[2], contexts, task.region, before, level))
+        return by_set
 
     def contrast(self, first: Tensor, second: Tensor) -> list[Estimate | None]:
         """See `AlterationObjective.contrast`: by the same sets of parameters for both."""
-        rows = self._interval(self._drawn(first) - self._drawn(second))
+        rows = self._mean_and_interval(self._success_draws(first) - self._success_draws(second))
         return [difference(*row, self.level) for row in zip(*rows, strict=True)]
 
     def appraise(self, actions: Tensor) -> list[Appraisal]:
         """The probability of success with its interval, and that without an alteration."""
-        estimated, low, high = self._interval(self._drawn(actions))
+        estimated, low, high = self._mean_and_interval(self._success_draws(actions))
         rows = zip(estimated, self.before.tolist(), low, high, strict=True)
         return [appraised(self.level, *row) for row in rows]
 
-    def _drawn(self, actions: Tensor) -> Tensor:
+    def _success_draws(self, actions: Tensor) -> Tensor:
         """P under every set of parameters, (sets, B)."""
         return success(self.test_scenarios, self.region, self.contexts, actions)
 
-    def _interval(self, drawn: Tensor) -> tuple[list[float], list[float], list[float]]:
+    def _mean_and_interval(self, by_draw: Tensor) -> tuple[list[float], list[float], list[float]]:
         """The mean of draws, (sets, B), and the ends of its interval."""
         ends = [round((1 - self.level) / 2, 12), round((1 + self.level) / 2, 12)]
-        low, high = torch.quantile(drawn, drawn.new_tensor(ends), dim=0)
-        return drawn.mean(0).tolist(), low.tolist(), high.tolist()
+        low, high = torch.quantile(by_draw, by_draw.new_tensor(ends), dim=0)
+        return by_draw.mean(0).tolist(), low.tolist(), high.tolist()
 
 
 def success(response: AffineResponse, region: Polytope, contexts: Tensor, actions: Tensor) -> Tensor:
     """P(Y in S | x, z) under every set of parameters: contexts (B, |X|), actions (B, k) -> (sets, B)."""
     middle = response.covariance.mean(0)
     origin = inside(region, middle).to(contexts)
-    root = torch.linalg.cholesky(middle + 1e-9 * torch.diag(middle.diagonal()))
-    return chances(response, region, origin, root, contexts, actions)
-
-
-def _some(whole: AffineResponse, begin: int, end: int) -> AffineResponse:
-    return AffineResponse(
-        *(
-            each[begin:end]
-            for each in (whole.context, whole.action, whole.constant, whole.noise, whole.covariance)
-        )
-    )
+    return chances(response, region, origin, covariance_root(middle), contexts, actions)

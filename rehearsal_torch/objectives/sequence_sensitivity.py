@@ -18,14 +18,12 @@ one changed action carries is the smallest rho at which, with shifts at its step
 better than the same with this action put back; actions are put back from the last to the first
 (`claims.sequence_gains`).
 
-Where the strength of a recommendation cannot be computed, its trace says why, as ``hidden_cause``.
-
 Limits. The signs are chosen one by one: other signs may do more harm together, so that a weaker hidden cause
 may suffice. All states are granted the same rho, and signs may differ from step to step, as no single hidden
 cause may manage. sigma is constant, although the noise of a model may depend on the state. Errors of the
 estimate itself are not part of the shift.
 
-Source: ours; the bound of the bias is that of Cinelli and Hazlett (2020), see `estimators.omitted_variable`.
+Source: the bound of the bias is that of Cinelli and Hazlett (2020), see `estimators.omitted_variable`.
 """
 
 from collections.abc import Callable, Sequence
@@ -46,23 +44,20 @@ from rehearsal_torch.objectives.objective import Objective
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate, sample
 from rehearsal_torch.surrogates.transition import CheckedTransition
 
-# More rows add nothing to variances.
-MOST_ROWS = 20_000
-# Rows per column of the regressions, below which variances given the covariates are not estimated.
-ROWS_PER_COLUMN = 2
-# Under which the trace of a recommendation says why it has no strengths.
-TRACE = "hidden_cause"
+MOST_ROWS = 20_000  # More rows add nothing to variances
+ROWS_PER_COLUMN = 2  # The least for a regression on the covariates
+TRACE = "hidden_cause"  # The key of a trace that says why a recommendation has no strengths
 NO_RECORDS = "not computed: the transitions to which the model was fitted were not given"
 NO_MODEL = "not computed: the model is not one of transitions with doses"
 ALTERED = "not computed: decisions altered some of the transitions"
-# Of the tipping strength, and of the choice of signs.
+# The strengths rho that are tried, and those that choose the signs.
 GRID = torch.logspace(-4, -0.0044, 200, dtype=torch.float64)
 SIGNS = GRID[::8]
 
 
 @dataclass(frozen=True)
 class _Spread:
-    """What the observations say."""
+    """Variances of the observations."""
 
     precision: Tensor  # S^-1, (p, p), of doses as levels
     residual: Tensor  # sigma, (D,), in the coordinates of the trajectory
@@ -70,9 +65,7 @@ class _Spread:
 
 
 class SequenceOverturning:
-    """The hidden causes that would overturn the decisions of one model; `observations` returns the
-    transitions to which it was fitted, none if they are unknown, when first needed.
-    """
+    """Hidden causes that would overturn one model's decisions; `observations` loads its transitions."""
 
     def __init__(self, surrogate: Surrogate, observations: Callable[[], Table]) -> None:
         self.surrogate, self.observations = surrogate, observations
@@ -80,10 +73,10 @@ class SequenceOverturning:
     @property
     def model(self) -> CheckedTransition | None:
         """The model that claims, else that of the search; None if it is none of transitions with doses."""
-        known = self.surrogate
-        if isinstance(known, EpisodeSurrogate) and known.claimant is not None:
-            known = known.claimant
-        return known if isinstance(known, CheckedTransition) and known.dose_names else None
+        model = self.surrogate
+        if isinstance(model, EpisodeSurrogate) and model.claimant is not None:
+            model = model.claimant
+        return model if isinstance(model, CheckedTransition) and model.dose_names else None
 
     def missing(self, names: Sequence[str]) -> list[str]:
         """The columns that transitions need and that are not among `names`."""
@@ -105,93 +98,86 @@ class SequenceOverturning:
             return f"not computed: the transitions have no column {missing}"
         if len(table.unaltered((*names, *first.dose_names))) < len(table):
             return ALTERED
-        kept = sample(table, MOST_ROWS)
+        rows = sample(table, MOST_ROWS)
         columns = 1 + len(names) + len(names) * (len(names) + 1) // 2 + len(first.dose_names)
-        if len(kept) < (least := ROWS_PER_COLUMN * columns):
-            return f"not computed: there are {len(kept)} transitions; expected at least {least}"
+        if len(rows) < (minimum := ROWS_PER_COLUMN * columns):
+            return f"not computed: there are {len(rows)} transitions; expected at least {minimum}"
         # Variances are those of rows, which lie on the CPU.
-        home = kept.values.device
-        parents, values = (each.to(home, torch.float64) for each in first.examples(kept))
-        left = self.model.residuals(kept).to(home)
-        known = torch.stack([each[~each.isnan()].std(correction=0) for each in left.T])
-        residual = left.std(0, correction=0).where(~left.isnan().any(0), known)
-        if bool((kept.columns(first.dose_names).std(0, correction=0) == 0).all()):
+        device = rows.values.device
+        parents, values = (column.to(device, torch.float64) for column in first.examples(rows))
+        residuals = self.model.residuals(rows).to(device)
+        observed_std = torch.stack([column[~column.isnan()].std(correction=0) for column in residuals.T])
+        residual = residuals.std(0, correction=0).where(~residuals.isnan().any(0), observed_std)
+        if bool((rows.columns(first.dose_names).std(0, correction=0) == 0).all()):
             return "not computed: no dose varies among the transitions"
         features, doses = parents.split([len(names), len(first.dose_names)], -1)
-        return _Spread(
-            precision(doses, features),
-            residual,
-            strongest(doses, features, values, names, first.varying),
-        )
+        yardstick = strongest(doses, features, values, names, first.varying)
+        return _Spread(precision(doses, features), residual, yardstick)
 
     @torch.no_grad()
     def with_hidden_cause(self, objective: Objective, decision: Decision) -> Decision:
-        """The decision with its tipping strength, or why there is none in its trace; unchanged where nothing
-        is recommended, or the objective is not the return of an episode.
-        """
+        """The decision with its tipping strength, or in its trace why there is none."""
         if decision.alteration is None or not isinstance(objective, CounterfactualReturn):
             return decision
         if isinstance(self.spread, str):
             return replace(decision, trace=decision.trace | {TRACE: self.spread})
-        found, own = self.spread.strongest, self.tipping(objective, decision)
+        best, strength = self.spread.strongest, self.tipping(objective, decision)
         parts = self.part_tippings(objective, decision)
-        if found is None:
-            return replace(decision, hidden_cause=HiddenCause(_rounded(own), parts=parts))
-        shown = (found.covariate, _rounded(found.doses), found.state, _rounded(found.explained), parts)
-        return _doubted(replace(decision, hidden_cause=HiddenCause(_rounded(own), *shown)))
+        if best is None:
+            return replace(decision, hidden_cause=HiddenCause(_rounded(strength), parts=parts))
+        entries = (best.covariate, _rounded(best.doses), best.state, _rounded(best.explained), parts)
+        return _doubt_if_overturned(replace(decision, hidden_cause=HiddenCause(_rounded(strength), *entries)))
 
     def tipping(self, objective: CounterfactualReturn, decision: Decision) -> float:
         """The tipping strength of a decision that recommends a change, in (0, 1]."""
         sequence = objective.sequence(decision)
-        return _tipping(objective, sequence, self._radius(objective, sequence), objective.outcome())
+        return _tipping(objective, sequence, self._shift_radius(objective, sequence), objective.outcome())
 
     def part_tippings(self, objective: CounterfactualReturn, decision: Decision) -> dict[str, float]:
         """Those of the parts, action to strength."""
-        left, found = objective.sequence(decision), dict[str, float]()
-        radius = self._radius(objective, left)
+        sequence, strengths = objective.sequence(decision), dict[str, float]()
+        radius = self._shift_radius(objective, sequence)
         for step in sorted(decision.actions(), reverse=True):
-            alone, without = torch.zeros_like(radius), left.clone()
-            alone[step : step + 1] = radius[step : step + 1]
+            step_radius, without = torch.zeros_like(radius), sequence.clone()
+            step_radius[step : step + 1] = radius[step : step + 1]
             without[step] = objective.observed[step]
-            found[action_name(step)] = _rounded(_tipping(objective, left, alone, float(objective(without))))
-            left = without
-        return found
+            tipping = _tipping(objective, sequence, step_radius, float(objective(without)))
+            strengths[action_name(step)] = _rounded(tipping)
+            sequence = without
+        return strengths
 
-    def _radius(self, objective: CounterfactualReturn, sequence: Tensor) -> Tensor:
+    def _shift_radius(self, objective: CounterfactualReturn, sequence: Tensor) -> Tensor:
         """sigma_i sqrt(c_t' S^-1 c_t) of each step and state, (T - 1, D); zero where nothing is changed."""
         assert isinstance(self.spread, _Spread)
         assert self.model is not None
         levels, steps = self.model.first.levels, objective.horizon - 1
-        encoded = [levels.encoded(each[:steps]) for each in (sequence, objective.observed)]
+        encoded = [levels.encoded(actions[:steps]) for actions in (sequence, objective.observed)]
         change = encoded[0] - encoded[1]
-        size = torch.einsum("tp,pq,tq->t", change, self.spread.precision.to(change), change)
-        still = [name in objective.surrogate.unmoved for name in objective.surrogate.names]
-        residual = self.spread.residual.to(change).masked_fill(change.new_tensor(still).bool(), 0.0)
-        return size.clamp_min(0.0).sqrt().unsqueeze(-1) * residual
+        squares = torch.einsum("tp,pq,tq->t", change, self.spread.precision.to(change), change)
+        unmoved = [name in objective.surrogate.unmoved for name in objective.surrogate.names]
+        residual = self.spread.residual.to(change).masked_fill(change.new_tensor(unmoved).bool(), 0.0)
+        return squares.clamp_min(0.0).sqrt().unsqueeze(-1) * residual
 
 
 def _tipping(objective: CounterfactualReturn, sequence: Tensor, radius: Tensor, outcome: float) -> float:
-    """The strength at which a sequence, (H,) long, shifted by multiples of radii, (T - 1, D), is no better
-    than an outcome.
-    """
-    places = (radius > 0).nonzero()
-    if not len(places):
+    """The strength at which a sequence, (H,) long, shifted by radii, (T - 1, D), loses to an outcome."""
+    moves = (radius > 0).nonzero()
+    if not len(moves):
         # Only the last action changes: it counts by its own dose, and moves no state.
         return 1.0
-    shifts = radius.new_zeros(len(places), len(SIGNS), *radius.shape)
-    for number, (time, state) in enumerate(places.tolist()):
+    shifts = radius.new_zeros(len(moves), len(SIGNS), *radius.shape)
+    for number, (time, state) in enumerate(moves.tolist()):
         shifts[number, :, time, state] = radius[time, state] * bias_factor(SIGNS).to(radius)
     harm = [
-        shifted_returns(objective, sequence, sign * shifts.flatten(0, 1)).view(len(places), -1).sum(-1)
+        shifted_returns(objective, sequence, sign * shifts.flatten(0, 1)).view(len(moves), -1).sum(-1)
         for sign in (1.0, -1.0)
     ]
     signs = torch.where(harm[0] <= harm[1], 1.0, -1.0).to(radius)
     worst = torch.zeros_like(radius)
-    worst[places[:, 0], places[:, 1]] = signs
-    every = bias_factor(GRID).to(radius)[:, None, None] * (worst * radius)
-    overturned = ~(shifted_returns(objective, sequence, every) > outcome)
-    first = overturned.nonzero()
-    return float(GRID[int(first[0, 0])]) if len(first) else 1.0
+    worst[moves[:, 0], moves[:, 1]] = signs
+    worst_shifts = bias_factor(GRID).to(radius)[:, None, None] * (worst * radius)
+    overturning = (~(shifted_returns(objective, sequence, worst_shifts) > outcome)).nonzero()
+    return float(GRID[int(overturning[0, 0])]) if len(overturning) else 1.0
 
 
 def shifted_returns(objective: CounterfactualReturn, sequence: Tensor, shifts: Tensor) -> Tensor:
@@ -205,10 +191,8 @@ def shifted_returns(objective: CounterfactualReturn, sequence: Tensor, shifts: T
     return objective.returns(torch.stack(states, 1), sequence.expand(len(shifts), -1))
 
 
-def _doubted(decision: Decision) -> Decision:
-    """The decision, as one that is not told from zero where a hidden cause as strong as the strongest
-    observed covariate would overturn it.
-    """
+def _doubt_if_overturned(decision: Decision) -> Decision:
+    """The decision, not told from zero if a cause as strong as the observed yardstick overturns it."""
     cause = decision.hidden_cause
     if decision.status != "do" or cause is None or cause.yardstick is None or cause.tipping > cause.yardstick:
         return decision

@@ -1,8 +1,8 @@
 """Rewards of one step of an episode, as functions of named states and doses.
 
-A `Reward` R(s, a) is a function of states in the variables' own units (SOFA points, for instance) and of the
-doses of the action, with a Lipschitz constant in the coordinates of a surrogate. The outcome of an episode is
-the sum of R(s_t, a_t) over its T states. The published reward is minus the SOFA column.
+A `Reward` R(s, a) is a function of states and of the doses of the action in their own units, with a Lipschitz
+constant in the coordinates of a surrogate. The return of an episode is the sum of R(s_t, a_t) over its T
+states. The published reward is minus the SOFA column.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7 and Sec. 5.
 """
@@ -26,8 +26,7 @@ class Doses:
     """The doses of every action."""
 
     names: tuple[str, ...]  # The p doses
-    # (..., A, p), in the doses' units; leading dimensions are broadcast against those of states. NaN at a
-    # state after which nothing was done: it costs nothing, and scores no points.
+    # (..., A, p), in their units, broadcast against states; NaN after which nothing was done: costs nothing.
     values: Tensor
 
     def column(self, name: str) -> Tensor:
@@ -56,9 +55,7 @@ class Reward(ABC):
         return ()
 
     def tolerant(self, names: Sequence[str], state_scale: Tensor) -> Self:  # noqa: ARG002
-        """R of states that a model replays, so that rounding does not decide it; `state_scale`, (D,), is the
-        unit of the coordinates and may be infinite. R itself by default.
-        """
+        """R of replayed states, not decided by rounding, given their units, (D,); by default R itself."""
         return self
 
     def related(self) -> "Mapping[str, Reward]":
@@ -92,8 +89,7 @@ class LinearReward(BoundedReward):
     """A weighted sum of state variables, R(s) = sum_i w_i s_i.
 
     Args:
-        weights: Variable to weight, in 1 / the variable's unit, finite; None for the paper's reward, minus
-            SOFA.
+        weights: Variable to finite weight, in 1 / its unit; None for the paper's reward, minus SOFA.
     """
 
     def __init__(self, weights: Mapping[str, float] | None = None) -> None:
@@ -103,13 +99,13 @@ class LinearReward(BoundedReward):
             raise ValueError(
                 f"weights: expected at least one weighted variable, such as {{SOFA: -1}}; got {weights!r}"
             )
-        wrong = {
+        invalid = {
             name: weight
             for name, weight in weights.items()
             if isinstance(weight, bool | str) or weight is None or not math.isfinite(weight)
         }
-        if wrong:
-            raise ValueError(f"weights: expected a finite number for each variable; got {wrong}")
+        if invalid:
+            raise ValueError(f"weights: expected a finite number for each variable; got {invalid}")
         self.weights = {str(name): float(weight) for name, weight in weights.items()}
 
     @property
@@ -122,15 +118,10 @@ class LinearReward(BoundedReward):
         """False: R depends on states only."""
         return False
 
-    def __call__(
-        self,
-        states: Tensor,
-        names: Sequence[str],
-        doses: Doses | None = None,  # noqa: ARG002
-    ) -> Tensor:
+    def __call__(self, states: Tensor, names: Sequence[str], doses: Doses | None = None) -> Tensor:  # noqa: ARG002
         """R, (..., D) -> (..., 1)."""
-        place = positions(names, tuple(self.weights))
-        return (states[..., place] * states.new_tensor(list(self.weights.values()))).sum(-1, keepdim=True)
+        columns = positions(names, tuple(self.weights))
+        return (states[..., columns] * states.new_tensor(list(self.weights.values()))).sum(-1, keepdim=True)
 
     def highest(
         self,
@@ -141,10 +132,9 @@ class LinearReward(BoundedReward):
     ) -> Tensor:
         """R at the better end of each variable, (..., D), (..., D) -> (..., 1)."""
         weights = lower.new_tensor(list(self.weights.values()))
-        place = positions(names, tuple(self.weights))
-        return (torch.where(weights > 0, upper[..., place], lower[..., place]) * weights).sum(
-            -1, keepdim=True
-        )
+        columns = positions(names, tuple(self.weights))
+        best = torch.where(weights > 0, upper[..., columns], lower[..., columns])
+        return (best * weights).sum(-1, keepdim=True)
 
     def lipschitz(self, names: Sequence[str], state_scale: Tensor) -> float:
         """The norm of the gradient."""
@@ -152,9 +142,9 @@ class LinearReward(BoundedReward):
 
     def gradient(self, names: Sequence[str], state_scale: Tensor) -> Tensor:
         """dR/dx in coordinates x whose unit is `state_scale` (D,) of the variables' units, (D,)."""
-        place = positions(names, tuple(self.weights))
+        columns = positions(names, tuple(self.weights))
         gradient = torch.zeros(len(names), dtype=torch.float64, device=state_scale.device)
-        gradient[place] = torch.tensor(
+        gradient[columns] = torch.tensor(
             list(self.weights.values()), dtype=torch.float64, device=state_scale.device
-        ) * state_scale[place].to(torch.float64)
+        ) * state_scale[columns].to(torch.float64)
         return gradient

@@ -1,12 +1,11 @@
 """The probability of success under a posterior of rehearsal models, and the information gained by acting.
 
-An alteration z of one set of variables has two sides: the probability of success, E_{G, theta} P(Y in S | G,
-theta, x, z), estimated by the share of desired scenarios, and the information about the model in the
-resulting observation. Policies differ in how they use them: Qin et al. maximise the information where the
-probability is at least tau; a policy that only aims at success now maximises the probability.
+An alteration z of one set of variables has a probability of success, E_{G, theta} P(Y in S | G, theta, x, z),
+estimated by the share of desired scenarios, and yields information about the model. Qin et al. maximise the
+information where that probability is at least tau; a policy that only aims at success maximises it.
 
-There are three samples, each with its own models and noise: one for the search, one that validates its
-results, and one for the reported probability of success. A fourth, smaller one is for the information.
+Three samples, each with its own models and noise, serve the search, its validation, and the reported
+probability of success; a fourth, smaller one serves the information.
 
 The information that a round provides is the mutual information between rehearsal model and new observation,
 
@@ -24,30 +23,27 @@ models (G_s, theta_s) with one row v_s(z) each:
     neighbours   the entropy of the N rows by nearest neighbours, as in the paper's Algorithm 4: converges
                  slowly in the dimension.
 
-Rows of all z share models and noise (common random numbers), so that differences between alterations are not
-due to chance.
+Rows of all z share models and noise (common random numbers).
 
 Predictive density. Given a graph, the parameters of the equations are independent of each other a posteriori,
 and each clique follows from its parents, so that
 
     log p(v | G, D, x, z)  =  sum over cliques  log p(v_c | v_pa(c), D),
 
-each term in closed form (a multivariate t, or a normal distribution if the noise is taken as known): no
-parameters are sampled. Among rows that differ only in the altered variables, only the cliques that the
-alteration reaches have different densities.
+each term in closed form (a multivariate t, or a normal distribution if the noise is taken as known). Among
+rows that differ only in the altered variables, only the cliques that the alteration reaches differ.
 
 Nearest-neighbour entropy. Of N draws in d dimensions, each in its own unit, with r_i the distance from draw i
 to its k-th nearest neighbour,
 
     H = psi(N) - psi(k) + log V_d + (d / N) sum_i log r_i,       V_d = pi^(d/2) / Gamma(d/2 + 1).
 
-Distances compare dimensions, so that draws are scaled to unit standard deviation first and the logarithms of
-the scales added back. The estimate is consistent, but slow in d: its bias decreases like N^(-1/d).
+Draws are scaled to unit standard deviation first, and the logarithms of the scales added back. The estimate
+is consistent, but slow in d: its bias decreases like N^(-1/d).
 
 Source: Qin et al. (2023), Eq. 5-6 and 9, Sec. 4.1 (the posterior factorises over cliques) to 4.3, App. C and
-Alg. 4 (the nearest-neighbour estimate); the third sample is ours; Foster et al. (2020), Unified stochastic
-gradient approach, Thm. 1 (the nested sample); Kozachenko and Leonenko (1987), and Singh et al. (2003) for k >
-1; the closed forms are those of the regressions.
+Alg. 4 (the nearest-neighbour estimate); Foster et al. (2020), Unified stochastic gradient approach, Thm. 1
+(the nested sample); Kozachenko and Leonenko (1987), and Singh et al. (2003) for k > 1.
 """
 
 import math
@@ -81,21 +77,19 @@ def nearest_neighbour_entropy(draws: Tensor, neighbours: int = 3) -> Tensor:
     if not width:
         return draws.new_zeros(draws.shape[:-2])
     scale = draws.std(-2, keepdim=True)
-    still = (scale == 0).any(-1).any(-1)
+    constant = (scale == 0).any(-1).any(-1)
     scaled = draws / torch.where(scale > 0, scale, torch.ones_like(scale))
     distances = torch.cdist(scaled, scaled, compute_mode="donot_use_mm_for_euclid_dist")
     # The nearest draw is the draw itself, at distance zero.
-    reach = distances.kthvalue(neighbours + 1, dim=-1).values.clamp_min(1e-300)
+    distance = distances.kthvalue(neighbours + 1, dim=-1).values.clamp_min(1e-300)
     ball = width / 2 * math.log(math.pi) - math.lgamma(width / 2 + 1)
     ranks = torch.digamma(draws.new_tensor(float(count))) - torch.digamma(draws.new_tensor(float(neighbours)))
-    found = ranks + ball + width * reach.log().mean(-1) + scale.clamp_min(1e-300).log().sum((-2, -1))
-    return torch.where(still, -torch.inf, found)
+    entropy = ranks + ball + width * distance.log().mean(-1) + scale.clamp_min(1e-300).log().sum((-2, -1))
+    return torch.where(constant, -torch.inf, entropy)
 
 
 class PredictiveDensity:
-    """log p(v | G, D, x, z) of the variables that are neither context nor altered, for rows (..., d), all
-    variables in the graph's order, that differ only in z.
-    """
+    """log p(v | G, D, x, z) of rows (..., d), in the graph's order, that differ only in the altered z."""
 
     def __init__(self, model: StructuralPosterior, altered: Sequence[str], rows: Tensor) -> None:
         unknown = [name for name in altered if name not in model.task.box.names]
@@ -104,39 +98,35 @@ class PredictiveDensity:
         self.model, self.altered = model, tuple(altered)
         self._place = {name: index for index, name in enumerate(model.task.graph.names)}
         self._equations = [hypothesis.under(altered) for hypothesis in model.hypotheses]
-        self._moving = {each for under in self._equations for each in _reached(under, altered)}
-        self._still = {each: self._term(each, rows) for each in self._all() if each not in self._moving}
+        self._moving = {clique for cliques in self._equations for clique in _reached(cliques, altered)}
+        still = {clique for cliques in self._equations for clique in cliques} - self._moving
+        self._still = {clique: self._log_term(clique, rows) for clique in still}
 
     def __call__(self, rows: Tensor) -> Tensor:
-        """The log-density under each of H graphs, rows (*lead, ..., d) -> (*lead, ..., H), equal to those
-        given at construction in all variables that the alteration does not reach.
-        """
-        terms = self._still | {each: self._term(each, rows) for each in self._all() if each in self._moving}
-        found = [
-            torch.stack([terms[each].expand(rows.shape[:-1]) for each in under]).sum(0)
-            for under in self._equations
+        """The log-density under H graphs, (*lead, ..., d) -> (*lead, ..., H), of rows that differ in z."""
+        terms = self._still | {clique: self._log_term(clique, rows) for clique in self._moving}
+        densities = [
+            torch.stack([terms[clique].expand(rows.shape[:-1]) for clique in cliques]).sum(0)
+            for cliques in self._equations
         ]
-        return torch.stack(found, -1)
+        return torch.stack(densities, -1)
 
-    def _all(self) -> list[Equation]:
-        return list(dict.fromkeys(each for under in self._equations for each in under))
-
-    def _term(self, equation: Equation, rows: Tensor) -> Tensor:
-        regression = self.model.regressions[self.model.equations.index(equation)]
+    def _log_term(self, clique: Equation, rows: Tensor) -> Tensor:
+        regression = self.model.regressions[self.model.equations.index(clique)]
         if not isinstance(regression, BayesianRegression):
             raise TypeError(f"expected a BayesianRegression; got {type(regression).__name__}")
-        above, own = ([self._place[name] for name in names] for names in (equation.parents, equation.members))
-        return regression.log_predictive(rows[..., above], rows[..., own])
+        parents, own = ([self._place[name] for name in names] for names in (clique.parents, clique.members))
+        return regression.log_predictive(rows[..., parents], rows[..., own])
 
 
-def _reached(equations: Sequence[Equation], altered: Sequence[str]) -> list[Equation]:
-    """The equations that the altered variables reach, parents before children."""
-    reached, found = set(altered), []
-    for each in equations:
-        if reached & set(each.parents):
-            reached |= set(each.members)
-            found.append(each)
-    return found
+def _reached(cliques: Sequence[Equation], altered: Sequence[str]) -> list[Equation]:
+    """The cliques, as equations, that the altered variables reach, parents before children."""
+    variables, reached_cliques = set(altered), []
+    for clique in cliques:
+        if variables & set(clique.parents):
+            variables |= set(clique.members)
+            reached_cliques.append(clique)
+    return reached_cliques
 
 
 Entropy = Literal["predictive", "sampled", "neighbours"]
@@ -144,10 +134,8 @@ ENTROPIES: tuple[Entropy, ...] = ("predictive", "sampled", "neighbours")
 
 
 class Information:
-    """I(G, Theta; V | D, x, z) for one set of altered variables in B cases, in nats, from N sampled models.
-
-    Raises:
-        ValueError: if the estimate of the entropy is unknown or the surrogate does not support it.
+    """I(G, Theta; V | D, x, z) for one set of altered variables in B cases, in nats, from N sampled models; a
+    ValueError if the estimate of the entropy is unknown or the surrogate does not support it.
     """
 
     def __init__(
@@ -162,11 +150,8 @@ class Information:
             raise ValueError(f"expected one of {list(ENTROPIES)}; got {entropy!r}")
         self.models, self.names, self.entropy = models, tuple(names), entropy
         self.scenarios = models.scenarios(contexts, self.names).only(surrogate.task.graph.names)
-        self.free = [
-            place
-            for place, name in enumerate(surrogate.task.graph.names)
-            if name not in surrogate.task.context and name not in self.names
-        ]
+        fixed = {*surrogate.task.context, *self.names}
+        self.free = [index for index, name in enumerate(surrogate.task.graph.names) if name not in fixed]
         self.known = models.entropy(self.names).mean()
         self.log_weights = surrogate.graph_weights().clamp_min(1e-300).log()
         self.densities: list[PredictiveDensity] = []
@@ -177,10 +162,9 @@ class Information:
                     "choose entropy=sampled"
                 )
             rows = self.scenarios.rows(contexts.new_zeros(len(contexts), len(self.names)))
-            self.densities = [PredictiveDensity(surrogate, self.names, each) for each in rows]
-            # A row's density under its own model depends only on its noise, not on x or z. Its mean replaces
-            # the exact entropy as a control variate: its sampling error correlates with that of the other
-            # term, so that the difference has a lower variance.
+            self.densities = [PredictiveDensity(surrogate, self.names, case_rows) for case_rows in rows]
+            # The mean density of rows under their own models, which depends on their noise alone, replaces
+            # the exact entropy as a control variate: its error correlates with that of the other term.
             self.known = -models.log_density(rows[0], self.names).diagonal(dim1=-2, dim2=-1).mean()
 
     def __call__(self, actions: Tensor) -> Tensor:
@@ -190,20 +174,19 @@ class Information:
     @torch.no_grad()
     def at(self, index: int, actions: Tensor) -> Tensor:
         """The information of actions in one case, (..., k) -> (...)."""
-        rows = self.scenarios.offset[index] + torch.einsum(
-            "sdk,...k->...sd", self.scenarios.gain, actions.to(self.scenarios.gain)
-        )
+        gain = self.scenarios.gain
+        rows = self.scenarios.offset[index] + torch.einsum("sdk,...k->...sd", gain, actions.to(gain))
         if self.entropy == "neighbours":
             return nearest_neighbour_entropy(rows[..., self.free]) - self.known
         if self.entropy == "predictive":
             return -torch.logsumexp(self.densities[index](rows) + self.log_weights, -1).mean(-1) - self.known
-        found = []
-        # One action after the other: N x N densities each.
-        for each in rows.reshape(-1, *rows.shape[-2:]):
-            density = self.models.log_density(each, self.names)
-            own = density.diagonal(dim1=-2, dim2=-1)
-            found.append((own - torch.logsumexp(density, -1)).mean() + math.log(len(each)))
-        return torch.stack(found).reshape(actions.shape[:-1])
+        entropies = []
+        # In turn, since each action has N x N densities.
+        for draws in rows.reshape(-1, *rows.shape[-2:]):
+            density = self.models.log_density(draws, self.names)
+            log_own = density.diagonal(dim1=-2, dim2=-1)
+            entropies.append((log_own - torch.logsumexp(density, -1)).mean() + math.log(len(draws)))
+        return torch.stack(entropies).reshape(actions.shape[:-1])
 
 
 # Stages of samples: those for the search and for its validation come first.
@@ -214,14 +197,13 @@ MODELS, FRESH = STAGES - 2, STAGES - 1
 
 class SuccessProbability(CountObjective):
     """The probability of success for one set of altered variables in B cases, from scenarios for the search,
-    others that validate its results, and further ones for what is reported; `before` is that without an
-    alteration, (B,), and `belief` the last by graph, where there are several.
+    its validation and the report; `before` is that without an alteration, (B,), and `belief` the same by
+    graph, where there are several.
     """
 
     takes = (ScenarioModel,)
 
-    # A search may look for information among what is probable enough.
-    enumerable = False
+    enumerable = False  # A search may look for information among actions that are probable enough
 
     def __init__(
         self,
@@ -261,35 +243,34 @@ class SuccessProbability(CountObjective):
             seed: Seed of all of them.
         """
         counts = (search_scenarios, validation_scenarios, test_scenarios, information_models)
-        wanted = "positive numbers of scenarios for search, validation and test, and of models"
-        require(min(counts) > 0, wanted, numbers=counts)
+        expected = "positive numbers of scenarios for search, validation and test, and of models"
+        require(min(counts) > 0, expected, numbers=counts)
         contexts = surrogate.task.given(cases)
         models = [surrogate.sampled(count, STAGES * seed + stage) for stage, count in enumerate(counts)]
-        unaltered = scenarios_of(surrogate, models[TEST], contexts, ()).desired(
-            contexts.new_empty(len(contexts), 0)
-        )
+        nothing = contexts.new_empty(len(contexts), 0)
+        unaltered = scenarios_of(surrogate, models[TEST], contexts, ()).desired(nothing)
         before, weights = unaltered.double().mean(0), surrogate.graph_weights()
         belief = GraphBelief(models[TEST].graphs, weights, unaltered) if len(weights) > 1 else None
-        found = []
+        by_set = []
         for names in surrogate.task.candidates:
-            search, other, test = (
-                scenarios_of(surrogate, each, contexts, names) for each in models[:INFORMATION]
+            search, check, test = (
+                scenarios_of(surrogate, sample, contexts, names) for sample in models[:INFORMATION]
             )
             information = Information(surrogate, models[INFORMATION], contexts, names, entropy)
-            found.append(cls(cases, names, mixed(search, seed), other, test, before, information, belief))
-        return found
+            by_set.append(cls(cases, names, mixed(search, seed), check, test, before, information, belief))
+        return by_set
 
     def share_of(self, index: int, actions: Tensor, *, validating: bool = True) -> Tensor:
         """The share of desired scenarios in one case, (m, k) -> (m,), for validation or in the search."""
-        part = (self.validation_scenarios if validating else self.search_scenarios).one(index)
-        return part.share((actions - self.origin[index].to(actions)).unsqueeze(-2)).squeeze(-1)
+        scenarios = (self.validation_scenarios if validating else self.search_scenarios).one(index)
+        return scenarios.share((actions - self.origin[index].to(actions)).unsqueeze(-2)).squeeze(-1)
 
     def appraise(self, actions: Tensor) -> list[Appraisal]:
         """The probability of success, and that without acting. Trace: ``graphs``, by which it is better."""
         desired = self.test_scenarios.desired(actions - self.origin.to(actions))
         by_graph: list[dict[str, Any]] = [{} for _ in self.cases]
         if self.belief is not None:
-            by_graph = [{"graphs": each} for each in self.belief.judged(desired)]
+            by_graph = [{"graphs": judgement} for judgement in self.belief.judged(desired)]
         rows = zip(desired.double().mean(0).tolist(), self.before.tolist(), by_graph, strict=True)
         return [
             Appraisal(chance(estimated), chance(baseline), trace=trace, draws=len(self.test_scenarios.gains))
@@ -307,15 +288,13 @@ def scenarios_of(
 
 def mixed(scenarios: Scenarios, seed: int) -> Scenarios:
     """The scenarios in random order: models come sorted by graph, and a program takes the first of them."""
-    return scenarios.some(
-        torch.randperm(len(scenarios.gains), generator=generator(seed)).to(scenarios.gains.device)
-    )
+    order = torch.randperm(len(scenarios.gains), generator=generator(seed))
+    return scenarios.some(order.to(scenarios.gains.device))
 
 
 def fresh(
     surrogate: ScenarioModel, cases: Sequence[RehearsalCase], names: Sequence[str], count: int, seed: int
 ) -> Scenarios:
     """Scenarios of an alteration, maybe of nothing, other than those of any `SuccessProbability`."""
-    return scenarios_of(
-        surrogate, surrogate.sampled(count, STAGES * seed + FRESH), surrogate.task.given(cases), names
-    )
+    models = surrogate.sampled(count, STAGES * seed + FRESH)
+    return scenarios_of(surrogate, models, surrogate.task.given(cases), names)

@@ -1,18 +1,17 @@
-"""The reward of a step as a task of episodes states it: weights of states, a score, and costs of actions.
+"""The reward of one step of an episode: weights of states, a step score, and costs of actions.
 
     R(s, a) = sum_i w_i s_i  -  score(s, a)  -  sum_j c_j(a_j)
 
-The score adds up points beyond limits (`StepScore`). The cost of an action is that of its level,
-or its amount times the cost of one unit. If an action has a cost, R depends on it; a recommendation may then
-gain by sparing costs, by better states, or both: the returns without and with costs are reported beside
-each other (`EpisodeReward.related`).
+The cost of an action is that of its level, or its amount times the cost of one unit. If an action has a cost,
+R depends on it; a recommendation may then gain by sparing costs, by better states, or both: the returns
+without and with costs are reported beside each other (`EpisodeReward.related`).
 
 A bound over a box of states is the sum of the bounds of the parts. It is exact if no state is in two parts.
 
-A step score adds up points, as clinical severity scores do, from thresholds given as data. It has components
-(organs, for instance). Each component has criteria, a measured quantity x with rules such as "x < 300: 2
-points"; a criterion gives the largest number of points of its rules that hold, or 0, and a component the
-largest of its criteria:
+A step score (`StepScore`) adds up points, as clinical severity scores do. It has components (organs, for
+instance), and each of these has criteria, a measured quantity x with rules such as "x < 300: 2 points"; a
+criterion gives the largest number of points of its rules that hold, or 0, and a component the largest of its
+criteria:
 
     R(s, a) = - sum over components c of  max over criteria j of c of  p_j(x_j),
 
@@ -28,23 +27,20 @@ that the interval meets, found in a table of all pairs of first and last cell. H
 
 The bound is exact if no variable is read twice.
 
-A replay returns the observed states up to rounding, so that a value at a limit (a creatinine of 1.2, any
-whole number) would fall on either side by chance. States of a model are therefore scored by rules with a
-tolerance (`StepScore.tolerant`): a value counts as equal to a limit if it differs from it by at most 1e-9 of
-the variable's range in the training table, but, as one stray value makes a range wide, by no more than 1e-6
-of the limit plus 1 or, if that is larger, 1e-13 of the range, which rounding needs; by 1e-9 of the limit for
-a ratio, and of the limit plus 1 for a variable on a logarithmic scale. Borders move by the tolerance, the
-cells stay: it is a step score again, and its bounds hold for it. Doses are not replayed, and are compared
-exactly.
+A replay returns the observed states up to rounding, so that a value at a limit would fall on either side by
+chance. States of a model are therefore scored by rules with a tolerance (`StepScore.tolerant`): a value
+counts as equal to a limit if it differs from it by at most 1e-9 of the variable's range in the training
+table, but, as one stray value makes a range wide, by no more than 1e-6 of the limit plus 1 or, if that is
+larger, 1e-13 of the range, which rounding needs; by 1e-9 of the limit for a ratio, and of the limit plus 1
+for a variable on a logarithmic scale. Borders move by the tolerance: it is a step score again. Doses are
+compared exactly.
 
-If a criterion reads a dose, the reward depends on the action. Such a score also falls when the drug is
-withheld, whatever happens to the patient; `StepScore.without_doses` leaves these criteria out, and charges
-nothing for a drug. Both scores are reported for the same actions (`StepScore.related`), and a change is
-recommended only where neither falls (`claims.sequence_rules`).
+If a criterion reads a dose, the score also falls when the drug is withheld, whatever happens to the patient;
+`StepScore.without_doses` leaves these criteria out. Both scores are reported for the same actions
+(`StepScore.related`), and a change is recommended only where neither falls (`claims.sequence_rules`).
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7 (R is any function of state and action); the SOFA score by
-the rules in `conf/reward/sofa_score.yaml` (Vincent et al., 1996; Komorowski et al., 2018); the representation
-is ours.
+the rules in `conf/reward/sofa_score.yaml` (Vincent et al., 1996; Komorowski et al., 2018).
 """
 
 import math
@@ -53,7 +49,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Self
 
 import torch
@@ -64,9 +60,9 @@ from rehearsal_torch.objectives.step_reward import BoundedReward, Doses, LinearR
 
 RULE = re.compile(r"^\s*(<=|>=|<|>)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*$")
 MAX_RULES = 1000
-# The share of a state's range within which it counts as equal to a limit, and that of a limit, for rounding.
+# Shares of a state's range, and of the limit, within which the state counts as equal to the limit.
 TOLERANCE, ROUNDING = 1e-9, 16 * sys.float_info.epsilon
-# What it is at most, as a share of the limit plus 1, and at least, as one of the range.
+# Bounds of the tolerance: at most this share of the limit plus 1, at least that share of the range.
 MOST, LEAST = 1e-6, 1e-13
 WITHOUT_DOSES, WITH_DOSES = "without doses", "with doses"
 
@@ -83,39 +79,36 @@ class StepFunction:
     @classmethod
     def of(cls, rules: Rules, where: str, scale: float | None = None) -> "StepFunction":
         """The function of rules, comparisons with points: {"< 300": 2, "< 200": 3} gives the largest value of
-        those that hold, 0 if none does.
+        those that hold, 0 if none does. A ValueError if a rule cannot be parsed, or points are not finite.
 
         Args:
             scale: The range of the number, of which `TOLERANCE` counts as equal to a limit; 0 for that share
                 of the limit itself, infinite for that of the limit plus 1, None for an exact comparison.
-
-        Raises:
-            ValueError: if there is no rule, one cannot be read, or points are negative or not finite.
         """
         if not isinstance(rules, Mapping) or not 0 < len(rules) <= MAX_RULES:
             raise ValueError(
                 f'{where}: expected 1 to {MAX_RULES} rules, such as {{"< 300": 2, "< 200": 3}}; got {rules!r}'
             )
-        read = [_rule(text, points, where, scale) for text, points in rules.items()]
-        edges = sorted({border for border, _, _ in read})
-        rank = {border: place for place, border in enumerate(edges)}
+        cuts = [_rule(text, points, where, scale) for text, points in rules.items()]
+        edges = sorted({border for border, _, _ in cuts})
+        rank = {border: cell for cell, border in enumerate(edges)}
         points = [
-            max([0.0] + [value for border, above, value in read if (place > rank[border]) == above])
-            for place in range(len(edges) + 1)
+            max([0.0] + [value for border, above, value in cuts if (cell > rank[border]) == above])
+            for cell in range(len(edges) + 1)
         ]
         return cls(torch.tensor(edges, dtype=torch.float64), torch.tensor(points, dtype=torch.float64))
 
     def __call__(self, values: Tensor) -> Tensor:
         """p(x), (...) -> (...), float64; NaN where x is."""
-        points = self._points(values)[self._cells(values)]
+        points = self.points.to(values.device)[self._cells(values)]
         return torch.where(values.isnan(), torch.nan, points)
 
     def lowest(self, lower: Tensor, upper: Tensor) -> Tensor:
         """The smallest p(x) with lower <= x <= upper, (...), (...) -> (...); a NaN at an end is infinite."""
         if self._falls:
-            return self._points(upper)[self._cells(upper.nan_to_num(math.inf, math.inf, -math.inf))]
+            return self.points.to(upper.device)[self._cells(upper.nan_to_num(math.inf, math.inf, -math.inf))]
         if self._rises:
-            return self._points(lower)[self._cells(lower.nan_to_num(-math.inf, math.inf, -math.inf))]
+            return self.points.to(lower.device)[self._cells(lower.nan_to_num(-math.inf, math.inf, -math.inf))]
         first = self._cells(lower.nan_to_num(-math.inf, math.inf, -math.inf))
         last = self._cells(upper.nan_to_num(math.inf, math.inf, -math.inf))
         return self._least.to(lower.device)[first, last]
@@ -137,9 +130,6 @@ class StepFunction:
     def _cells(self, values: Tensor) -> Tensor:
         return torch.bucketize(values.to(torch.float64).contiguous(), self.edges.to(values.device))
 
-    def _points(self, values: Tensor) -> Tensor:
-        return self.points.to(values.device)
-
 
 @dataclass(frozen=True)
 class Criterion:
@@ -157,18 +147,13 @@ class Criterion:
 
 
 class StepScore(BoundedReward):
-    """Minus a score, the sum over components of the largest number of points of their criteria.
+    """Minus a score, the sum over components of the largest criteria; a ValueError for invalid rules.
 
     Args:
-        components: Component to its criteria: quantity to rules. A quantity is the name of a state variable
-            or of a dose, or a ratio "A / B"; a rule is a comparison with its points, such as {"< 300": 2}.
-        without_doses: Whether to leave out all criteria that read one of `doses`, so that the score counts
-            only what happens to the patient.
+        components: Component to criteria; quantity (state or dose, or a ratio "A / B") to rules {"< 300": 2}.
+        without_doses: Whether to leave out all criteria that read one of `doses`.
         doses: The names of the doses among the quantities.
         name: The score's name, in tables and figures.
-
-    Raises:
-        ValueError: if there is no component or criterion, a rule cannot be read, or no criterion is left.
     """
 
     def __init__(
@@ -187,17 +172,12 @@ class StepScore(BoundedReward):
                 "reward.components: expected components with criteria, such as "
                 f'{{lungs: {{paO2 / FiO2_1: {{"< 300": 2}}}}}}; got {components!r}'
             )
-        found = {
-            str(component): tuple(
-                each
-                for each in _criteria(str(component), criteria)
-                if not (without_doses and any(one in self.doses for one in each.names))
-            )
-            for component, criteria in components.items()
-        }
-        self.components: Mapping[str, tuple[Criterion, ...]] = {
-            component: criteria for component, criteria in found.items() if criteria
-        }
+        self.components: dict[str, tuple[Criterion, ...]] = {}
+        left_out = set(self.doses) if without_doses else set()
+        for component, rules in components.items():
+            criteria = [item for item in _criteria(str(component), rules) if not left_out & set(item.names)]
+            if criteria:
+                self.components[str(component)] = tuple(criteria)
         if not self.components:
             raise ValueError(
                 "reward.components: expected a criterion that reads a state variable; all of them read "
@@ -207,32 +187,33 @@ class StepScore(BoundedReward):
     def tolerant(self, names: Sequence[str], state_scale: Tensor) -> Self:
         """The score of replayed states: values within the tolerance of a limit count as equal to it."""
         scales = dict(zip(names, state_scale.tolist(), strict=True))
-        found = copy(self)
-        found.components = {
-            component: tuple(self._tolerant(each, scales, component) for each in criteria)
+        score = copy(self)
+        score.components = {
+            component: tuple(self._tolerant(criterion, scales, component) for criterion in criteria)
             for component, criteria in self.components.items()
         }
-        return found
+        return score
 
-    def _tolerant(self, one: Criterion, scales: Mapping[str, float], component: str) -> Criterion:
-        if not set(one.names) & scales.keys():
-            return one
-        scale = 0.0 if one.per else scales[one.over]
-        return replace(one, steps=StepFunction.of(one.rules, f"reward.components.{component}", scale))
+    def _tolerant(self, criterion: Criterion, scales: Mapping[str, float], component: str) -> Criterion:
+        if not set(criterion.names) & scales.keys():
+            return criterion
+        scale = 0.0 if criterion.per else scales[criterion.over]
+        steps = StepFunction.of(criterion.rules, f"reward.components.{component}", scale)
+        return replace(criterion, steps=steps)
 
     def related(self) -> Mapping[str, Reward]:
         """The score "without doses" and "with doses"; empty if it reads no dose, or nothing else."""
-        whole, rest = self, self
+        complete, states_only = self, self
         if self.without_doses:
-            whole = StepScore(self._rules, self.doses, name=self.name)
-        if not whole.acts or not whole.reads:
+            complete = StepScore(self._rules, self.doses, name=self.name)
+        if not complete.acts or not complete.reads:
             return {}
         if not self.without_doses:
-            rest = StepScore(self._rules, self.doses, without_doses=True, name=self.name)
-        return {WITHOUT_DOSES: rest, WITH_DOSES: whole}
+            states_only = StepScore(self._rules, self.doses, without_doses=True, name=self.name)
+        return {WITHOUT_DOSES: states_only, WITH_DOSES: complete}
 
     def guarded(self) -> Mapping[str, Reward]:
-        """Both: a change that lowers the one by raising the other is no improvement."""
+        """Both: a change that raises one score by lowering the other is no improvement."""
         return self.related()
 
     @property
@@ -251,14 +232,10 @@ class StepScore(BoundedReward):
         return bool(self.reads_doses)
 
     def __call__(self, states: Tensor, names: Sequence[str], doses: Doses | None = None) -> Tensor:
-        """R, (..., D) -> (..., A), or (..., 1) if no criterion reads a dose.
-
-        Raises:
-            ValueError: if the score reads doses and they are missing.
-        """
+        """R, (..., D) -> (..., A), or (..., 1) if no criterion reads a dose; else doses are required."""
         if self.acts and doses is None:
             raise ValueError(f"this score reads the doses {self.doses}: pass the doses of each action")
-        points = self._total(lambda one: one.steps(self._quantity(one, states, names, doses)), doses)
+        points = self._total(lambda part: part.steps(self._quantity(part, states, names, doses)), doses)
         shape = torch.broadcast_shapes(points.shape, (*states.shape[:-1], 1))
         return -points.to(states.dtype).expand(shape)
 
@@ -267,7 +244,7 @@ class StepScore(BoundedReward):
     ) -> Tensor:
         """(..., D), (..., D) -> (..., A), or (..., 1) if no criterion reads a dose."""
         ends = lower, upper
-        points = self._total(lambda one: one.steps.lowest(*self._interval(one, ends, names, doses)), doses)
+        points = self._total(lambda part: part.steps.lowest(*self._interval(part, ends, names, doses)), doses)
         shape = torch.broadcast_shapes(points.shape, (*lower.shape[:-1], 1))
         return -points.to(lower.dtype).expand(shape)
 
@@ -277,17 +254,13 @@ class StepScore(BoundedReward):
 
     def _total(self, points: Callable[[Criterion], Tensor], doses: Doses | None) -> Tensor:
         """The sum over components of the largest points of their criteria."""
-        total: Tensor | None = None
-        for criteria in self.components.values():
-            found = [self._done(each, points(each), doses) for each in criteria]
-            best = found[0]
-            for more in found[1:]:
-                best = torch.maximum(best, more)
-            total = best if total is None else total + best
-        assert total is not None
-        return total
+        largest = [
+            reduce(torch.maximum, [self._where_given(item, points(item), doses) for item in criteria])
+            for criteria in self.components.values()
+        ]
+        return reduce(torch.add, largest)
 
-    def _done(self, criterion: Criterion, points: Tensor, doses: Doses | None) -> Tensor:
+    def _where_given(self, criterion: Criterion, points: Tensor, doses: Doses | None) -> Tensor:
         """The points of a criterion, 0 where it reads a dose and nothing was done."""
         for name in criterion.names:
             if doses is not None and name in self.doses:
@@ -295,20 +268,20 @@ class StepScore(BoundedReward):
         return points
 
     def _names(self) -> tuple[str, ...]:
-        every = (name for criteria in self.components.values() for each in criteria for name in each.names)
-        return tuple(dict.fromkeys(every))
+        names = (name for group in self.components.values() for item in group for name in item.names)
+        return tuple(dict.fromkeys(names))
 
     def _quantity(
         self, criterion: Criterion, states: Tensor, names: Sequence[str], doses: Doses | None
     ) -> Tensor:
         """The quantity of a criterion, (..., 1), or (..., A) if it is a dose."""
-        first, *rest = (
+        numerator, *denominator = (
             doses.column(name)
             if doses is not None and name in self.doses
             else states[..., positions(names, (name,))]
             for name in criterion.names
         )
-        return first / rest[0] if rest else first
+        return numerator / denominator[0] if denominator else numerator
 
     def _interval(
         self, criterion: Criterion, ends: tuple[Tensor, Tensor], names: Sequence[str], doses: Doses | None
@@ -317,43 +290,43 @@ class StepScore(BoundedReward):
         if not criterion.per:
             lower, upper = (self._quantity(criterion, end, names, doses) for end in ends)
             return lower, upper
-        over, per = (replace(criterion, over=name, per="") for name in criterion.names)
+        numerator, denominator = (replace(criterion, over=name, per="") for name in criterion.names)
         parts = torch.broadcast_tensors(
-            *(self._quantity(over, end, names, doses) for end in ends),
-            *(self._quantity(per, end, names, doses) for end in ends),
+            *(self._quantity(numerator, end, names, doses) for end in ends),
+            *(self._quantity(denominator, end, names, doses) for end in ends),
         )
         quotients = torch.stack([parts[i] / parts[j] for i in (0, 1) for j in (2, 3)])
-        unknown = ~((parts[2] > 0) | (parts[3] < 0)) | quotients.isnan().any(0)
+        unbounded = ~((parts[2] > 0) | (parts[3] < 0)) | quotients.isnan().any(0)
         lower, upper = quotients.aminmax(dim=0)
-        return lower.masked_fill(unknown, -math.inf), upper.masked_fill(unknown, math.inf)
+        return lower.masked_fill(unbounded, -math.inf), upper.masked_fill(unbounded, math.inf)
 
 
 def _criteria(component: str, criteria: Mapping[str, Rules]) -> tuple[Criterion, ...]:
-    where = f"reward.components.{component}"
+    key = f"reward.components.{component}"
     if not isinstance(criteria, Mapping) or not criteria:
-        raise ValueError(f'{where}: expected criteria, such as {{MeanBP: {{"< 70": 1}}}}; got {criteria!r}')
-    found = []
+        raise ValueError(f'{key}: expected criteria, such as {{MeanBP: {{"< 70": 1}}}}; got {criteria!r}')
+    parsed = []
     for quantity, rules in criteria.items():
         parts = [part.strip() for part in str(quantity).split("/")]
         if len(parts) > 2 or not all(parts):
-            raise ValueError(f"{where}: expected a variable or a ratio A / B; got {quantity!r}")
-        per = parts[1] if len(parts) == 2 else ""
-        found.append(Criterion(parts[0], per, StepFunction.of(rules, where), rules))
-    return tuple(found)
+            raise ValueError(f"{key}: expected a variable or a ratio A / B; got {quantity!r}")
+        denominator = parts[1] if len(parts) == 2 else ""
+        parsed.append(Criterion(parts[0], denominator, StepFunction.of(rules, key), rules))
+    return tuple(parsed)
 
 
-def _rule(text: str, points: float, where: str, scale: float | None) -> tuple[float, bool, float]:
+def _rule(text: str, points: float, key: str, scale: float | None) -> tuple[float, bool, float]:
     """The border of a rule, whether it holds above it, and its points: x <= border, or x > border."""
     match = RULE.match(str(text))
-    number = isinstance(points, int | float) and not isinstance(points, bool)
-    if match is None or not number or not math.isfinite(points) or points < 0:
+    numeric = isinstance(points, int | float) and not isinstance(points, bool)
+    if match is None or not numeric or not math.isfinite(points) or points < 0:
         raise ValueError(
-            f'{where}: expected a comparison and points of at least 0, such as "< 300": 2; got '
+            f'{key}: expected a comparison and points of at least 0, such as "< 300": 2; got '
             f"{text!r}: {points!r}"
         )
     sign, border = match.group(1), float(match.group(2))
     if not math.isfinite(border):
-        raise ValueError(f"{where}: expected a finite number; got {text!r}")
+        raise ValueError(f"{key}: expected a finite number; got {text!r}")
     margin = 0.0
     if scale is not None:
         size = abs(border)
@@ -380,7 +353,7 @@ def episode_reward(
     doses: Sequence[str] = (),
     name: str | None = None,
 ) -> BoundedReward:
-    """The reward of the parts that are given: a `LinearReward` or a `StepScore` if it is one of them alone.
+    """The reward of the given parts (else a ValueError), a `LinearReward` or `StepScore` if it is one alone.
 
     Args:
         weights: State to weight, in 1 / the state's unit.
@@ -388,29 +361,21 @@ def episode_reward(
         costs: Action to the cost of one unit, or to that of each level 0 ... L - 1.
         doses: The names of the actions among the quantities of the score.
         name: What tables and figures call the reward, or the score if it is alone.
-
-    Raises:
-        ValueError: if nothing is given, or a part is wrong.
     """
     parts: list[BoundedReward] = []
     if weights:
         parts.append(LinearReward(weights))
     if components:
         parts.append(StepScore(components, doses, name=name or "score"))
-    if len(parts) == 1 and not costs:
-        return parts[0]
-    return EpisodeReward(parts, costs)
+    return parts[0] if len(parts) == 1 and not costs else EpisodeReward(parts, costs)
 
 
 class EpisodeReward(BoundedReward):
-    """A sum of rewards, minus costs of actions.
+    """A sum of rewards, minus costs of actions; a ValueError if there is neither, or a cost is not finite.
 
     Args:
         parts: Rewards that are added up; may be empty if there are costs.
         costs: Action to the cost of one unit of it, or to that of each of its levels 0 ... L - 1.
-
-    Raises:
-        ValueError: if there is neither part nor cost, or a cost is not a finite number.
     """
 
     def __init__(self, parts: Sequence[BoundedReward] = (), costs: Costs | None = None) -> None:
@@ -442,32 +407,28 @@ class EpisodeReward(BoundedReward):
 
     def tolerant(self, names: Sequence[str], state_scale: Tensor) -> Self:
         """The sum of the tolerant parts, minus costs."""
-        found = copy(self)
-        found.parts = tuple(part.tolerant(names, state_scale) for part in self.parts)
-        return found
+        reward = copy(self)
+        reward.parts = tuple(part.tolerant(names, state_scale) for part in self.parts)
+        return reward
 
     def related(self) -> Mapping[str, Reward]:
-        """The reward "without costs" and "with costs", if it has both; and what is guarded."""
-        found: dict[str, Reward] = {}
+        """The reward "without costs" and "with costs", if it has both; and the guarded rewards."""
+        rewards: dict[str, Reward] = {}
         if self.costs and self.parts:
-            found = {WITHOUT_COSTS: EpisodeReward(self.parts), WITH_COSTS: self}
-        return found | dict(self.guarded())
+            rewards = {WITHOUT_COSTS: EpisodeReward(self.parts), WITH_COSTS: self}
+        return rewards | dict(self.guarded())
 
     def guarded(self) -> Mapping[str, Reward]:
-        """What its parts guard, added up name by name, whatever costs and weights are beside them."""
-        found: dict[str, list[BoundedReward]] = {}
+        """The guarded rewards of its parts, added up name by name, without costs and weights."""
+        parts: dict[str, list[BoundedReward]] = {}
         for part in self.parts:
-            for name, each in part.guarded().items():
-                if isinstance(each, BoundedReward):
-                    found.setdefault(name, []).append(each)
-        return {name: EpisodeReward(rewards) for name, rewards in found.items()}
+            for name, reward in part.guarded().items():
+                if isinstance(reward, BoundedReward):
+                    parts.setdefault(name, []).append(reward)
+        return {name: EpisodeReward(rewards) for name, rewards in parts.items()}
 
     def __call__(self, states: Tensor, names: Sequence[str], doses: Doses | None = None) -> Tensor:
-        """R, (..., D) -> (..., A), or (..., 1) if it does not depend on the action.
-
-        Raises:
-            ValueError: if it depends on the action and the actions are missing.
-        """
+        """R, (..., D) -> (..., A), or (..., 1) if R depends on no action; else doses are required."""
         return self._total(lambda part: part(states, names, doses), states, doses)
 
     def highest(
@@ -484,10 +445,10 @@ class EpisodeReward(BoundedReward):
         """The costs of all actions together, (..., A), in the reward's unit."""
         total = torch.zeros_like(doses.values[..., 0])
         for name, cost in self.costs.items():
-            done = ~doses.column(name).isnan()
-            amount, each = doses.column(name).where(done, 0.0), cost.to(total)
-            paid = each[amount.round().long().clamp(0, len(each) - 1)] if each.ndim else each * amount
-            total = total + paid.where(done, 0.0)
+            present = ~doses.column(name).isnan()
+            amount, price = doses.column(name).where(present, 0.0), cost.to(total)
+            charge = price[amount.round().long().clamp(0, len(price) - 1)] if price.ndim else price * amount
+            total = total + charge.where(present, 0.0)
         return total
 
     def _total(self, value: Callable[[BoundedReward], Tensor], states: Tensor, doses: Doses | None) -> Tensor:
@@ -503,15 +464,13 @@ class EpisodeReward(BoundedReward):
         return total
 
 
-def _cost(name: str, cost: float | Sequence[float]) -> Tensor:
+def _cost(key: str, cost: float | Sequence[float]) -> Tensor:
     """A cost as a tensor, () for one unit, (L,) for levels."""
     numbers = list(cost) if isinstance(cost, Sequence) and not isinstance(cost, str) else [cost]
     if not numbers or any(
-        isinstance(each, bool) or not isinstance(each, int | float) or not math.isfinite(each)
-        for each in numbers
+        isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number)
+        for number in numbers
     ):
-        raise ValueError(
-            f"reward.costs.{name}: expected a finite number, or one for each level; got {cost!r}"
-        )
-    found = torch.tensor([float(each) for each in numbers], dtype=torch.float64)
-    return found if isinstance(cost, Sequence) else found[0]
+        raise ValueError(f"reward.costs.{key}: expected a finite number, or one for each level; got {cost!r}")
+    costs = torch.tensor([float(number) for number in numbers], dtype=torch.float64)
+    return costs if isinstance(cost, Sequence) else costs[0]

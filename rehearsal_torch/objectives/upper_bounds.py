@@ -1,19 +1,18 @@
-"""Objectives of the papers on the network of posterior means and standard deviations of its mechanisms.
+"""Upper confidence bounds on the reward of a causal network, of EXCBO and MCBO.
 
 With x_i = m_i + e_i s_i, m_i and s_i the posterior mean and standard deviation of node i's mechanism, and
 E[r] the mean reward over fixed draws of the noise, the upper confidence bound of EXCBO is
 
-    alpha(a) = E[r] at e = 0, plus beta times the standard deviation of the reward nodes only
+    alpha(a) = E[r] at e = 0, plus beta times the standard deviation of the reward nodes only:
 
-(`ConfidenceBound`): the uncertainty of the nodes before them is ignored. A known reward inherits uncertainty
-from the nodes that it reads. With e_i ~ N(0, 1) independent, a weighted sum has the standard deviation
+the uncertainty of the nodes before them is ignored. A known reward inherits uncertainty from the nodes that
+it reads. With e_i ~ N(0, 1) independent, a weighted sum has the standard deviation
 
     (sum_i w_i^2 s_i^2)^(1/2)
 
 exactly, |w| s for a single node. For any other reward it is the standard deviation over fixed normal draws e.
 
-For `Optimism`, the objective of MCBO, among all networks within beta standard deviations of the posterior
-mean,
+For MCBO, among all networks within beta standard deviations of the posterior mean,
 
     x_i = m_i(w_i, u_i) + beta s_i(w_i, u_i) eta_i(w_i),     eta_i in [-1, 1],
 
@@ -25,8 +24,7 @@ The perturbations eta_i are functions of the node's inputs; a search optimises t
 node that enters a weighted sum and is the parent of no other node takes its extreme perturbation. As an
 objective of actions only, every other node stays at its posterior mean: a lower bound on alpha.
 
-Source: Ren et al. (2025), Eq. 5 (`ConfidenceBound`); Sussex et al. (2023), Eq. 7-8 and Alg. 1 (`Optimism`);
-known functions of several nodes are ours.
+Source: Ren et al. (2025), Eq. 5 (`ConfidenceBound`); Sussex et al. (2023), Eq. 7-8 and Alg. 1 (`Optimism`).
 """
 
 import math
@@ -50,8 +48,7 @@ from rehearsal_torch.surrogates.network.causal_surrogate import (
     standard_draws,
 )
 
-# Epistemic draws of a reward that is no weighted sum.
-EPISTEMIC = 16
+EPISTEMIC = 16  # Epistemic draws of a reward that is no weighted sum
 
 
 class NetworkAcquisition(AcquisitionFunction):
@@ -101,9 +98,7 @@ def monotone_perturbations(network: CausalNetwork) -> tuple[float | None, ...]:
 
 
 def reward_spread(reward: KnownReward, means: Tensor, stds: Tensor, epistemic: Tensor) -> Tensor:
-    """The standard deviation of a reward of m nodes, (...), in its unit, from their posterior means and
-    standard deviations, (..., m) each; without a closed form, from normal draws (E, m).
-    """
+    """The standard deviation of a reward, (...), from those of m nodes, (..., m), or normal draws (E, m)."""
     if isinstance(reward, WeightedSum):
         weights = torch.tensor(list(reward.weights.values()), dtype=stds.dtype, device=stds.device)
         if len(weights) == 1:
@@ -141,8 +136,8 @@ class ConfidenceBound(MeanNetworkObjective):
         self, surrogate: CausalModel, case: RehearsalCase, beta: float = 2.0, draws: int = 64, seed: int = 0
     ) -> None:
         super().__init__(surrogate, case, beta, draws, seed)
-        drawn = standard_draws(EPISTEMIC, len(self.network.mechanisms), self.seed + 2)
-        self.epistemic = drawn.to(self.noise)
+        epistemic = standard_draws(EPISTEMIC, len(self.network.mechanisms), self.seed + 2)
+        self.epistemic = epistemic.to(self.noise)
 
     def built(self) -> NetworkAcquisition:
         """The bound, of (..., 1, k)."""
@@ -151,11 +146,11 @@ class ConfidenceBound(MeanNetworkObjective):
     def bound(self, actions: Tensor) -> Tensor:
         """The bound in the reward's unit, (..., k) -> (...)."""
         reward, nodes = self.network.task.reward, self.network.task.nodes
-        read = [nodes.index(name) for name in reward.names]
+        columns = [nodes.index(name) for name in reward.names]
         values, spreads = self.network.propagate(actions, self.noise, spread=reward.names)
-        means = values[..., read]
+        means = values[..., columns]
         stds = torch.stack([spreads[name].expand(means.shape[:-1]) for name in reward.names], -1)
-        spread = reward_spread(reward, means, stds, self.epistemic[:, read])
+        spread = reward_spread(reward, means, stds, self.epistemic[:, columns])
         return reward(means).mean(-1) + self.beta * spread.mean(-1)
 
 
@@ -172,16 +167,13 @@ class Optimism(MeanNetworkObjective):
         self.draw, self.perturbations = surrogate.draws, monotone_perturbations(self.network)
 
     def optimistic(self, actions: Tensor, perturbation: Perturbation, noise: Tensor) -> Tensor:
-        """E[r], standardised, of actions (..., k) under noise (S, N); `perturbation` is for nodes without an
-        extreme one.
-        """
+        """E[r], standardised, of actions (..., k) under noise (S, N); other nodes take `perturbation`."""
 
-        def perturbed(place: int, scaled: Tensor) -> Tensor:
-            fixed = self.perturbations[place]
-            return self.beta * (perturbation(place, scaled) if fixed is None else scaled.new_full((), fixed))
+        def perturbed(node: int, scaled: Tensor) -> Tensor:
+            fixed = self.perturbations[node]
+            return self.beta * (perturbation(node, scaled) if fixed is None else scaled.new_full((), fixed))
 
-        reward = mean_reward(self.network, actions, noise, perturbed)
-        return self.standardised(reward.unsqueeze(-1))
+        return self.standardised(mean_reward(self.network, actions, noise, perturbed).unsqueeze(-1))
 
     def built(self) -> NetworkAcquisition:
         """The value with all other nodes at their posterior means, of (..., 1, k)."""

@@ -2,13 +2,12 @@
 
 Given an objective, a search returns a decision; it knows nothing of surrogates or data sets.
 
-A `BatchSearch` answers for many cases at once: starts and cases share one tensor, and the answer for a case
+A `BatchSearch` decides for many cases at once: starts and cases share one tensor, and the decision for a case
 does not depend on the cases in the same batch (up to the last bits of floating-point sums).
 
-Every search takes `budget_s` and asks one `Budget` between its steps whether the time is up. If so, it
-returns the best action found so far, so that a call never lasts longer than the budget and one step. Each
-search documents what its step is. The first step is always completed, so that there is an answer; cases that
-are decided together share a budget.
+Every search takes `budget_s` and checks one `Budget` between its steps, which each search documents. Once the
+time is up, it returns the best action found so far. The first step is always completed, so that there is an
+answer; cases that are decided together share a budget.
 
 Source: Du et al. (2026), Alg. 1 (phase 3), batched over contexts; algorithms with a valid answer at any time
 are anytime algorithms (Dean and Boddy, 1988).
@@ -42,7 +41,7 @@ from rehearsal_torch.surrogates.surrogate import Surrogate
 
 
 class Remaining(float):
-    """The seconds left of a budget, for a search inside another; `whole` is what was asked for."""
+    """The seconds left of a budget, for a search inside another; `whole` is the full budget."""
 
     whole: float
 
@@ -74,17 +73,15 @@ class Budget:
 
     def reason(self) -> str:
         """A sentence that says that the budget ended the search."""
-        return f"stopped after budget_s={self._asked():g}"
+        return f"stopped after budget_s={self._full_limit_s():g}"
 
-    def _asked(self) -> float | None:
-        """The seconds that were asked for, of the whole search."""
+    def _full_limit_s(self) -> float | None:
+        """The seconds of the outermost search."""
         return self.limit_s.whole if isinstance(self.limit_s, Remaining) else self.limit_s
 
     def facts(self, gap: float | None = None) -> dict[str, Any]:
-        """Trace entries of a search that the budget ended; empty otherwise: ``stopped``, a sentence, ``gap``,
-        how far the optimum may lie above the answer (None if not known), and the budget, ``limit_s``.
-        """
-        return ended(self.reason(), gap) | {"limit_s": self._asked()} if self.ran_out else {}
+        """Trace entries if the budget ended a search: ``stopped``, ``gap`` to the optimum, ``limit_s``."""
+        return ended(self.reason(), gap) | {"limit_s": self._full_limit_s()} if self.ran_out else {}
 
 
 def ended(reason: str, gap: float | None) -> dict[str, Any]:
@@ -96,9 +93,9 @@ UNLIMITED = Budget()
 
 
 def checked_budget(budget_s: float | None) -> float | None:
-    """Returns the limit if it is valid: None or a positive number, else a ValueError."""
-    number = isinstance(budget_s, int | float) and not isinstance(budget_s, bool)
-    if budget_s is not None and not (number and budget_s > 0):
+    """The limit, None or a positive number, else a ValueError."""
+    numeric = isinstance(budget_s, int | float) and not isinstance(budget_s, bool)
+    if budget_s is not None and not (numeric and budget_s > 0):
         raise ValueError(
             f"expected a budget_s above 0, or None for no limit; got {budget_s}: it is the number of seconds "
             "after which a search returns the best action found so far"
@@ -114,17 +111,14 @@ class Search(ABC, Generic[Sought]):
     """Maximises an objective; settings out of range raise a ValueError that says what was expected.
 
     Attributes:
-        kind: The kind of problem whose objectives it maximises (`Problem.kind`), that of `maximises` unless a
-            class says otherwise; None for any.
+        kind: The kind of problem (`Problem.kind`) of its objectives, by default of `maximises`; None for any.
         declines: Whether the search may decline to act where its own estimate is against acting
             (`claims.abstention_rules`); if False, the decision carries a finding instead. Random baselines,
             presets that reproduce a publication and methods that learn online set it to False.
-        weighs: Whether it looks for the largest probability of a desired outcome, so that it can be weighed
-            against costs (`objectives.net_value`).
+        weighs: Whether it maximises the probability of a desired outcome, which costs can be weighed against.
         pools: Whether it can decide by estimates that are pooled over imputed tables.
         draws: Whether it, or what it maximises, may draw from the global random states.
-        budget_s: Time limit of a call in seconds, after which the best action found so far is returned
-            (`Budget`); None for no limit.
+        budget_s: Seconds after which a call returns the best action so far (`Budget`); None for no limit.
     """
 
     kind: Kind | None = None
@@ -146,26 +140,22 @@ class Search(ABC, Generic[Sought]):
     def check_sizes(
         self, *names: str, fits: bool = True, expected: str = "positive numbers", **others: object
     ) -> None:
-        """Refuses settings that are not positive or do not fit together, and such a budget: a ValueError."""
+        """A ValueError for settings that are not positive or do not fit together, and for such a budget."""
         sizes = {name: getattr(self, name) for name in names}
         require(min(sizes.values()) > 0 and fits, expected, **sizes, **others)
         checked_budget(self.budget_s)
 
     def check(self, surrogate: Surrogate, **settings: Any) -> None:
-        """Refuses the objectives that a surrogate and settings (the objective's other arguments) amount to,
-        before anything is fitted, by a ValueError that says what to do; accepts all by default.
-        """
+        """A ValueError, before fitting, for objectives that it cannot maximise; by default none."""
 
     @classmethod
     def maximises(cls) -> type[Objective] | None:
-        """The objectives that it maximises, as its base class declares them: ``GaussianSuccess`` of a
-        ``BatchSearch[Candidates[GaussianSuccess]]``; None where none are declared.
-        """
-        bases = [base for each in cls.__mro__ for base in each.__dict__.get("__orig_bases__", ())]
-        for sought in [each for base in bases for each in get_args(base)]:
-            found = get_args(sought)[0] if get_origin(sought) is Candidates else sought
-            if isinstance(found, type) and issubclass(found, Objective):
-                return found
+        """The objectives that its base class declares, as ``BatchSearch[Candidates[GaussianSuccess]]``."""
+        bases = [base for owner in cls.__mro__ for base in owner.__dict__.get("__orig_bases__", ())]
+        for sought in [argument for base in bases for argument in get_args(base)]:
+            candidate = get_args(sought)[0] if get_origin(sought) is Candidates else sought
+            if isinstance(candidate, type) and issubclass(candidate, Objective):
+                return candidate
         return None
 
     @abstractmethod
@@ -202,160 +192,151 @@ def chosen(
     declines: bool = True,
     accepted: Tensor | None = None,
 ) -> list[Decision]:
-    """Selects the best candidate set for each case; where costs count, of the actions that are settled on
-    what may be kept (`search.cost_kinks`), by their net values.
+    """Selects the best candidate set for each case; where costs count, by the net values of actions after
+    `search.cost_kinks`.
 
     Args:
-        actions: The best actions of each set, (B, k) each; only of the first sets if the time ran out before
-            the others were searched.
-        values: (sets, B), their values; the largest wins, the first one among equals, without those that
-            another set judges better (`better_judged`). A case is refused if none of its values is finite.
-        facts: Further trace entries, one dictionary per case; a finding under ``refused`` withdraws the
-            recommendation.
-        accepted: Which of the actions the objective accepts, (sets, B) bool: these come before others; None
-            for all.
+        actions: The best actions of each set, (B, k) each; of the first sets only if the time ran out.
+        values: Their values, (sets, B); the largest wins, the first one among equals, without dominated sets
+            (`better_judged`). A case is refused if none of its values is finite.
+        facts: Further trace entries of each case; a finding under ``refused`` withdraws the recommendation.
+        accepted: Which actions the objective accepts, (sets, B) bool: these come first; None for all.
 
-    Returns:
-        B decisions. Trace: ``search``, which is the name, ``altered``, the entries of the objective, `facts`,
-        and those of a budget that ended the search.
+    Returns B decisions. Trace: ``search``, the name; ``altered``; the entries of the objective and of a
+    budget that ended the search; `facts`.
     """
-    every = objective.sets
-    actions, values, accepted = _with_costs(every, actions, values, accepted, budget)
-    sets, connected = every[: len(actions)], any(objective.linked(one.names) for one in every)
-    reaching = [objective.linked(one.names) for one in sets]
+    all_sets = objective.sets
+    actions, values, accepted = _settle_costs(all_sets, actions, values, accepted, budget)
+    sets = all_sets[: len(actions)]
+    any_linked = any(objective.linked(candidate.names) for candidate in all_sets)
+    linked = [objective.linked(candidate.names) for candidate in sets]
     values = ranked(values)
-    if declines and any(reaching):
-        values = values.masked_fill(~torch.tensor(reaching, device=values.device).unsqueeze(-1), -math.inf)
-    dominated = better_judged(objective, sets).to(values.device)
-    values = values.masked_fill(dominated, -math.inf)
+    if declines and any(linked):
+        values = values.masked_fill(~torch.tensor(linked, device=values.device).unsqueeze(-1), -math.inf)
+    values = values.masked_fill(better_judged(objective, sets).to(values.device), -math.inf)
     if accepted is not None:
         accepted = accepted.to(values.device) & values.isfinite()
         values = values.masked_fill(accepted.any(0) & ~accepted, -math.inf)
-    places = values.argmax(0)
-    best, reached = places.tolist(), values.gather(0, places.unsqueeze(0))[0].tolist()
+    winner_index = values.argmax(0)
+    winners, best_values = winner_index.tolist(), values.gather(0, winner_index.unsqueeze(0))[0].tolist()
     # Only sets that some case has chosen: an appraisal may cost as much as the search.
-    appraisals = {which: sets[which].appraise(actions[which]) for which in sorted(set(best))}
+    appraisals = {winner: sets[winner].appraise(actions[winner]) for winner in sorted(set(winners))}
     settings = {
-        which: _settings(sets[which], actions[which], (places == which).cpu()) for which in appraisals
+        winner: _settings(sets[winner], actions[winner], (winner_index == winner).cpu())
+        for winner in appraisals
     }
-    names = {which: Alteration(sets[which].names, actions[which][0]) for which in appraisals}
-    blank, limits = Decision(None, 0.0, seconds=budget.spent() / max(len(objective.cases), 1)), budget.facts()
+    names = {winner: Alteration(sets[winner].names, actions[winner][0]) for winner in appraisals}
+    template = Decision(None, 0.0, seconds=budget.spent() / max(len(objective.cases), 1))
+    ending = budget.facts()
     decisions = []
-    for index, which in enumerate(best):
-        value, found, (where, finite) = reached[index], appraisals[which][index], next(settings[which])
-        further = facts[index] if facts else {}
-        trace = {"search": name, "altered": list(sets[which].names), **found.trace, **further, **limits}
-        refused: Finding | None = trace.pop("refused", None) or found.refused or found.unsupported
+    for index, winner in enumerate(winners):
+        value, appraisal = best_values[index], appraisals[winner][index]
+        action, finite = next(settings[winner])
+        extra = facts[index] if facts else {}
+        trace = {"search": name, "altered": list(sets[winner].names), **appraisal.trace, **extra, **ending}
+        refused: Finding | None = trace.pop("refused", None) or appraisal.refused or appraisal.unsupported
         if value == -math.inf and refused is None:
-            when = " among those evaluated before the budget was spent" if budget.ran_out else ""
-            refused = Finding("unqualified", f"no candidate alteration qualifies{when}")
+            scope = " among those evaluated before the budget was spent" if budget.ran_out else ""
+            refused = Finding("unqualified", f"no candidate alteration qualifies{scope}")
         if not finite:
             refused = refused or Finding("invalid", "the search found no finite alteration")
-            where = torch.zeros_like(where)
+            action = torch.zeros_like(action)
         note = str(trace.pop("note", ""))
-        # Copies, since names and values are known to fit, and to be finite.
-        decision = blank.changed(
-            alteration=copied(names[which], values=where),
+        # Copies need no validation: names and values fit, and are finite.
+        decision = template.changed(
+            alteration=copied(names[winner], values=action),
             value=value,
-            estimate=found.estimate,
-            baseline=found.baseline,
-            gain=found.gain,
-            draws=found.gain_draws,
-            findings=tuple(found.findings),
+            estimate=appraisal.estimate,
+            baseline=appraisal.baseline,
+            gain=appraisal.gain,
+            draws=appraisal.gain_draws,
+            findings=tuple(appraisal.findings),
             reason=Finding("note", note) if note else None,
             trace=trace,
         )
-        if declines and not connected:
+        if declines and not any_linked:
             refused = objective.no_path(task_actions(objective))
-        # With present values, the rules compare with these, not with what is usual.
-        worse = None if objective.cases[index].kept(sets[which].names) else found.declined
-        if against := refused or worse:
-            decision = decision.withdrawn(against)
+        # With present values, the rules compare with these, not with usual values.
+        declined = None if objective.cases[index].kept(sets[winner].names) else appraisal.declined
+        if objection := refused or declined:
+            decision = decision.withdrawn(objection)
         decisions.append(decision)
     return decisions
 
 
-def _with_costs(
+def _settle_costs(
     sets: Sequence[AlterationObjective],
     actions: Sequence[Tensor],
     values: Tensor,
     accepted: Tensor | None,
     budget: Budget,
 ) -> tuple[Sequence[Tensor], Tensor, Tensor | None]:
-    """The arguments of `chosen`, settled in the cases in which costs count."""
-    charges = [one.charge for one in sets[: len(actions)]]
+    """Actions, values and acceptance for `chosen`, settled in the cases in which costs count."""
+    charges = [candidate.charge for candidate in sets[: len(actions)]]
     if not any(charges):
         return actions, values, accepted
-    best, compared = list(actions), list(values)
+    best, net_values = list(actions), list(values)
     allowed = list(torch.ones_like(values, dtype=torch.bool) if accepted is None else accepted)
-    for place, (one, charge) in enumerate(zip(sets, charges, strict=False)):
+    for row, (candidate, charge) in enumerate(zip(sets, charges, strict=False)):
         if charge is None:
             continue
-        where, net = settled(one, charge, best[place], budget.out)
-        counts = charge.counts.to(where.device)
-        best[place] = torch.where(counts.unsqueeze(-1), where, best[place].to(where))
-        compared[place] = torch.where(counts, net, compared[place].to(net))
-        allowed[place] = torch.where(counts, one.acceptable(where).to(counts), allowed[place].to(counts))
-    return best, torch.stack(compared), torch.stack(allowed)
+        points, net = settled(candidate, charge, best[row], budget.out)
+        counts = charge.counts.to(points.device)
+        best[row] = torch.where(counts.unsqueeze(-1), points, best[row].to(points))
+        net_values[row] = torch.where(counts, net, net_values[row].to(net))
+        allowed[row] = torch.where(counts, candidate.acceptable(points).to(counts), allowed[row].to(counts))
+    return best, torch.stack(net_values), torch.stack(allowed)
 
 
 def better_judged(objective: Candidates[AlterationObjective], sets: Sequence[AlterationObjective]) -> Tensor:
-    """Which sets another one judges better in a case, (sets, B) bool: one that also holds what the first
-    leaves at known present values, within their bounds. What is not set is assumed to take what is usual for
-    such a case.
-    """
-    offered = {frozenset(one.names) for one in sets}
-    found = torch.zeros(len(sets), len(objective.cases), dtype=torch.bool)
+    """Sets that another dominates, as it also holds what they leave at present values, (sets, B) bool."""
+    groups = {frozenset(candidate.names) for candidate in sets}
+    worse = torch.zeros(len(sets), len(objective.cases), dtype=torch.bool)
     stated = [(index, case) for index, case in enumerate(objective.cases) if case.present]
     if objective.surrogate is None:
-        return found
-    for place, one in enumerate(sets):
+        return worse
+    for row, candidate in enumerate(sets):
         for index, case in stated:
-            left = objective.surrogate.task.left_alone(one.names, case.present)
-            both = frozenset((*one.names, *left))
-            found[place, index] = bool(left) and both in offered and all(_holds(case, name) for name in left)
-    return found
+            unset = objective.surrogate.task.left_alone(candidate.names, case.present)
+            union = frozenset((*candidate.names, *unset))
+            worse[row, index] = bool(unset) and union in groups and all(_holds(case, name) for name in unset)
+    return worse
 
 
 def _holds(case: RehearsalCase, name: str) -> bool:
-    """Whether a variable may be left at its present value."""
+    """Whether a variable may be set to its present value."""
     lower, upper = case.feasible[name]
     value, levels = case.present[name], case.levels.get(name)
     return lower <= value <= upper and (levels is None or value in levels)
 
 
-def _settings(one: AlterationObjective, actions: Tensor, chosen: Tensor) -> Iterator[tuple[Tensor, bool]]:
-    """The values to set in each case of those chosen, (k,), and whether they are finite: actions (B, k)."""
-    found = actions.detach().to("cpu", torch.float64)[chosen]
-    if one.fixed:
-        # Not a digit beside the level.
-        held = [place for place, name in enumerate(one.names) if name in one.fixed]
-        found[:, held] = found.new_tensor([one.fixed[one.names[place]] for place in held])
-    return zip(found.unbind(0), found.isfinite().all(-1).tolist(), strict=True)
+def _settings(candidate: AlterationObjective, actions: Tensor, mask: Tensor) -> Iterator[tuple[Tensor, bool]]:
+    """The values (k,) of each `chosen` case, and whether they are finite, from actions (B, k)."""
+    values = actions.detach().to("cpu", torch.float64)[mask]
+    if candidate.fixed:
+        # Levels exactly, without rounding.
+        columns = [index for index, name in enumerate(candidate.names) if name in candidate.fixed]
+        values[:, columns] = values.new_tensor([candidate.fixed[candidate.names[index]] for index in columns])
+    return zip(values.unbind(0), values.isfinite().all(-1).tolist(), strict=True)
 
 
 def in_time(sets: Sequence[Candidate], budget: Budget) -> Iterator[Candidate]:
     """Yields candidate sets in order until the budget is spent; always yields the first one."""
-    for place, one in enumerate(sets):
-        if place and budget.out():
+    for index, candidate in enumerate(sets):
+        if index and budget.out():
             return
-        yield one
+        yield candidate
 
 
 def check_worth(objective: Callable[..., Any], search: Search[Any], name: str = "this method") -> None:
-    """Refuses methods that cannot weigh costs against the worth of a desired outcome.
-
-    Raises:
-        ValueError: if the objective's values are no probabilities of a desired outcome, or the search looks
-            for something else.
-    """
+    """A ValueError if a method does not maximise the probability of a desired outcome."""
     if isinstance(search, NoAction):
         return
     # The objective of several models has that of one of them among its settings.
-    made = class_of(settings_of(objective).get("member", objective))
-    if made is not None and issubclass(made, AlterationObjective) and made.of_success and search.weighs:
+    target = class_of(settings_of(objective).get("member", objective))
+    if target is not None and issubclass(target, AlterationObjective) and target.of_success and search.weighs:
         return
-    label = "an objective of its own" if made is None else made.__name__
+    label = "an objective of its own" if target is None else target.__name__
     raise ValueError(
         "worth is weighed against costs by methods that maximise the probability of a desired outcome; "
         f"{name} ({label} with {type(search).__name__}) looks for something else: leave worth out, so that "
@@ -366,27 +347,23 @@ def check_worth(objective: Callable[..., Any], search: Search[Any], name: str = 
 
 def task_actions(objective: Candidates[AlterationObjective]) -> tuple[str, ...]:
     """All variables of the candidate sets."""
-    return tuple(dict.fromkeys(name for one in objective.sets for name in one.names))
+    return tuple(dict.fromkeys(name for candidate in objective.sets for name in candidate.names))
 
 
 class NoAction(BatchSearch[Candidates[AlterationObjective]]):
-    """Never acts: the baseline that all other methods are compared with.
-
-    Args:
-        budget_s: See `Search`; has no effect.
-    """
+    """Never acts: the baseline of all other methods; `budget_s` has no effect."""
 
     pools = True
 
     def batch_search(self, objective: Candidates[AlterationObjective]) -> list[Decision]:
-        """Returns a no-action decision for each case, with what the model expects without an action."""
+        """Returns a no-action decision for each case, with the model's baseline."""
         budget, reason = Budget(self.budget_s), Finding("never_acts", "this method never acts")
         traces: list[dict[str, Any]] = [{"search": "none", "altered": []} for _ in objective.cases]
-        idle: list[Estimate | None] = [None] * len(traces)
-        for first in objective.whole[:1]:
-            idle = [each.baseline for each in first.appraise(first.starts(1)[0])]
+        baselines: list[Estimate | None] = [None] * len(traces)
+        for candidate in objective.whole[:1]:
+            baselines = [appraisal.baseline for appraisal in candidate.appraise(candidate.starts(1)[0])]
         seconds = budget.spent() / max(len(traces), 1)
         return [
             Decision(None, 0.0, baseline=baseline, reason=reason, trace=trace, seconds=seconds)
-            for baseline, trace in zip(idle, traces, strict=True)
+            for baseline, trace in zip(baselines, traces, strict=True)
         ]

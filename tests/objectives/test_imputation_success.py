@@ -14,7 +14,7 @@ from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.imputation import ImputedTable
 from rehearsal_torch.data.mean_gain import GainDraws
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
-from rehearsal_torch.objectives.imputation_success import MOST_DRAWS, ImputedSuccess, _side_by_side, pool
+from rehearsal_torch.objectives.imputation_success import MOST_DRAWS, ImputedSuccess, _joined_draws, pool
 from rehearsal_torch.objectives.objective import Appraisal
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
@@ -213,9 +213,9 @@ def test_draws_of_all_models_stand_side_by_side():
         GainDraws(torch.arange(200.0).double() + 1000 * model, torch.zeros(200).double(), 0.1 * model, 4)
         for model in range(10)
     ]
-    pooled = _side_by_side(models)
+    pooled = _joined_draws(models)
     assert len(pooled.gain) <= MOST_DRAWS
     assert (pooled.fits, pooled.beyond) == (40, pytest.approx(0.45))
     blocks = pooled.gain.unflatten(-1, (40, -1))
     assert bool(((blocks // 50) == (blocks[:, :1] // 50)).all())
-    assert _side_by_side([*models, None]) is None
+    assert _joined_draws([*models, None]) is None

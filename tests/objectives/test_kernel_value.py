@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rehearsal_torch.objectives.kernel_value import KernelValue, _near
+from rehearsal_torch.objectives.kernel_value import KernelValue, _count_text
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
 from rehearsal_torch.search.search import check_worth
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue
@@ -233,4 +233,4 @@ def test_an_estimator_without_a_covariance_between_actions_has_no_differences(mo
     [(0, "no observation lies"), (1, "only 1 observation lies"), (2.5, "only 2.5 observations lie")],
 )
 def test_what_lies_near_is_counted_in_words(count, words):
-    assert _near(count) == words
+    assert _count_text(count) == words

@@ -70,7 +70,7 @@ def test_the_tipping_strength_is_where_no_improvement_is_left(model, problem, hi
     assert 0 < tipping < 1
     assert tipping in torch.logspace(-4, -0.0044, 200, dtype=torch.float64).tolist()
     sequence = wanted.sequence(decision)
-    radius = hidden._radius(wanted, sequence)
+    radius = hidden._shift_radius(wanted, sequence)
     changed = (sequence != wanted.observed).nonzero()[:, 0].tolist()
     assert sorted((radius > 0).any(-1).nonzero()[:, 0].tolist()) == changed
     # No improvement is left by one of the corners of the shifts, the same signs at every step or other ones.
@@ -111,7 +111,7 @@ def test_a_part_tips_where_its_own_step_shifted_is_no_better_than_without_it(mod
     wanted = objective(model, problem)
     decision = GreedyChanges()(wanted)
     parts, sequence = hidden.part_tippings(wanted, decision), wanted.sequence(decision)
-    radius, steps = hidden._radius(wanted, sequence), sorted(decision.actions())
+    radius, steps = hidden._shift_radius(wanted, sequence), sorted(decision.actions())
     assert list(parts) == [action_name(step) for step in steps[::-1]]
     assert len(steps) > 1
     for step in steps[::-1]:

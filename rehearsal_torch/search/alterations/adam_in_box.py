@@ -55,8 +55,8 @@ class AdamInBox(BatchSearch[Candidates[CentreDistance]]):
 
     def __post_init__(self) -> None:
         names = ("rate", "near", "steps", "patience", "starts", "screening_draws", "screened", "batch_size")
-        fits = self.screened >= self.starts
-        self.check_sizes(*names, fits=fits, expected="positive numbers and screened >= starts")
+        valid = self.screened >= self.starts
+        self.check_sizes(*names, fits=valid, expected="positive numbers and screened >= starts")
 
     def batch_search(self, objective: Candidates[CentreDistance]) -> list[Decision]:
         """Returns the best set and action for each case."""
@@ -74,25 +74,22 @@ class AdamInBox(BatchSearch[Candidates[CentreDistance]]):
                 break
             starts, steps = actions[row].unsqueeze(0), max(self.steps // 2, 1)
             finer = self.descend(candidate, starts, None, promising, self.rate / 4, steps, budget)[0]
-            reached = ranked(candidate.share(finer, VALIDATION))
-            better = reached >= values[row]
+            finer_shares = ranked(candidate.share(finer, VALIDATION))
+            better = finer_shares >= values[row]
             actions[row] = torch.where(better.unsqueeze(-1), finer, actions[row])
-            values[row] = torch.where(better, reached, values[row])
+            values[row] = torch.where(better, finer_shares, values[row])
         return chosen(objective, actions, values, "adam_in_box", budget, declines=self.declines)
 
     def coarse(self, objective: CentreDistance, budget: Budget = UNLIMITED) -> Tensor:
         """The best actions of one set under some of the draws, (B, k)."""
         points = objective.starts(self.screened)
         with torch.no_grad():
-            first, _ = objective.values_and_shares(points, self.screening_draws)
-        places = ranked(first).topk(min(self.starts, len(points)), 0).indices
-        starts = points.gather(0, places.unsqueeze(-1).expand(-1, -1, points.shape[-1]))
-        everywhere = torch.arange(starts.shape[1], device=starts.device)
-        ends = self.descend(
-            objective, starts, self.screening_draws, everywhere, self.rate, self.steps, budget
-        )
-        winner = ranked(objective.share(ends, VALIDATION)).argmax(0)
-        return ends[winner, everywhere]
+            values, _ = objective.values_and_shares(points, self.screening_draws)
+        indices = ranked(values).topk(min(self.starts, len(points)), 0).indices
+        starts = points.gather(0, indices.unsqueeze(-1).expand(-1, -1, points.shape[-1]))
+        cases = torch.arange(starts.shape[1], device=starts.device)
+        ends = self.descend(objective, starts, self.screening_draws, cases, self.rate, self.steps, budget)
+        return ends[ranked(objective.share(ends, VALIDATION)).argmax(0), cases]
 
     def descend(
         self,
@@ -104,36 +101,34 @@ class AdamInBox(BatchSearch[Candidates[CentreDistance]]):
         steps: int,
         budget: Budget = UNLIMITED,
     ) -> Tensor:
-        """Runs Adam from starts (R, B, k), with the first `draws` or all, for the cases `which`; returns the
-        best action of each start, (R, B, k), and the starts themselves in other cases.
-        """
+        """Adam from (R, B, k), with `draws` or all, for cases `which`; the best actions, likewise."""
         lower, upper = objective.lower.to(starts), objective.upper.to(starts)
         middle, half = (upper + lower) / 2, (upper - lower) / 2
-        unit = torch.where(half > 0, half, torch.ones_like(half))
-        free = torch.atanh(((starts - middle) / unit).clamp(-0.995, 0.995))
+        half_or_one = torch.where(half > 0, half, torch.ones_like(half))
+        free = torch.atanh(((starts - middle) / half_or_one).clamp(-0.995, 0.995))
         mean, square = torch.zeros_like(free), torch.zeros_like(free)
         best_value = free.new_full(free.shape[:-1], -math.inf)
         best_share = free.new_full(free.shape[:-1], -1.0)
-        answer, waited = starts.clone(), torch.zeros_like(best_value)
-        left = which
+        best_actions, stalled = starts.clone(), torch.zeros_like(best_value)
+        active = which
         for step in range(steps):
-            at = free[:, left].detach().requires_grad_(True)
-            actions = middle[left] + half[left] * torch.tanh(at)
-            value, share = objective.values_and_shares(actions, draws, left)
-            gradients = gradient(value, at).nan_to_num(0.0, 0.0, 0.0)
+            point = free[:, active].detach().requires_grad_(True)
+            actions = middle[active] + half[active] * torch.tanh(point)
+            value, share = objective.values_and_shares(actions, draws, active)
+            gradients = gradient(value, point).nan_to_num(0.0, 0.0, 0.0)
             value, actions = value.detach(), actions.detach()
-            better = value > best_value[:, left] + 1e-6 * value.abs()
-            kept = better & (share >= best_share[:, left])
-            best_value[:, left] = torch.where(better, value, best_value[:, left])
-            best_share[:, left] = torch.where(kept, share, best_share[:, left])
-            answer[:, left] = torch.where(kept.unsqueeze(-1), actions, answer[:, left])
-            waited[:, left] = torch.where(better, torch.zeros_like(value), waited[:, left] + 1)
-            mean[:, left] = 0.9 * mean[:, left] + 0.1 * gradients
-            square[:, left] = 0.999 * square[:, left] + 0.001 * gradients.square()
-            length = rate * (1 + math.cos(math.pi * step / steps)) / 2
-            size = (square[:, left] / (1 - 0.999 ** (step + 1))).sqrt() + 1e-12
-            free[:, left] = at.detach() + length * (mean[:, left] / (1 - 0.9 ** (step + 1)) / size)
-            left = left[(waited[:, left] < self.patience).any(0)]
-            if not len(left) or (step + 1 < steps and budget.out()):
+            better = value > best_value[:, active] + 1e-6 * value.abs()
+            accepted = better & (share >= best_share[:, active])
+            best_value[:, active] = torch.where(better, value, best_value[:, active])
+            best_share[:, active] = torch.where(accepted, share, best_share[:, active])
+            best_actions[:, active] = torch.where(accepted.unsqueeze(-1), actions, best_actions[:, active])
+            stalled[:, active] = torch.where(better, torch.zeros_like(value), stalled[:, active] + 1)
+            mean[:, active] = 0.9 * mean[:, active] + 0.1 * gradients
+            square[:, active] = 0.999 * square[:, active] + 0.001 * gradients.square()
+            step_length = rate * (1 + math.cos(math.pi * step / steps)) / 2
+            rms = (square[:, active] / (1 - 0.999 ** (step + 1))).sqrt() + 1e-12
+            free[:, active] = point.detach() + step_length * (mean[:, active] / (1 - 0.9 ** (step + 1)) / rms)
+            active = active[(stalled[:, active] < self.patience).any(0)]
+            if not len(active) or (step + 1 < steps and budget.out()):
                 break
-        return answer
+        return best_actions

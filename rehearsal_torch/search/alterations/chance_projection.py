@@ -44,18 +44,14 @@ class CheapestAlteration(BatchSearch[Candidates[ChanceCost]]):
         sets = objective.sets
         solutions = [candidate.cheapest() for candidate in in_time(sets, budget)]
         actions = [solution.points for solution in solutions]
-        values = torch.stack(
-            [
-                (-candidate.cost(solution.points)).where(solution.feasible, -torch.inf)
-                for candidate, solution in zip(sets, solutions, strict=False)
-            ]
-        )
+        pairs = zip(sets, solutions, strict=False)
+        costs = [candidate.cost(best.points).where(best.feasible, torch.inf) for candidate, best in pairs]
+        values = -torch.stack(costs)
         infeasible = (values == -torch.inf).all(0)
         if self.fallback is not None and bool(infeasible.any()):
             for row, candidate in enumerate(in_time(sets[: len(solutions)], budget)):
                 best = self.fallback.best(candidate.success, budget)
                 actions[row] = torch.where(infeasible.unsqueeze(-1), best, actions[row])
-                values[row] = torch.where(
-                    infeasible, self.fallback.compared_value(candidate.success, best), values[row]
-                )
+                log_p = self.fallback.compared_value(candidate.success, best)
+                values[row] = torch.where(infeasible, log_p, values[row])
         return chosen(objective, actions, values, "cheapest_alteration", budget, declines=self.declines)

@@ -5,13 +5,12 @@
 over every candidate set of variables. First the constraint reduces each set to a pool of qualifying points;
 then Bayesian optimisation finds the most informative point of each pool, all sets in one batch.
 
-Information is largest where an alteration is most extreme, and so where it just reaches tau. Once there is
-next to nothing left to learn, that is a poor bargain; therefore, among points whose information falls short
-of the best by at most `indifference`, the most probable one is taken. 0 is the problem as stated in the
-paper.
+Information is largest where an alteration is most extreme, and so where it just reaches tau. Therefore, among
+points whose information falls short of the best by at most `indifference`, the most probable one is taken; 0
+is the problem as stated in the paper.
 
-If no set has a qualifying point, the answer is a refusal, unless `fallback` says to drop the constraint, as
-in the paper's experiments, or to take the most probable alteration.
+If no set has a qualifying point, the decision is refused, unless `fallback` drops the constraint, as in the
+paper's experiments, or takes the most probable alteration.
 
 Search of pools. Each of b functions, to be maximised over its own pool of m points with few evaluations, has
 a Gaussian process with a Matern-5/2 kernel, all fitted in one batch; the next point to evaluate has the
@@ -19,18 +18,17 @@ largest upper confidence bound
 
     mu(z) + kappa sigma(z),
 
-as in the paper, or the largest log expected improvement, computed in a numerically stable way. On a finite
-pool the acquisition is evaluated at every point: no inner optimisation is needed, and infeasible points are
-simply not in the pool. The functions are smooth and deterministic; apparent noise is interpolated.
+as in the paper, or the largest log expected improvement. On a finite pool the acquisition is evaluated at
+every point, and infeasible points are not in the pool. The functions are smooth and deterministic; apparent
+noise is interpolated.
 
 Pools. In both samples of scenarios, the one used for the search and the one used for validation, at least a
 share tau must be desired. For one variable the qualifying points form unions of closed intervals, found
 exactly on each sample and intersected (Alg. 1 and 3); for several variables candidates come from programs,
-sweeps and lines (`mixed_integer`). In addition, the most probable point of each set shows how far the set
-stays below tau.
+sweeps and lines (`mixed_integer`). The most probable point of each set is reported, too.
 
 Source: Qin et al. (2023), Eq. 5-6, Sec. 4.2 (refusal), Alg. 1 and 3, App. B.2 and C (UCB; kappa 2.576 in the
-released code); Ament et al. (2023), Unexpected improvements (log EI). The indifference is ours.
+released code); Ament et al. (2023), Unexpected improvements (log EI).
 """
 
 import math
@@ -50,14 +48,7 @@ from rehearsal_torch.objectives.objective import Candidates
 from rehearsal_torch.objectives.success_probability import SuccessProbability
 from rehearsal_torch.search.alterations.interval_sweep import Cover, intervals, meet, spread, swept
 from rehearsal_torch.search.alterations.mixed_integer import AlterationBudget, joint_candidates
-from rehearsal_torch.search.search import (
-    UNLIMITED,
-    BatchSearch,
-    Budget,
-    check_worth,
-    chosen,
-    in_time,
-)
+from rehearsal_torch.search.search import UNLIMITED, BatchSearch, Budget, check_worth, chosen, in_time
 
 
 @dataclass(frozen=True)
@@ -65,9 +56,7 @@ class Points:
     """Points of one candidate set."""
 
     points: Tensor  # (m, k), the most probable first; m may be 0
-    # The share of desired validation scenarios at the most probable affordable point, whether it qualifies or
-    # not; -1 if no point is affordable.
-    share: float
+    share: float  # Desired validation scenarios at the most probable affordable point; -1 if there is none
 
 
 @dataclass(frozen=True)
@@ -83,8 +72,8 @@ class Qualifying:
         """The qualifying points of one set in one case, as far as the time budget allows."""
         if len(candidate.names) == 1:
             covers = self._covers(candidate, index)
-            inside = spread(self._pieces(covers).to(candidate.lower), self.pool)
-            points, likeliest = inside.unsqueeze(-1), self._likeliest(candidate, index, covers[0][0])
+            steps = spread(self._pieces(covers).to(candidate.lower), self.pool)
+            points, likeliest = steps.unsqueeze(-1), self._likeliest(candidate, index, covers[0][0])
             return self._first(candidate, index, candidate.origin[index] + points, likeliest)
         joint = joint_candidates(candidate, index, self.tau, *self.programs, budget=budget)
         points = self._affordable(candidate, joint)
@@ -95,7 +84,7 @@ class Qualifying:
         return candidate.origin[index] + self._pieces(self._covers(candidate, index)).to(candidate.lower)
 
     def _pieces(self, covers: Sequence[tuple[Cover, int]]) -> Tensor:
-        """The same relative to the origin."""
+        """The intervals relative to the origin."""
         return meet(*(cover.at_least(math.ceil(self.tau * count - 1e-9)) for cover, count in covers))
 
     def best(self, candidate: SuccessProbability, index: int, budget: Budget = UNLIMITED) -> Points:
@@ -123,8 +112,8 @@ class Qualifying:
         """The intervals of both samples, relative to the origin, and the numbers of scenarios."""
         lower, upper = self._bounds(candidate, index)
         covers = []
-        for part in (candidate.search_scenarios, candidate.validation_scenarios):
-            left, right = intervals(part.gains[..., 0], part.slack[:, [index]], lower, upper)
+        for sample in (candidate.search_scenarios, candidate.validation_scenarios):
+            left, right = intervals(sample.gains[..., 0], sample.slack[:, [index]], lower, upper)
             covers.append((Cover.of(left[:, 0], right[:, 0]), len(left)))
         return covers
 
@@ -162,13 +151,13 @@ class Qualifying:
 
 def apart(points: Tensor, begin: Tensor, count: int, width: Tensor) -> Tensor:
     """At most `count` of points (m, k) by farthest-point sampling in widths (k,), beside `begin` (b, k)."""
-    unit = width.where(width > 0, 1.0)
-    near = torch.cdist(points / unit, begin / unit).amin(-1) if len(points) else points.new_empty(0)
+    widths = width.where(width > 0, 1.0)
+    distances = torch.cdist(points / widths, begin / widths).amin(-1) if len(points) else points.new_empty(0)
     chosen: list[int] = []
     for _ in range(min(count, len(points))):
-        chosen.append(int(near.argmax()))
-        near = torch.minimum(near, ((points - points[chosen[-1]]) / unit).norm(dim=-1))
-        near[chosen[-1]] = -1.0
+        chosen.append(int(distances.argmax()))
+        distances = torch.minimum(distances, ((points - points[chosen[-1]]) / widths).norm(dim=-1))
+        distances[chosen[-1]] = -1.0
     return points[chosen]
 
 
@@ -194,43 +183,42 @@ def explored(
     kappa: float = 2.576,
     budget: Budget = UNLIMITED,
 ) -> Evaluated:
-    """Searches each of b pools (b, m, k) for its best point by a function (b, q, k) -> (b, q); each pool has
-    at least one `valid` point, (b, m). The first `probes` points are evaluated at the start, then
-    `iterations` others one by one, none of which begins once the budget is spent; an acquisition of `every`
-    evaluates all valid points.
+    """Searches each of b pools (b, m, k), with a `valid` point each, (b, m), for its best point by a function
+    (b, q, k) -> (b, q): evaluates the first `probes` points, then `iterations` others one by one while there
+    is time, or all if the acquisition is `every`.
     """
     pool_size = pools.shape[1]
-    everything = acquisition == "every" or probes + iterations >= pool_size
-    first = torch.arange(pool_size if everything else probes, device=pools.device).expand(len(pools), -1)
+    exhaustive = acquisition == "every" or probes + iterations >= pool_size
+    initial = torch.arange(pool_size if exhaustive else probes, device=pools.device).expand(len(pools), -1)
     # In a pool with fewer valid points than requested, the first valid one is evaluated again.
-    first = torch.where(valid.gather(1, first), first, valid.long().argmax(1, keepdim=True))
-    asked, values = first, function(_at(pools, first))
-    if not everything:
-        low, high = pools.amin(1, keepdim=True), pools.amax(1, keepdim=True)
-        unit = (pools - low) / (high - low).where(high > low, 1.0)
+    initial = torch.where(valid.gather(1, initial), initial, valid.long().argmax(1, keepdim=True))
+    places, values = initial, function(_gather(pools, initial))
+    if not exhaustive:
+        lower, upper = pools.amin(1, keepdim=True), pools.amax(1, keepdim=True)
+        unit_pools = (pools - lower) / (upper - lower).where(upper > lower, 1.0)
         state: dict[str, Tensor] | None = None
         for _ in range(iterations):
             if budget.out():
                 break
-            promise, state = _acquisition_values(unit, asked, values, acquisition, kappa, state)
-            promise = promise.masked_fill(~valid, -torch.inf).scatter(1, asked, -torch.inf)
-            following = promise.argmax(1).where(promise.isfinite().any(1), asked[:, 0]).unsqueeze(1)
-            asked = torch.cat([asked, following], 1)
-            values = torch.cat([values, function(_at(pools, following))], 1)
-    return Evaluated(asked, values)
+            scores, state = _acquisition_values(unit_pools, places, values, acquisition, kappa, state)
+            scores = scores.masked_fill(~valid, -torch.inf).scatter(1, places, -torch.inf)
+            next_places = scores.argmax(1).where(scores.isfinite().any(1), places[:, 0]).unsqueeze(1)
+            places = torch.cat([places, next_places], 1)
+            values = torch.cat([values, function(_gather(pools, next_places))], 1)
+    return Evaluated(places, values)
 
 
-def _at(pools: Tensor, places: Tensor) -> Tensor:
+def _gather(pools: Tensor, places: Tensor) -> Tensor:
     return pools.gather(1, places.unsqueeze(-1).expand(-1, -1, pools.shape[-1]))
 
 
 def _acquisition_values(
-    unit: Tensor,
-    asked: Tensor,
+    scaled: Tensor,
+    places: Tensor,
     values: Tensor,
     acquisition: Acquisition,
     kappa: float,
-    state: dict[str, Tensor] | None,
+    kernel_state: dict[str, Tensor] | None,
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """The acquisition at every point, (b, m), and the state of the kernel, which the first points fit."""
     # Undefined values are replaced by the smallest finite one.
@@ -247,24 +235,25 @@ def _acquisition_values(
         from botorch.models.utils.gpytorch_modules import get_matern_kernel_with_gamma_prior
         from botorch.optim.fit import fit_gpytorch_mll_scipy
         from gpytorch.mlls import ExactMarginalLogLikelihood
-    kernel = get_matern_kernel_with_gamma_prior(unit.shape[-1], torch.Size([len(unit)])).to(unit)
+    kernel = get_matern_kernel_with_gamma_prior(scaled.shape[-1], torch.Size([len(scaled)])).to(scaled)
     with warnings.catch_warnings(), torch.enable_grad():
         # Few steps are enough to choose among points; the missing convergence is intended.
         warnings.simplefilter("ignore", BotorchWarning)
         noise = torch.full_like(standardised, NOISE)
-        gp = SingleTaskGP(_at(unit, asked), standardised, noise, covar_module=kernel, outcome_transform=None)
-        if state is None:
+        points = _gather(scaled, places)
+        gp = SingleTaskGP(points, standardised, noise, covar_module=kernel, outcome_transform=None)
+        if kernel_state is None:
             fit_gpytorch_mll_scipy(ExactMarginalLogLikelihood(gp.likelihood, gp), options={"maxiter": 25})
         else:
-            gp.covar_module.load_state_dict(state)
+            gp.covar_module.load_state_dict(kernel_state)
     gp.eval()
-    promise = (
+    function = (
         UpperConfidenceBound(gp, beta=kappa**2)
         if acquisition == "ucb"
         else LogExpectedImprovement(gp, best_f=standardised.amax(1))
     )
     with torch.no_grad():
-        return promise(unit.transpose(0, 1).unsqueeze(-2)).T, gp.covar_module.state_dict()
+        return function(scaled.transpose(0, 1).unsqueeze(-2)).T, gp.covar_module.state_dict()
 
 
 Fallback = Literal["refuse", "drop", "most_probable"]
@@ -277,8 +266,7 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
 
     Args:
         tau: The required probability of success, in both samples of scenarios.
-        fallback: What to do if no point reaches it: `refuse`, `drop` the constraint, or take the
-            `most_probable`.
+        fallback: If no point reaches it: `refuse`, `drop` the constraint, or take the `most_probable`.
         indifference: How much information may be given up for a more probable success, in nats.
         acquisition: How points of a pool are selected: `log_ei`, `ucb`, or `every` to evaluate all.
         kappa: Width of the confidence bound of `ucb`.
@@ -288,12 +276,10 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
         programs: For several variables, the number of mixed-integer programs that search for candidates.
         scenarios: Number of scenarios in each program.
         nodes: Maximum number of nodes of a program's branch-and-bound tree.
-        budget: Upper bound on the cost of an alteration, as {limit, costs, reference} (see
-            `AlterationBudget`); None for no bound.
+        budget: Largest cost of an alteration, {limit, costs, reference} (`AlterationBudget`); None for any.
         batch_size: Maximum number of cases that the loop passes in one call; a certificate needs 1.
         declines: See `Search`; False for the behaviour in the paper.
-        budget_s: See `Search`; a program gets the remaining time, and a step is a candidate set, a program, a
-            line, or an evaluation.
+        budget_s: See `Search`; programs get the remaining time; steps are sets, programs, lines, evaluations.
     """
 
     tau: float = 0.7
@@ -311,41 +297,38 @@ class Informative(BatchSearch[Candidates[SuccessProbability]]):
     batch_size: int = 1
     declines: bool = True
     budget_s: float | None = None
-    # It looks for information among what is probable enough.
-    weighs = False
+    weighs = False  # It looks for information
 
     def __post_init__(self) -> None:
         require(0 < self.tau <= 1, "0 < tau <= 1, a probability", tau=self.tau)
-        require(
-            self.fallback in FALLBACKS and self.acquisition in ACQUISITIONS,
-            f"a fallback of {list(FALLBACKS)} and an acquisition of {list(ACQUISITIONS)}",
-            **{"fallback": self.fallback, "acquisition": self.acquisition},
-        )
+        valid = self.fallback in FALLBACKS and self.acquisition in ACQUISITIONS
+        expected = f"a fallback of {list(FALLBACKS)} and an acquisition of {list(ACQUISITIONS)}"
+        require(valid, expected, fallback=self.fallback, acquisition=self.acquisition)
         names = ("iterations", "programs", "kappa", "indifference")
-        others = {name: getattr(self, name) for name in names}
+        numbers = {name: getattr(self, name) for name in names}
         sizes = ("pool", "probes", "scenarios", "nodes", "batch_size")
-        self.check_sizes(*sizes, fits=min(others.values()) >= 0, **others)
+        self.check_sizes(*sizes, fits=min(numbers.values()) >= 0, **numbers)
         cost = None if self.budget is None else AlterationBudget.of(self.budget)
         self.qualifying = Qualifying(self.tau, self.pool, cost, (self.programs, self.scenarios, self.nodes))
 
     @torch.no_grad()
     def batch_search(self, objective: Candidates[SuccessProbability]) -> list[Decision]:
         """Returns the most informative qualifying alteration for each case."""
-        allowed = Budget(self.budget_s)
+        budget = Budget(self.budget_s)
         sets, count = objective.sets, len(objective.cases)
-        if any(one.charge for one in sets):
+        if any(candidate.charge for candidate in sets):
             check_worth(type(sets[0]), self)
         actions = [(candidate.lower + candidate.upper) / 2 for candidate in sets]
         values = actions[0].new_full((len(sets), count), -torch.inf)
         facts: list[dict[str, Any]] = []
         for index in range(count):
-            case = _OneCase(self, sets, index, allowed)
-            for which, points, information in case.contenders():
+            case = _OneCase(self, sets, index, budget)
+            for row, points, information in case.contenders():
                 if len(points):
-                    actions[which][index] = points[information.argmax()]
-                    values[which, index] = information.max()
+                    actions[row][index] = points[information.argmax()]
+                    values[row, index] = information.max()
             facts.append(case.trace)
-        return chosen(objective, actions, values, "informative", allowed, facts, self.declines)
+        return chosen(objective, actions, values, "informative", budget, facts, self.declines)
 
 
 @dataclass
@@ -359,57 +342,52 @@ class _OneCase:
     trace: dict[str, Any] = field(default_factory=dict)
 
     def contenders(self) -> list[tuple[int, Tensor, Tensor]]:
-        """The points of each set between which nothing but information decides: set, points, information."""
+        """The points of each set among which information decides: set, points, information."""
         pools, evaluated = self.pools(), list[tuple[int, Tensor, Tensor]]()
         for width in sorted({len(candidate.names) for candidate in self.sets}):
-            wide = [which for which, candidate in enumerate(self.sets) if len(candidate.names) == width]
-            if places := [which for which in wide if len(pools[which])]:
-                evaluated += self._informed(pools, places)
+            same_width = [row for row, candidate in enumerate(self.sets) if len(candidate.names) == width]
+            if rows := [row for row in same_width if len(pools[row])]:
+                evaluated += self._inform(pools, rows)
         self.trace["evaluations"] = sum(len(information) for _, _, information in evaluated)
         if not evaluated:
             return []
-        enough = max(float(information.max()) for _, _, information in evaluated) - self.how.indifference
+        threshold = max(float(information.max()) for _, _, information in evaluated) - self.how.indifference
         contenders = [
-            (which, points[information >= enough], information[information >= enough])
-            for which, points, information in evaluated
+            (row, points[information >= threshold], information[information >= threshold])
+            for row, points, information in evaluated
         ]
         if not self.how.indifference:
             return contenders
-        shares = [self.sets[which].share_of(self.index, points) for which, points, _ in contenders]
+        shares = [self.sets[row].share_of(self.index, points) for row, points, _ in contenders]
         likeliest = max(float(share.max()) for share in shares if len(share))
         return [
-            (which, points[share >= likeliest], information[share >= likeliest])
-            for (which, points, information), share in zip(contenders, shares, strict=True)
+            (row, points[share >= likeliest], information[share >= likeliest])
+            for (row, points, information), share in zip(contenders, shares, strict=True)
         ]
 
     def pools(self) -> list[Tensor]:
-        """The qualifying points of each set, or what the fallback takes for them."""
+        """The qualifying points of each set, or those of the fallback."""
         sets, qualifying = self.sets, self._of_sets(self.how.qualifying.points)
+        pairs = list(zip(sets, qualifying, strict=True))
+        shares = {candidate.label(): entry.share for candidate, entry in pairs if entry.share >= 0}
         self.trace |= {
             "tau": self.how.tau,
-            "most_probable": {
-                candidate.label(): round(float(points.share), 4)
-                for candidate, points in zip(sets, qualifying, strict=True)
-                if points.share >= 0
-            },
-            "qualifying": [
-                list(candidate.names)
-                for candidate, points in zip(sets, qualifying, strict=True)
-                if len(points.points)
-            ],
+            "most_probable": {label: round(float(share), 4) for label, share in shares.items()},
+            "qualifying": [list(candidate.names) for candidate, entry in pairs if len(entry.points)],
         }
-        return [points.points for points in qualifying] if self.trace["qualifying"] else self._fallen_back()
+        return [entry.points for entry in qualifying] if self.trace["qualifying"] else self._fallback_pools()
 
-    def _of_sets(self, look: Callable[[SuccessProbability, int, Budget], Points]) -> list[Points]:
-        """What is found in each set: nothing in those for which there is no time."""
-        points = [look(candidate, self.index, self.allowed) for candidate in in_time(self.sets, self.allowed)]
-        rest = self.sets[len(points) :]
-        return points + [Points(one.lower.new_empty(0, len(one.names)), -1.0) for one in rest]
+    def _of_sets(self, find: Callable[[SuccessProbability, int, Budget], Points]) -> list[Points]:
+        """The points of each set, none once the time is up."""
+        points = [find(candidate, self.index, self.allowed) for candidate in in_time(self.sets, self.allowed)]
+        skipped = self.sets[len(points) :]
+        empty = [candidate.lower.new_empty(0, len(candidate.names)) for candidate in skipped]
+        return points + [Points(none, -1.0) for none in empty]
 
-    def _fallen_back(self) -> list[Tensor]:
-        """The pools if no point qualifies, and the reason in the trace; a refusal keeps what it would set."""
+    def _fallback_pools(self) -> list[Tensor]:
+        """The pools if no point qualifies, and the reason in the trace; a refusal keeps the best points."""
         likeliest = self._of_sets(self.how.qualifying.best)
-        best_set = max(range(len(self.sets)), key=lambda which: likeliest[which].share)
+        best_set = max(range(len(self.sets)), key=lambda row: likeliest[row].share)
         if likeliest[best_set].share < 0:
             self.trace["refused"] = Finding(
                 "unqualified",
@@ -429,19 +407,19 @@ class _OneCase:
             self.trace["refused"] = Finding("unqualified", f"{sentence}: lower tau if that is enough")
         else:
             self.trace["dropped"] = f"{sentence}: taken"
-        return [best.points if which == best_set else best.points[:0] for which, best in enumerate(likeliest)]
+        return [best.points if row == best_set else best.points[:0] for row, best in enumerate(likeliest)]
 
-    def _informed(self, pools: Sequence[Tensor], places: Sequence[int]) -> list[tuple[int, Tensor, Tensor]]:
+    def _inform(self, pools: Sequence[Tensor], slots: Sequence[int]) -> list[tuple[int, Tensor, Tensor]]:
         """The set, the evaluated points and their information, for sets of the same number of variables."""
-        pools, how = [pools[which] for which in places], self.how
+        pools, how = [pools[slot] for slot in slots], self.how
         largest = max(len(pool) for pool in pools)
         padded = torch.stack([torch.cat([pool, pool[:1].expand(largest - len(pool), -1)]) for pool in pools])
         valid = torch.stack([torch.arange(largest, device=padded.device) < len(pool) for pool in pools])
 
         def information(points: Tensor) -> Tensor:
-            at = zip(places, points, strict=True)
-            return torch.stack([self.sets[which].information.at(self.index, part) for which, part in at])
+            pairs = zip(slots, points, strict=True)
+            return torch.stack([self.sets[slot].information.at(self.index, part) for slot, part in pairs])
 
         settings = (how.probes, how.iterations, how.acquisition, how.kappa, self.allowed)
-        asked, values = explored(information, padded, valid, *settings)
-        return [(which, padded[row][asked[row]], ranked(values[row])) for row, which in enumerate(places)]
+        indices, values = explored(information, padded, valid, *settings)
+        return [(slot, padded[row][indices[row]], ranked(values[row])) for row, slot in enumerate(slots)]

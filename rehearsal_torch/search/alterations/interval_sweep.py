@@ -5,10 +5,9 @@ g z <= h of its rows with the box. The z that lies in most intervals is found ex
 sorted ends, counting up at each beginning and down at each end, in O(n log n). Between the two ends where the
 count is largest every z is equally good; the midpoint is taken.
 
-Several variables are swept line by line, z + t v for t in the interval that the box leaves: along each axis,
-then along random directions, which follow ridges that run across the axes. A line sweep is exact, the whole
-is a local search from several starts; `mixed_integer` is exact if it has the time. All cases, starts and
-scenarios share one tensor.
+Several variables are swept along lines z + t v within the box: the axes, then random directions, which follow
+ridges that run across the axes. A line sweep is exact, the whole is a local search from several starts;
+`mixed_integer` is exact if it has the time. All cases, starts and scenarios share one tensor.
 
 A `Cover` finds the z that lie in at least m of n intervals, a union of closed intervals. Walking over the
 ends in order, beginnings before endings where they coincide, the count before the i-th left end is i - #{r <
@@ -17,7 +16,7 @@ m - 1 to m and ends at the right ends that lower it from m to m - 1. Both come o
 number, from two sorts and two merges, in O(n log n).
 
 Source: Qin et al. (2023), Sec. 4.2 and their released code (union of intervals for one altered variable), and
-App. B.1, Alg. 3, which walks one by one; the coordinate sweeps are ours.
+App. B.1, Alg. 3, which walks one by one.
 """
 
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.objectives.scenario_success import CountObjective, Scenarios
+from rehearsal_torch.search.cost_kinks import chord
 from rehearsal_torch.search.search import UNLIMITED, Budget
 from rehearsal_torch.seeding import generator
 
@@ -43,8 +43,8 @@ class Cover:
         """The intervals [left, right], (n,) each; one with left > right is empty and left out."""
         # On the CPU: for some ten thousand numbers NumPy's sort is several times faster than torch's.
         begins, ends = left.detach().cpu().numpy(), right.detach().cpu().numpy()
-        real = begins <= ends
-        return cls(np.sort(begins[real]), np.sort(ends[real]))
+        valid = begins <= ends
+        return cls(np.sort(begins[valid]), np.sort(ends[valid]))
 
     def before(self) -> np.ndarray:
         """How many intervals cover the point just before each beginning, (n,), equal ones in turn."""
@@ -52,11 +52,11 @@ class Cover:
 
     def at_least(self, count: int) -> Tensor:
         """The points in at least max(count, 1) intervals: disjoint closed intervals, ascending, (p, 2)."""
-        need = max(count, 1)
-        if len(self.begins) < need:
+        required = max(count, 1)
+        if len(self.begins) < required:
             return torch.empty(0, 2, dtype=torch.float64)
-        opened = self.before() == need - 1
-        closed = np.searchsorted(self.begins, self.ends, side="right") - np.arange(len(self.ends)) == need
+        opened = self.before() == required - 1
+        closed = np.searchsorted(self.begins, self.ends, side="right") - np.arange(len(self.ends)) == required
         return torch.from_numpy(np.stack([self.begins[opened], self.ends[closed]], -1))
 
     def deepest(self) -> tuple[float, int]:
@@ -73,29 +73,27 @@ def meet(one: Tensor, other: Tensor) -> Tensor:
     """The intersection of two unions of disjoint intervals, (p, 2), (q, 2) -> (s, 2)."""
     lower = torch.maximum(one[:, None, 0], other[None, :, 0])
     upper = torch.minimum(one[:, None, 1], other[None, :, 1])
-    both = torch.stack([lower, upper], -1).reshape(-1, 2)
-    kept = both[both[:, 0] <= both[:, 1]]
-    return kept[kept[:, 0].argsort()]
+    intersections = torch.stack([lower, upper], -1).reshape(-1, 2)
+    valid = intersections[intersections[:, 0] <= intersections[:, 1]]
+    return valid[valid[:, 0].argsort()]
 
 
 def spread(pieces: Tensor, count: int) -> Tensor:
-    """`count` points in a union of intervals, (p, 2) -> (count,): the ends, of the longest pieces first, then
-    a low-discrepancy sequence over its length; no points if there are no intervals.
-    """
+    """`count` points of intervals, (p, 2): ends, of the longest first, then a low-discrepancy sequence."""
     if not len(pieces):
         return pieces.new_empty(0)
     length = pieces[:, 1] - pieces[:, 0]
-    kept = length.argsort(descending=True, stable=True)[: max(count // 2, 1)]
-    ends = pieces[kept].reshape(-1)[:count]
-    left = count - len(ends)
-    if not left:
+    longest = length.argsort(descending=True, stable=True)[: max(count // 2, 1)]
+    ends = pieces[longest].reshape(-1)[:count]
+    rest = count - len(ends)
+    if not rest:
         return ends
     total = length.cumsum(0)
-    unit = torch.quasirandom.SobolEngine(1).fast_forward(1).draw(left, dtype=torch.float64)[:, 0]
-    at = unit.to(pieces) * total[-1]
-    which = torch.searchsorted(total, at).clamp_max(len(pieces) - 1)
-    inside = torch.minimum(pieces[which, 1] - total[which] + at, pieces[which, 1])
-    return torch.cat([ends, torch.maximum(inside, pieces[which, 0])])
+    unit = torch.quasirandom.SobolEngine(1).fast_forward(1).draw(rest, dtype=torch.float64)[:, 0]
+    distance = unit.to(pieces) * total[-1]
+    piece = torch.searchsorted(total, distance).clamp_max(len(pieces) - 1)
+    inside = torch.minimum(pieces[piece, 1] - total[piece] + distance, pieces[piece, 1])
+    return torch.cat([ends, torch.maximum(inside, pieces[piece, 0])])
 
 
 POINTS = 33
@@ -110,8 +108,8 @@ def swept(
     if len(objective.names) == 1:
         actions, _ = line_sweeps(objective.search_scenarios, *box, objective.starts(1) - origin, 1)
         return objective.project(origin + actions[0])
-    some, begin = objective.search_scenarios.first(screening_draws), objective.starts(starts) - origin
-    best = best_of(*line_sweeps(some, *box, begin, rounds, budget))
+    subset = objective.search_scenarios.first(screening_draws)
+    best = best_of(*line_sweeps(subset, *box, objective.starts(starts) - origin, rounds, budget))
     actions, _ = line_sweeps(objective.search_scenarios, *box, best.unsqueeze(0), rounds, budget)
     return objective.project(origin + actions[0])
 
@@ -131,32 +129,31 @@ def line_sweeps(
 ) -> tuple[Tensor, Tensor]:
     """Sweeps lines through starts (R, B, k) in the box (B, k): in every round the k axes, then 2 (k - 1)
     normal directions in units of each case's box. Returns actions (R, B, k) and their numbers of desired
-    scenarios, (R, B). The budget ends the sweeps after a line; a case that no start improves stays as it is,
-    whatever the others do.
+    scenarios, (R, B). The budget ends the sweeps after a line; a case that no start improves is left alone.
     """
     actions, width = starts.clone(), starts.shape[-1]
     counts = scenarios.desired(actions).sum(-2)
     axes, stream = torch.eye(width, dtype=starts.dtype), generator(0)
-    reach = (upper - lower).cpu()
+    widths = (upper - lower).cpu()
     # One set of lines for cases whose boxes have the same widths.
-    reach = reach[:1] if bool((reach == reach[0]).all()) else reach
+    widths = widths[:1] if bool((widths == widths[0]).all()) else widths
     improving = torch.ones_like(counts[0], dtype=torch.bool)
     for sweep in range(1 if width == 1 else rounds):
         before = counts.clone()
-        across = torch.randn(2 * (width - 1), 1, width, dtype=starts.dtype, generator=stream) * reach
-        lines = torch.cat([axes.unsqueeze(1).expand(-1, len(reach), -1), across]).to(starts)
+        rays = torch.randn(2 * (width - 1), 1, width, dtype=starts.dtype, generator=stream) * widths
+        lines = torch.cat([axes.unsqueeze(1).expand(-1, len(widths), -1), rays]).to(starts)
         # Where all boxes are points there is no line across.
         for number, direction in enumerate(lines[(lines != 0).flatten(1).any(-1)]):
             if (sweep or number) and budget.out():
                 return actions, counts
             first, last = chord(actions, direction, lower, upper)
-            gains = _along(scenarios.gains, direction)
+            gains = _project_gains(scenarios.gains, direction)
             slack = scenarios.slack - torch.einsum("slk,rbk->rsbl", scenarios.gains, actions)
             step, count = most_covered(*intervals(gains, slack, first, last), first, last)
-            none = count == 0
-            if none.any():
-                step = torch.where(none, _min_violation(gains, slack, first, last), step)
-            better = improving & ((count > counts) | (none & (counts == 0)))
+            uncovered = count == 0
+            if uncovered.any():
+                step = torch.where(uncovered, _min_violation(gains, slack, first, last), step)
+            better = improving & ((count > counts) | (uncovered & (counts == 0)))
             moved = (actions + step.unsqueeze(-1) * direction).clamp(lower, upper)
             actions = torch.where(better.unsqueeze(-1), moved, actions)
             counts = torch.where(better, count, counts)
@@ -166,45 +163,32 @@ def line_sweeps(
     return actions, counts
 
 
-def _along(gains: Tensor, direction: Tensor) -> Tensor:
+def _project_gains(gains: Tensor, direction: Tensor) -> Tensor:
     """G d of scenarios (n, l, k), (n, l) for the direction (1, k) of all cases, and (n, B, l) for (B, k)."""
     return gains @ direction[0] if len(direction) == 1 else torch.einsum("slk,bk->sbl", gains, direction)
 
 
-def chord(actions: Tensor, direction: Tensor, lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
-    """The ends of the t for which actions + t direction lie in the box, (R, B) each; 0 if it is zero."""
-    moves = direction != 0
-    at_lower, at_upper = ((end - actions) / direction.where(moves, 1.0) for end in (lower, upper))
-    first = torch.minimum(at_lower, at_upper).where(moves, -torch.inf).amax(-1).clamp_max(0.0)
-    last = torch.maximum(at_lower, at_upper).where(moves, torch.inf).amin(-1).clamp_min(0.0)
-    return first.where(moves.any(-1), 0.0), last.where(moves.any(-1), 0.0)
-
-
 def intervals(gains: Tensor, slack: Tensor, lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
-    """The interval on which each scenario is desired: gains (n, l), or (n, B, l) of each case, slack (..., n,
-    B, l), box (..., B) -> ends (..., n, B); empty where left > right.
-    """
-    coefficient = _of_cases(gains)
-    flat = coefficient.abs() <= 1e-12 * coefficient.abs().amax((0, 2), keepdim=True)
-    bound = slack / torch.where(flat, torch.ones_like(coefficient), coefficient)
-    right = bound.where((coefficient > 0) & ~flat, torch.inf).amin(-1).clamp_max(upper.unsqueeze(-2))
-    left = bound.where((coefficient < 0) & ~flat, -torch.inf).amax(-1).clamp_min(lower.unsqueeze(-2))
-    never = (flat & (slack < 0)).any(-1)
-    return left.where(~never, torch.inf), right.where(~never, -torch.inf)
+    """Where scenarios are desired: G (n, l) or (n, B, l), h (..., n, B, l), box (..., B) -> (..., n, B)."""
+    coefficient = _by_case(gains)
+    constant = coefficient.abs() <= 1e-12 * coefficient.abs().amax((0, 2), keepdim=True)
+    bound = slack / torch.where(constant, torch.ones_like(coefficient), coefficient)
+    right = bound.where((coefficient > 0) & ~constant, torch.inf).amin(-1).clamp_max(upper.unsqueeze(-2))
+    left = bound.where((coefficient < 0) & ~constant, -torch.inf).amax(-1).clamp_min(lower.unsqueeze(-2))
+    infeasible = (constant & (slack < 0)).any(-1)
+    return left.where(~infeasible, torch.inf), right.where(~infeasible, -torch.inf)
 
 
-def _of_cases(gains: Tensor) -> Tensor:
+def _by_case(gains: Tensor) -> Tensor:
     """Gains (n, l) of all cases as (n, 1, l), and those of each case, (n, B, l), as they are."""
     return gains.unsqueeze(-2) if gains.ndim == 2 else gains
 
 
 def most_covered(left: Tensor, right: Tensor, lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
-    """The midpoint of the piece that lies in most of n intervals, ends (..., n, B), in a box, (..., B), or
-    that of the box if all are empty (left > right), and their number, (..., B) each.
-    """
-    real = left <= right
-    ends = torch.cat([torch.where(real, left, torch.inf), torch.where(real, right, torch.inf)], -2)
-    steps = torch.cat([real.long(), -real.long()], -2)
+    """The midpoint of the piece in most of n intervals, (..., n, B), else of the box, and their number."""
+    valid = left <= right
+    ends = torch.cat([torch.where(valid, left, torch.inf), torch.where(valid, right, torch.inf)], -2)
+    steps = torch.cat([valid.long(), -valid.long()], -2)
     # Stable: where one interval begins at the end of another, both contain the point; beginnings come first.
     ends, order = torch.sort(ends, dim=-2, stable=True)
     depth = steps.gather(-2, order).cumsum(-2)
@@ -220,6 +204,6 @@ def _min_violation(gains: Tensor, slack: Tensor, lower: Tensor, upper: Tensor) -
     """For lines on which no scenario can be desired: the grid point with the smallest mean violation."""
     shares = torch.linspace(0, 1, POINTS, dtype=lower.dtype, device=lower.device)
     points = [lower + share * (upper - lower) for share in shares]
-    excess = [_of_cases(gains) * point.unsqueeze(-2).unsqueeze(-1) - slack for point in points]
-    violation = torch.stack([above.clamp_min(0).amax(-1).mean(-2) for above in excess])
+    excess = [_by_case(gains) * point.unsqueeze(-2).unsqueeze(-1) - slack for point in points]
+    violation = torch.stack([excess_at.clamp_min(0).amax(-1).mean(-2) for excess_at in excess])
     return torch.stack(points).gather(0, violation.argmin(0, keepdim=True)).squeeze(0)

@@ -1,38 +1,32 @@
-"""Projected gradient ascent in a box, from many starts.
+"""Maximisers on a box for any objective: projected gradient ascent, and random search without gradients.
+
+Projected gradient ascent, from many starts, steps by
 
     z <- P(z + s d),    d = g / |g|,    z = (a - location) / scale,
 
-in the objective's standardised coordinates, with P the projection onto the box: neither the unit of an action
-nor the distance of its box from zero changes the result. The step size s adapts: a step that improves the
-objective is kept and the next one is longer, one that does not is undone and the next one is shorter; a start
-whose steps have become negligible stays where it is. All starts of all cases form one tensor; every ten steps
-the worse half of the starts of a case is dropped, until few are left. The end points are evaluated by the
-objective's comparison value, which may be more conservative than the function that is ascended; the best one
-is the answer, or, if the objective accepts none of them, the best start that it accepts.
+in the objective's standardised coordinates, with P the projection onto the box: units and location of the box
+do not matter. The step size s adapts: a step that improves the objective is kept and the next one is longer,
+one that does not is undone and the next one is shorter. All starts of all cases form one tensor; every ten
+steps the worse half of the starts of a case is dropped, until few are left. The end points are evaluated by
+the objective's comparison value, which may be more conservative than the ascended function; the best one is
+the answer, or, if the objective accepts none of them, the best start that it accepts. Fixed steps, as in the
+paper, are an option: z <- P(z + rate g).
 
-Fixed steps, as in the paper, are an option: z <- P(z + rate g).
-
-Source: Du et al. (2026), Alg. 1 (fixed steps); Riedmiller and Braun (1993) for adaptive steps.
-
-Random search with shrinking neighbourhoods, for objectives that are counted and have no gradient.
-
-The first candidates of every case are starts of the objective and Sobol points of the box. Then, in each
-of R rounds, the m best candidates so far are perturbed,
+Random search with shrinking neighbourhoods is for objectives that are counted and have no gradient. The first
+candidates of every case are starts of the objective and Sobol points of the box. Then, in each of R rounds,
+the m best candidates so far are perturbed,
 
     z <- P(z_i + r_t s e),    e ~ N(0, I),    r_t = 2^-t,    s = min(half the box, the frame's scale),
 
-in the actions' units, with P the projection onto the box and the scale of the objective's frame (one
-standard deviation of the action over the observations, say): a neighbourhood is never wider than what the
-observations resolve. All cases and candidates form one tensor. The last best candidates are compared by
-the objective's comparison value; the best one that the objective accepts is the answer. Where it accepts none
-of them, a smaller search is made among what it accepts: a candidate that it accepts comes before any other.
+in the actions' units, with the scale of the objective's frame (one standard deviation of the action over the
+observations, say): a neighbourhood is never wider than the resolution of the observations. The last
+candidates are compared by the objective's comparison value; the best one that it accepts is the answer. Where
+it accepts none, a smaller search prefers acceptable candidates to all others. A share of draws is a step
+function with gradient zero, but with the same draws for all actions it is smooth enough on the scale of the
+neighbourhoods, and a hundred evaluations in one batch cost less than an ascent step by step.
 
-A share of draws is a step function: its gradient is zero. With the same draws for all actions it is
-nevertheless smooth enough on the scale of the neighbourhoods, and a hundred evaluations in one batch cost
-less than an ascent step by step.
-
-Source: Rastrigin (1963) and Solis and Wets (1981) (random search); Boender and Rinnooy Kan (1987), Sec. 3
-(multistart); the schedule is ours.
+Source: Du et al. (2026), Alg. 1 (fixed steps); Riedmiller and Braun (1993) for adaptive steps; Rastrigin
+(1963) and Solis and Wets (1981) (random search); Boender and Rinnooy Kan (1987), Sec. 3 (multistart).
 """
 
 from dataclasses import dataclass, replace
@@ -50,8 +44,7 @@ from rehearsal_torch.seeding import generator, sobol
 LONGER, SHORTER = 1.6, 0.4
 MIN_STEP = 1e-4
 HALVED = 10
-# Starts per case that continue to the end; fixed steps drop none.
-MIN_STARTS = 5
+MIN_STARTS = 5  # per case that continue to the end; fixed steps drop none
 
 
 @dataclass(eq=False)
@@ -76,49 +69,47 @@ class ProjectedAscent(BatchSearch[Candidates[AlterationObjective]]):
     budget_s: float | None = None
 
     def __post_init__(self) -> None:
-        fits = self.rate is None or self.rate > 0
-        self.check_sizes("starts", "steps", "batch_size", fits=fits, rate=self.rate)
+        valid = self.rate is None or self.rate > 0
+        self.check_sizes("starts", "steps", "batch_size", fits=valid, rate=self.rate)
 
     @torch.no_grad()
     def batch_search(self, objective: Candidates[AlterationObjective]) -> list[Decision]:
         """See `BatchSearch.batch_search`. Trace: ``starts``, ``steps`` used."""
         budget = Budget(self.budget_s)
-        best_actions, values, used = [], [], 0
+        ends, values, most_steps = [], [], 0
         for candidate in in_time(objective.sets, budget):
             actions, steps = self.ascend(candidate, budget)
             compared, acceptable = ranked(candidate.sought_at_last(actions)), candidate.acceptable(actions)
             if not bool(acceptable.any(0).all()):
-                actions, compared, acceptable = self._with_starts(candidate, actions, compared, acceptable)
+                actions, compared, acceptable = self._append_starts(candidate, actions, compared, acceptable)
             # The best acceptable action; if there is none, the best end point of an ascent.
             compared = compared.where(acceptable | ~acceptable.any(0), -torch.inf)
             value, best = compared.max(0)
-            best_actions.append(actions[best, torch.arange(len(best), device=best.device)])
+            ends.append(actions[best, torch.arange(len(best), device=best.device)])
             values.append(value)
-            used = max(used, steps)
-        facts = [{"starts": self.starts, "steps": used} for _ in objective.cases]
-        return chosen(
-            objective, best_actions, torch.stack(values), "projected_ascent", budget, facts, self.declines
-        )
+            most_steps = max(most_steps, steps)
+        facts = [{"starts": self.starts, "steps": most_steps} for _ in objective.cases]
+        return chosen(objective, ends, torch.stack(values), "projected_ascent", budget, facts, self.declines)
 
-    def _with_starts(
+    def _append_starts(
         self, objective: AlterationObjective, ends: Tensor, compared: Tensor, acceptable: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """End points of the ascents, then the starts, which count where no end point is acceptable."""
         starts = objective.starts(self.starts)
-        useful = objective.acceptable(starts) & ~acceptable.any(0)
-        start_values = ranked(objective.sought_at_last(starts)).where(useful, -torch.inf)
-        return torch.cat((ends, starts)), torch.cat((compared, start_values)), torch.cat((acceptable, useful))
+        usable = objective.acceptable(starts) & ~acceptable.any(0)
+        start_values = ranked(objective.sought_at_last(starts)).where(usable, -torch.inf)
+        return torch.cat((ends, starts)), torch.cat((compared, start_values)), torch.cat((acceptable, usable))
 
     def ascend(self, objective: AlterationObjective, budget: Budget = UNLIMITED) -> tuple[Tensor, int]:
         """The end points of the remaining starts, (n, B, k) in the actions' units, and their steps."""
-        inside = _Frame.of(objective, torch.float32 if self.single else torch.float64)
-        points = inside.points(objective.starts(self.starts))
+        frame = _Frame.of(objective, torch.float32 if self.single else torch.float64)
+        points = frame.points(objective.starts(self.starts))
         value, gradients = objective.sought_with_gradient_in_frame(points)
         if self.rate is not None:
             for step in range(self.steps):
                 if budget.out():
-                    return inside.units(points), step
-                moved = inside.clipped(points + self.rate * gradients)
+                    return frame.units(points), step
+                moved = frame.clipped(points + self.rate * gradients)
                 value, new_gradients = objective.sought_with_gradient_in_frame(moved)
                 if bool(value.isfinite().all()):
                     points, gradients = moved, new_gradients
@@ -126,27 +117,27 @@ class ProjectedAscent(BatchSearch[Candidates[AlterationObjective]]):
                 # A step to an undefined value is not made; that start stays where it is.
                 defined = value.isfinite().unsqueeze(-1)
                 points, gradients = moved.where(defined, points), new_gradients.where(defined, 0.0)
-            return inside.units(points), self.steps
+            return frame.units(points), self.steps
         value, length = ranked(value), torch.full_like(value, 0.1)
         for step in range(self.steps):
             if budget.out():
-                return inside.units(points), step
+                return frame.units(points), step
             ascent_direction = gradients / gradients.norm(dim=-1, keepdim=True).clamp_min(1e-12)
-            moved = inside.clipped(points + length.unsqueeze(-1) * ascent_direction)
-            other, new_gradients = objective.sought_with_gradient_in_frame(moved)
-            better = other > value
-            wide = better.unsqueeze(-1)
-            points, gradients = moved.where(wide, points), new_gradients.where(wide, gradients)
-            value = other.where(better, value)
+            moved = frame.clipped(points + length.unsqueeze(-1) * ascent_direction)
+            moved_value, new_gradients = objective.sought_with_gradient_in_frame(moved)
+            better = moved_value > value
+            mask = better.unsqueeze(-1)
+            points, gradients = moved.where(mask, points), new_gradients.where(mask, gradients)
+            value = moved_value.where(better, value)
             length = torch.where(better, length * LONGER, length * SHORTER)
             if bool((length < MIN_STEP).all()):
-                return inside.units(points), step + 1
+                return frame.units(points), step + 1
             if (step + 1) % HALVED == 0 and len(points) > MIN_STARTS:
-                kept = value.topk(max(MIN_STARTS, len(points) // 2), dim=0).indices
-                wide = kept.unsqueeze(-1).expand(*kept.shape, points.shape[-1])
-                points, gradients = points.gather(0, wide), gradients.gather(0, wide)
-                value, length = value.gather(0, kept), length.gather(0, kept)
-        return inside.units(points), self.steps
+                best = value.topk(max(MIN_STARTS, len(points) // 2), dim=0).indices
+                index = best.unsqueeze(-1).expand(*best.shape, points.shape[-1])
+                points, gradients = points.gather(0, index), gradients.gather(0, index)
+                value, length = value.gather(0, best), length.gather(0, best)
+        return frame.units(points), self.steps
 
 
 @dataclass(frozen=True)
@@ -181,8 +172,7 @@ class _Frame:
         return torch.where(points <= self.lower, objective.lower, inner)
 
 
-# By how much a candidate that is not accepted is worth less: more than values differ by.
-REFUSED = 1e6
+REFUSED = 1e6  # Subtracted from values of candidates that are not accepted: more than values differ by
 
 
 @dataclass(eq=False)
@@ -190,7 +180,7 @@ class SampledRefinement(BatchSearch[Candidates[AlterationObjective]]):
     """Candidates, then rounds of perturbations of the best.
 
     Args:
-        starts: Maximum number of starts that the objective is asked for.
+        starts: Maximum number of starts of the objective.
         samples: Number of Sobol points in the box.
         rounds: R.
         kept: m, the number of candidates that are perturbed in a round.
@@ -218,45 +208,46 @@ class SampledRefinement(BatchSearch[Candidates[AlterationObjective]]):
         """See `BatchSearch.batch_search`. Trace: ``evaluations`` of the objective in a case and set."""
         budget = Budget(self.budget_s)
         actions, values, accepted = [], [], []
-        used = torch.zeros(len(objective.cases), dtype=torch.long)
+        most_evaluations = torch.zeros(len(objective.cases), dtype=torch.long)
         for candidate in in_time(objective.sets, budget):
-            action, value, may, count = self._best_accepted(candidate, budget)
-            evaluations = torch.full_like(used, count)
-            if not bool(may.all()) and not candidate.ranks_acceptable:
-                other, among, allowed, more = self._halved()._best_accepted(candidate, budget, accepting=True)
+            action, value, mask, count = self._best_accepted(candidate, budget)
+            evaluations = torch.full_like(most_evaluations, count)
+            if not bool(mask.all()) and not candidate.ranks_acceptable:
+                retry, retry_value, retry_mask, retry_count = self._halved()._best_accepted(
+                    candidate, budget, accepting=True
+                )
                 # Only where nothing was accepted: cases beside others are decided as if alone.
-                better, evaluations = allowed & ~may, evaluations + more * ~may.cpu()
-                action = torch.where(better.unsqueeze(-1), other, action)
-                value, may = torch.where(better, among, value), may | better
+                better = retry_mask & ~mask
+                evaluations = evaluations + retry_count * ~mask.cpu()
+                action = torch.where(better.unsqueeze(-1), retry, action)
+                value, mask = torch.where(better, retry_value, value), mask | better
             actions.append(action)
             values.append(value)
-            accepted.append(may)
-            used = torch.maximum(used, evaluations)
-        facts = [{"evaluations": count} for count in used.tolist()]
-        stacked, may = torch.stack(values), torch.stack(accepted)
-        return chosen(objective, actions, stacked, "sampled_refinement", budget, facts, self.declines, may)
+            accepted.append(mask)
+            most_evaluations = torch.maximum(most_evaluations, evaluations)
+        facts = [{"evaluations": count} for count in most_evaluations.tolist()]
+        stacked, mask = torch.stack(values), torch.stack(accepted)
+        return chosen(objective, actions, stacked, "sampled_refinement", budget, facts, self.declines, mask)
 
     def _halved(self) -> Self:
-        """With half as many of everything but rounds: what is acceptable costs more than a value."""
+        """With half of everything but rounds, since acceptance costs more than a value."""
         names = ("starts", "samples", "kept", "perturbations")
         return replace(self, **{name: -(-getattr(self, name) // 2) for name in names})
 
     def _best_accepted(
         self, objective: AlterationObjective, budget: Budget, accepting: bool = False
     ) -> tuple[Tensor, Tensor, Tensor, int]:
-        """The best acceptable of the last candidates, or the best: actions, values, whether, count."""
+        """The best acceptable of the last candidates, or the best: actions, values, acceptance, count."""
         actions, evaluations = self.refined(objective, budget, accepting)
         compared, acceptable = ranked(objective.sought_at_last(actions)), objective.acceptable(actions)
         value, best = compared.where(acceptable | ~acceptable.any(0), -torch.inf).max(0)
-        which = torch.arange(len(best), device=best.device)
-        return actions[best, which], value, acceptable.any(0), evaluations
+        cases = torch.arange(len(best), device=best.device)
+        return actions[best, cases], value, acceptable.any(0), evaluations
 
     def refined(
         self, objective: AlterationObjective, budget: Budget = UNLIMITED, accepting: bool = False
     ) -> tuple[Tensor, int]:
-        """The best candidates of each case, (m, B, k) in the actions' units, and the number of evaluations.
-        With `accepting`, candidates that the objective accepts come before all others.
-        """
+        """The best candidates, (m, B, k), if `accepting` acceptable ones first, and the evaluations."""
 
         def value(points: Tensor) -> Tensor:
             values = ranked(objective.sought(points))
@@ -269,7 +260,7 @@ class SampledRefinement(BatchSearch[Candidates[AlterationObjective]]):
         points = torch.cat((objective.starts(self.starts).to(spread), spread))
         values, count = value(points), len(points)
         scale = torch.minimum(width / 2, objective.frame()[1].to(width).expand_as(width))
-        points, values = _best(points, values, self.kept)
+        points, values = _keep_best(points, values, self.kept)
         for step in range(self.rounds):
             if budget.out():
                 break
@@ -279,12 +270,12 @@ class SampledRefinement(BatchSearch[Candidates[AlterationObjective]]):
             around = points.repeat(self.perturbations, 1, 1)
             moved = objective.project(around + 0.5**step * scale * moves)
             values = torch.cat((values, value(moved)))
-            points, values = _best(torch.cat((points, moved)), values, self.kept)
+            points, values = _keep_best(torch.cat((points, moved)), values, self.kept)
             count += len(moved)
         return points, count
 
 
-def _best(points: Tensor, values: Tensor, count: int) -> tuple[Tensor, Tensor]:
+def _keep_best(points: Tensor, values: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """The best `count` points of each case, (n, B, k) and (n, B) -> (count, B, k) and (count, B)."""
-    kept = values.topk(min(count, len(points)), dim=0).indices
-    return points.gather(0, kept.unsqueeze(-1).expand(*kept.shape, points.shape[-1])), values.gather(0, kept)
+    best = values.topk(min(count, len(points)), dim=0).indices
+    return points.gather(0, best.unsqueeze(-1).expand(*best.shape, points.shape[-1])), values.gather(0, best)

@@ -7,18 +7,16 @@ To maximise a concave function on a box [l, u], coordinates at a bound whose gra
 
 until the Armijo condition holds: the gain is at least sigma {a g_F' p_F + g_A' (z_A(a) - z_A)}, F the free
 and A the active coordinates. All cases share each step; converged cases leave the batch. The function is
-concave (see `gaussian_success`), so that the result is the global optimum, whatever the start.
+concave (`gaussian_success`), so that the result is the global optimum.
 
 With a single outcome the optimum has a closed form. Let y = m + e'z + noise with the interval [y_l, y_u]:
 log P depends only on the mean m + e'z, rises up to the midpoint of the interval and falls after it. The best
-mean is this midpoint, clipped to what the box can reach, and every action with that mean is optimal. The one
-taken lies on the straight line from the corner with the smallest mean to the corner with the largest, so that
-every variable moves by the same share of its range instead of the first ones moving all the way. With an
-open side the mean goes to the bound.
+mean is this midpoint, clipped to the range of means in the box, and every action with that mean is optimal.
+The one taken lies on the line from the corner with the smallest mean to the corner with the largest, so that
+every variable moves by the same share of its range. With an open side the mean goes to the bound.
 
 Source: Bertsekas (1982); Qin et al. (2025b), Alg. 1 (whose Armijo sum runs over the active set in both terms,
-a printing error) and Alg. 2 (the closed form, filling one coordinate after the other; the optimum is the
-same).
+a printing error) and Alg. 2 (the closed form, filling one coordinate after the other).
 """
 
 from dataclasses import dataclass
@@ -52,8 +50,7 @@ class ProjectionNewton(BatchSearch[Candidates[GaussianSuccess]]):
     Args:
         steps: Maximum number of Newton steps.
         tolerance: Stops once no coordinate moves by more than this share of its range.
-        predictive: Compare sets by the predictive probability of their best action; False compares the
-            plug-in values, as in the paper.
+        predictive: Compare sets by predictive probabilities; False for plug-in values, as in the paper.
         declines: See `Search`; False for the behaviour in the paper.
         budget_s: See `Search`; a step is a Newton step.
     """
@@ -96,35 +93,39 @@ class ProjectionNewton(BatchSearch[Candidates[GaussianSuccess]]):
     @torch.no_grad()
     def ascend(self, objective: GaussianSuccess, start: Tensor, budget: Budget = UNLIMITED) -> Tensor:
         """Newton steps from (B, k) to the optimum of one set, (B, k), within the time budget."""
-        answer, left = start.clone(), torch.arange(len(start), device=start.device)
+        solution, rows = start.clone(), torch.arange(len(start), device=start.device)
         width = objective.upper - objective.lower
         unit = torch.where(width > 0, width, torch.ones_like(width))
         z, lower, upper = start, objective.lower, objective.upper
         for step_count in range(self.steps):
             if step_count and budget.out():
                 break
-            expansion = objective.expansion(z, left)
+            expansion = objective.expansion(z, rows)
             # In units of each variable's range, so that one tolerance and one ridge suit all.
             gradient = expansion.gradient * unit
             curvature = -expansion.curvature * unit.unsqueeze(-1) * unit.unsqueeze(-2)
             projected = (z + gradient * unit).clamp(lower, upper) - z
-            near = (projected / unit).abs().amax(-1, keepdim=True).clamp_max(1e-3) * unit
-            active = ((z <= lower + near) & (gradient < 0)) | ((z >= upper - near) & (gradient > 0))
-            step = _newton(gradient, curvature, active)
+            margin = (projected / unit).abs().amax(-1, keepdim=True).clamp_max(1e-3) * unit
+            active = ((z <= lower + margin) & (gradient < 0)) | ((z >= upper - margin) & (gradient > 0))
+            step = _newton_step(gradient, curvature, active)
             value = expansion.value
-            moved = self._armijo(objective, left, z, value, gradient, step, active, unit, lower, upper)
+            moved = self._armijo_step(objective, rows, z, value, gradient, step, active, unit, lower, upper)
             converged = ((moved - z) / unit).abs().amax(-1) < self.tolerance
-            answer[left] = moved
+            solution[rows] = moved
             if converged.all():
                 break
-            keep = ~converged
-            z, lower, upper, unit, left = moved[keep], lower[keep], upper[keep], unit[keep], left[keep]
-        return answer
+            moving = ~converged
+            z = moved[moving]
+            lower = lower[moving]
+            upper = upper[moving]
+            unit = unit[moving]
+            rows = rows[moving]
+        return solution
 
-    def _armijo(
+    def _armijo_step(
         self,
         objective: GaussianSuccess,
-        which: Tensor,
+        cases: Tensor,
         z: Tensor,
         value: Tensor,
         gradient: Tensor,
@@ -134,32 +135,32 @@ class ProjectionNewton(BatchSearch[Candidates[GaussianSuccess]]):
         lower: Tensor,
         upper: Tensor,
     ) -> Tensor:
-        moved, rest, size = z.clone(), torch.arange(len(z), device=z.device), 1.0
+        moved, rows, size = z.clone(), torch.arange(len(z), device=z.device), 1.0
         free_gain = (gradient * step).where(~active, 0.0).sum(-1)
         for _ in range(40):
-            trial = (z[rest] + size * step[rest] * unit[rest]).clamp(lower[rest], upper[rest])
-            at_bound = gradient[rest] * (trial - z[rest]) / unit[rest]
-            at_bound = at_bound.where(active[rest], 0.0).sum(-1)
-            gain = objective.values(trial, which[rest]) - value[rest]
+            trial = (z[rows] + size * step[rows] * unit[rows]).clamp(lower[rows], upper[rows])
+            at_bound = gradient[rows] * (trial - z[rows]) / unit[rows]
+            at_bound = at_bound.where(active[rows], 0.0).sum(-1)
+            gain = objective.values(trial, cases[rows]) - value[rows]
             # Rounding of log P may hide a gain: a step that is level up to rounding is accepted.
-            level = 1e-14 * (1 + value[rest].abs())
-            good = gain >= SUFFICIENT_DECREASE * (size * free_gain[rest] + at_bound) - level
-            moved[rest[good]] = trial[good]
-            rest = rest[~good]
-            if not len(rest):
+            rounding = 1e-14 * (1 + value[rows].abs())
+            sufficient = gain >= SUFFICIENT_DECREASE * (size * free_gain[rows] + at_bound) - rounding
+            moved[rows[sufficient]] = trial[sufficient]
+            rows = rows[~sufficient]
+            if not len(rows):
                 break
             size *= STEP_REDUCTION
         return moved
 
 
-def _newton(gradient: Tensor, curvature: Tensor, active: Tensor) -> Tensor:
+def _newton_step(gradient: Tensor, curvature: Tensor, active: Tensor) -> Tensor:
     """The Newton step of the free coordinates, (n, k), (n, k, k) -> (n, k); the gradient where that fails."""
     diagonal = curvature.diagonal(dim1=-2, dim2=-1)
     free = ~active
-    both = free.unsqueeze(-1) & free.unsqueeze(-2)
+    pairs = free.unsqueeze(-1) & free.unsqueeze(-2)
     # More actions than outcomes leave directions without curvature; a ridge keeps the step in the others.
     ridge = 1e-9 * diagonal.amax(-1, keepdim=True) + 1e-14
-    added = torch.where(free, ridge.expand_as(diagonal), diagonal + ridge)
-    root, failed = torch.linalg.cholesky_ex(curvature.where(both, 0.0) + torch.diag_embed(added))
+    shift = torch.where(free, ridge.expand_as(diagonal), diagonal + ridge)
+    root, failed = torch.linalg.cholesky_ex(curvature.where(pairs, 0.0) + torch.diag_embed(shift))
     step = torch.cholesky_solve(gradient.unsqueeze(-1), root).squeeze(-1)
     return torch.where((failed > 0).unsqueeze(-1), gradient, step)

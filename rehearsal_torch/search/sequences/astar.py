@@ -5,10 +5,8 @@ remaining reward. A* expands the open node with the largest f; once no open node
 sequence, that sequence is optimal. With the bounds below, h is consistent, and f never rises along a path.
 
 As published, the anchors of all time steps are pooled, h looks one step ahead (Eq. 11), and every path is
-followed to its end node by node. The defaults reach the same answer with less work: each time step has its
-own anchors; a node whose remaining path is fixed is a leaf, evaluated by one rollout; a child is bounded from
-the anchors at its own time (its own Eq. 11 maximum is taken only when it is expanded, child by child); nodes
-are expanded in batches; a greedy sequence prunes from the start.
+followed to its end node by node. The defaults of `AStar` reach the same answer with less work: a node whose
+remaining path is fixed is a leaf, evaluated by one rollout; others are bounded from anchors at their time.
 
 Bounds. Given constants K_t of the counterfactual maps and C of the reward, the value V(x, l, t), the largest
 reward from time t on with l changes made, is Lipschitz in x with constant
@@ -20,11 +18,10 @@ Upper bounds W at anchor states y therefore bound the value of every other state
     V(x, l, t) <= min over anchors y of  W(y, l, t) + L_t |x - y|,
 
 and the recursion of V, with these bounds in place of the values one step ahead, gives W at the anchors from
-the last time step to the first. A node whose remaining path is fixed needs no anchors: one rollout is its
-value.
+the last time step to the first.
 
-The bounds hold in floating point: float64, distances by differences (never by matrix products, which may come
-out too short), and a margin above the rounding error of states and rewards.
+The bounds hold in floating point: float64, distances by differences (matrix products may come out too short),
+and a margin above the rounding error of states and rewards.
 
 An anchor set holds states near those that the search is likely to visit. Two strategies draw them:
 
@@ -33,10 +30,8 @@ An anchor set holds states near those that the search is likely to visit. Two st
   equal the observed action);
 - MC-Uniform: the same with all open time steps equally likely.
 
-A sampled state is identified by its time and the actions before it, so that duplicates are found exactly.
-
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 4 and Algorithm 2 (App. E); Lemma 5, Algorithm 1, Prop. 6,
-Eq. 11 and Thm. 7 (bounds); App. F, Eq. 18 (anchors); anchors by time and exact values are ours.
+Eq. 11 and Thm. 7 (bounds); App. F, Eq. 18 (anchors).
 """
 
 import heapq
@@ -106,62 +101,58 @@ class MonteCarlo(Anchors):
         if self.samples is not None:
             sequences = self._draw(process, lipschitz, self.samples, generator)
         else:
-            sequences = self._until(process, lipschitz, generator)
+            sequences = self._draw_until_size(process, lipschitz, generator)
         states = process.objective.replay(sequences)
         process.effort.network_evaluations += len(sequences) * (process.horizon - 1)
-        chosen = [states[first, time] for time, first in enumerate(_firsts(sequences, process.horizon))]
+        distinct = [states[first, time] for time, first in enumerate(_prefixes(sequences, process.horizon))]
         # The observed sequence comes first; its states are taken as observed rather than replayed.
-        return [
-            torch.cat([process.trajectory.states[time : time + 1], rest[1:]])
-            for time, rest in enumerate(chosen)
-        ]
+        pairs = zip(process.trajectory.states.split(1), distinct, strict=True)
+        return [torch.cat([observed, sampled[1:]]) for observed, sampled in pairs]
 
     def _draw(
         self, process: CounterfactualProcess, lipschitz: Tensor, count: int, generator: torch.Generator
     ) -> Tensor:
         """The observed sequence, then `count` random ones, (count + 1, H) long."""
         objective, observed = process.objective, process.objective.observed.cpu()
-        free = objective.open
-        weights = torch.ones(len(free), dtype=torch.float64)
+        steps = objective.open
+        weights = torch.ones(len(steps), dtype=torch.float64)
         if self.weights == "lipschitz":
-            weights = lipschitz[free.to(lipschitz.device)].cpu()
-        order = free[torch.multinomial(weights.expand(count, -1), len(free), generator=generator)]
+            weights = lipschitz[steps.to(lipschitz.device)].cpu()
+        order = steps[torch.multinomial(weights.expand(count, -1), len(steps), generator=generator)]
         # The first k' of a weighted permutation are a weighted draw of k' without replacement.
-        changes = torch.randint(1, min(objective.changes, len(free)) + 1, (count, 1), generator=generator)
-        picked = torch.zeros(count, len(observed), dtype=torch.bool)
-        picked.scatter_(1, order, torch.arange(len(free)) < changes)
-        drawn = torch.randint(objective.actions, picked.shape, generator=generator)
-        return torch.cat([observed.unsqueeze(0), torch.where(picked, drawn, observed)]).to(objective.observed)
+        changes = torch.randint(1, min(objective.changes, len(steps)) + 1, (count, 1), generator=generator)
+        mask = torch.zeros(count, len(observed), dtype=torch.bool)
+        mask.scatter_(1, order, torch.arange(len(steps)) < changes)
+        others = torch.randint(objective.actions, mask.shape, generator=generator)
+        return torch.cat([observed.unsqueeze(0), torch.where(mask, others, observed)]).to(objective.observed)
 
-    def _until(self, process: CounterfactualProcess, lipschitz: Tensor, generator: torch.Generator) -> Tensor:
+    def _draw_until_size(
+        self, process: CounterfactualProcess, lipschitz: Tensor, generator: torch.Generator
+    ) -> Tensor:
         """The fewest of the drawn sequences that yield `size` states."""
         sequences, block = process.objective.observed.unsqueeze(0), 64
         while True:
-            firsts = torch.cat(_firsts(sequences, process.horizon))
+            firsts = torch.cat(_prefixes(sequences, process.horizon))
             states = firsts.bincount(minlength=len(sequences)).cumsum(0)
-            enough = (states >= (self.size or 1)).nonzero()
-            if len(enough):
-                return sequences[: int(enough[0, 0]) + 1]
+            sufficient = (states >= (self.size or 1)).nonzero()
+            if len(sufficient):
+                return sequences[: int(sufficient[0, 0]) + 1]
             if len(sequences) > block and int(states[-1]) == int(states[len(sequences) // 2]):
                 return sequences
-            sequences = torch.cat(
-                [sequences, self._draw(process, lipschitz, max(block, len(sequences)), generator)[1:]]
-            )
+            batch = self._draw(process, lipschitz, max(block, len(sequences)), generator)
+            sequences = torch.cat([sequences, batch[1:]])
 
 
-def _firsts(sequences: Tensor, horizon: int) -> list[Tensor]:
+def _prefixes(sequences: Tensor, horizon: int) -> list[Tensor]:
     """For each time step, the index of the first sequence of each distinct prefix, (n_t,) long, ascending."""
     group = torch.zeros(len(sequences), dtype=torch.long, device=sequences.device)
     rows, firsts = torch.arange(len(sequences), device=sequences.device), []
     for time in range(horizon):
         if time:
-            group = torch.unique(
-                group * (int(sequences.max()) + 1) + sequences[:, time - 1], return_inverse=True
-            )[1]
-        first = torch.full((int(group.max()) + 1,), len(sequences), device=group.device).scatter_reduce(
-            0, group, rows, "amin"
-        )
-        firsts.append(first.sort().values)
+            code = group * (int(sequences.max()) + 1) + sequences[:, time - 1]
+            group = torch.unique(code, return_inverse=True)[1]
+        none = torch.full((int(group.max()) + 1,), len(sequences), device=group.device)
+        firsts.append(none.scatter_reduce(0, group, rows, "amin").sort().values)
     return firsts
 
 
@@ -180,18 +171,14 @@ class UnboundedError(ValueError):
 
 
 def value_constants(objective: CounterfactualReturn) -> Tensor:
-    """The Lipschitz constants L_t of the value, (T,) float64.
-
-    Raises:
-        UnboundedError: if the trajectory or the reward has none, or the value is no sum over steps.
-    """
+    """The Lipschitz constants L_t of the value, (T,) float64; an `UnboundedError` if there are none."""
     if objective.worst:
         raise UnboundedError(NO_SUM)
-    known = objective.trajectory.lipschitz()
-    if known is None or not bool(torch.isfinite(known).all()) or not objective.constant < torch.inf:
+    constants = objective.trajectory.lipschitz()
+    if constants is None or not bool(torch.isfinite(constants).all()) or not objective.constant < torch.inf:
         missing = (
             "reward has no finite Lipschitz constant in these coordinates"
-            if known is not None
+            if constants is not None
             else "transition has no Lipschitz constant"
         )
         raise UnboundedError(
@@ -199,7 +186,7 @@ def value_constants(objective: CounterfactualReturn) -> Tensor:
             "greedy_changes, or exhaustive if the search tree is small enough"
         )
     lipschitz = [objective.constant]
-    for constant in known.tolist()[::-1]:
+    for constant in constants.tolist()[::-1]:
         lipschitz.append(objective.constant + constant * lipschitz[-1])
     return torch.tensor(lipschitz[::-1], dtype=torch.float64, device=objective.trajectory.states.device)
 
@@ -208,8 +195,7 @@ class LipschitzBound:
     """Upper bounds W at anchors, T tensors (n_t, D), extended to all states.
 
     Args:
-        exact: Use the exact reward-to-go of nodes whose remaining path is fixed, and the exact last reward,
-            instead of bounds from anchors (Algorithm 1 of the paper uses anchors throughout).
+        exact: Use exact values where the remaining path is fixed (the paper has anchors throughout).
         budget: Once it is spent, only the first anchor of each remaining time step is bounded.
     """
 
@@ -227,13 +213,13 @@ class LipschitzBound:
         self.margin = objective.rounding(1e-12, 1.0 + scale)
         # An anchor at which the model has no finite state gives no bound.
         self.anchors, self.distances = [states[states.isfinite().all(-1)] for states in anchors], 0
-        T, every = process.horizon, list(range(process.changes + 1))
+        T, counts = process.horizon, list(range(process.changes + 1))
         self.values = [torch.empty(0)] * T
-        self.values[-1] = _above(self._last(self.anchors[-1], every))
+        self.values[-1] = _as_upper_bounds(self._last(self.anchors[-1], counts))
         for time in range(T - 2, -1, -1):
             if budget.out():
                 self.anchors[time] = self.anchors[time][:1]
-            self.values[time] = _above(self.ahead(self.anchors[time], time, every))
+            self.values[time] = _as_upper_bounds(self.ahead(self.anchors[time], time, counts))
 
     def fixed(self, time: int, spent: int) -> bool:
         """Whether `at` is exact there: the remaining path is fixed, or only the last reward remains."""
@@ -243,55 +229,53 @@ class LipschitzBound:
     def at(self, states: Tensor, time: int, spent: Sequence[int]) -> Tensor:
         """Upper bounds on V(x, l, t) for several l, (n, D), t, (m,) -> (n, m); all l share the distances."""
         process = self.process
-        out = states.new_empty(len(states), len(spent))
-        bounded = [column for column, changes in enumerate(spent) if not self.fixed(time, changes)]
-        if len(bounded) < len(spent):
+        bounds = states.new_empty(len(states), len(spent))
+        columns = [column for column, changes in enumerate(spent) if not self.fixed(time, changes)]
+        if len(columns) < len(spent):
             last = time == process.horizon - 1
-            out[:] = self._last(states, spent) if last else process.to_go(states, time).unsqueeze(-1)
-        if bounded:
-            out[:, bounded] = self.interpolated(states, time, [spent[column] for column in bounded])
-        return out
+            bounds[:] = self._last(states, spent) if last else process.to_go(states, time).unsqueeze(-1)
+        if columns:
+            bounds[:, columns] = self.interpolated(states, time, [spent[column] for column in columns])
+        return bounds
 
     def ahead(self, states: Tensor, time: int, spent: Sequence[int]) -> Tensor:
         """Upper bounds on V by one-step lookahead (Eq. 11), max over a of R + bound(F_t(x, a)), (n, m)."""
         process = self.process
         if time == process.horizon - 1:
             return self._last(states, spent)
-        rewards, other = process.rewards(states, time), process.others[time]
+        rewards, others = process.rewards(states, time), process.others[time]
         kept = self.at(process.keep(states, time), time + 1, spent)
         best = process.kept(rewards, time).unsqueeze(-1) + kept
-        able = [column for column, changes in enumerate(spent) if changes < process.changes]
-        if able and len(other):
+        changeable = [column for column, changes in enumerate(spent) if changes < process.changes]
+        if changeable and len(others):
             children = process.branch(states, time).flatten(0, 1)
-            more = [spent[column] + 1 for column in able]
-            bounds = self.at(children, time + 1, more).unflatten(0, (len(states), len(other)))
-            gained = process.changed(rewards, time).unsqueeze(-1) + bounds
-            best[:, able] = torch.maximum(best[:, able], gained.amax(1))
+            increments = [spent[column] + 1 for column in changeable]
+            bounds = self.at(children, time + 1, increments).unflatten(0, (len(states), len(others)))
+            changed = process.changed(rewards, time).unsqueeze(-1) + bounds
+            best[:, changeable] = torch.maximum(best[:, changeable], changed.amax(1))
         return best
 
     def _last(self, states: Tensor, spent: Sequence[int]) -> Tensor:
         """V at time T - 1, (n, D), (m,) -> (n, m)."""
-        process, spents = self.process, [states.new_full((len(states),), changes) for changes in spent]
-        values = [process.final(states, changes)[0] for changes in spents]
-        return torch.stack(values, -1)
+        process, counts = self.process, [states.new_full((len(states),), changes) for changes in spent]
+        return torch.stack([process.final(states, changes)[0] for changes in counts], -1)
 
     def interpolated(self, states: Tensor, time: int, spent: Sequence[int]) -> Tensor:
         """Upper bounds on V(x, l, t) from the anchors at time t only, (n, D), t, (m,) -> (n, m)."""
         anchors, values = self.anchors[time], self.values[time]
-        lipschitz_constant = float(self.lipschitz[time]) * (1 + 1e-12)
-        out = states.new_empty(len(states), len(spent))
+        slope = float(self.lipschitz[time]) * (1 + 1e-12)
+        bounds = states.new_empty(len(states), len(spent))
         self.distances += len(states) * len(anchors)
         rows = max(1, ENTRIES // len(anchors))
         for start in range(0, len(states), rows):
-            part = torch.cdist(
-                states[start : start + rows], anchors, compute_mode="donot_use_mm_for_euclid_dist"
-            ).mul_(lipschitz_constant)
+            part = states[start : start + rows]
+            distances = torch.cdist(part, anchors, compute_mode="donot_use_mm_for_euclid_dist").mul_(slope)
             for column, changes in enumerate(spent):
-                torch.amin(part + values[:, changes], 1, out=out[start : start + rows, column])
-        return out.add_(self.margin)
+                torch.amin(distances + values[:, changes], 1, out=bounds[start : start + rows, column])
+        return bounds.add_(self.margin)
 
 
-def _above(values: Tensor) -> Tensor:
+def _as_upper_bounds(values: Tensor) -> Tensor:
     """Values of anchors as upper bounds; undefined ones become infinite."""
     return values.where(~values.isnan(), torch.inf)
 
@@ -308,9 +292,7 @@ class AStar(Search[CounterfactualReturn]):
         lookahead: Bound each child by Eq. 11 (as published) instead of by the anchors at its own time.
         batch: Maximum number of nodes expanded at once; 1 is strictly best first (as published).
         incumbent: Start from the greedy sequence instead of the observed one (as published).
-        budget_s: Time limit in seconds, after which the best sequence so far is returned with its gap; None
-            for no limit. A step is a round of the greedy ascent, the choice of anchors, their bounds at one
-            time, or the expansion of a batch.
+        budget_s: See `Search`; steps are rounds of the greedy ascent, anchors, and batches of nodes.
         node_limit: Likewise, a limit on the number of expanded nodes.
     """
 
@@ -327,9 +309,7 @@ class AStar(Search[CounterfactualReturn]):
         self.check_sizes("batch", expected="a batch of at least 1 node")
 
     def check(self, surrogate: Surrogate, **settings: Any) -> None:
-        """Refuses an ensemble's worst member, and models and rewards without a Lipschitz constant:
-        `UnboundedError`.
-        """
+        """An `UnboundedError` for an ensemble's worst member, and without Lipschitz constants."""
         members = surrogate.members if isinstance(surrogate, EpisodeSurrogate) else 1
         if settings.get("members") == "worst" and members > 1:
             raise UnboundedError(NO_SUM)
@@ -354,11 +334,7 @@ class AStar(Search[CounterfactualReturn]):
     @torch.no_grad()
     def improve(self, objective: CounterfactualReturn, known: Tensor) -> Decision:
         """Searches from a known sequence, (H,) long: the answer is at least as good, and fewer nodes are
-        expanded.
-
-        Raises:
-            UnboundedError: if the trajectory or the reward has no finite Lipschitz constant.
-            ValueError: if the sequence makes more than k changes.
+        expanded. An `UnboundedError` without finite Lipschitz constants; more than k changes, a ValueError.
         """
         changes = int((known != objective.observed).sum())
         require(changes <= objective.changes, f"at most {objective.changes} changes", changes=changes)
@@ -378,34 +354,24 @@ class AStar(Search[CounterfactualReturn]):
         if self.pooled:
             anchors = [torch.unique(torch.cat(anchors), dim=0)] * process.horizon
         else:
-            own = process.trajectory.states.split(1)
-            anchors = [torch.cat(both) for both in zip(own, anchors, strict=True)]
+            observed_states = process.trajectory.states.split(1)
+            anchors = [torch.cat(pair) for pair in zip(observed_states, anchors, strict=True)]
         bound = LipschitzBound(process, anchors, lipschitz, self.exact, budget)
         frontier = _Frontier(bound, start, self.lookahead)
         stopped = self._run(frontier, effort, budget)
         gap = 0.0 if not stopped else frontier.top() - frontier.value
         size = len(anchors[0]) if self.pooled else sum(len(states) for states in anchors)
-        return sequence_decision(
-            objective,
-            frontier.sequence,
-            effort,
-            budget,
-            search="astar",
-            gap=gap,
-            equal=frontier.tolerance,
-            reason=stopped,
-            anchors=size,
-            distances=bound.distances,
-            root_bound=frontier.root,
-        )
+        ends: dict[str, Any] = {"gap": gap, "equal": frontier.tolerance, "reason": stopped}
+        work: dict[str, Any] = {"anchors": size, "distances": bound.distances, "root_bound": frontier.root}
+        return sequence_decision(objective, frontier.sequence, effort, budget, search="astar", **ends, **work)
 
     def _run(self, frontier: "_Frontier", effort: Effort, budget: Budget) -> str:
         """Expands until no open node can be better; returns "", or which limit ended the search."""
         while frontier.top() > frontier.value + frontier.tolerance:
-            if reached := limit_reached(self.node_limit, effort, budget):
-                return reached
-            left = self.batch if self.node_limit is None else self.node_limit - effort.expanded
-            frontier.expand(min(self.batch, left))
+            if reason := limit_reached(self.node_limit, effort, budget):
+                return reason
+            room = self.batch if self.node_limit is None else self.node_limit - effort.expanded
+            frontier.expand(min(self.batch, room))
         return ""
 
 
@@ -422,8 +388,8 @@ class _Block:
 
     def part(self, rows: slice) -> "_Block":
         """Some of the nodes."""
-        own = (self.f, self.states, self.totals, self.sequences)
-        return _Block(self.time, self.spent, *(tensor[rows] for tensor in own))
+        tensors = (self.f, self.states, self.totals, self.sequences)
+        return _Block(self.time, self.spent, *(tensor[rows] for tensor in tensors))
 
 
 class _Frontier:
@@ -442,7 +408,7 @@ class _Frontier:
         self._heap: list[tuple[float, int, _Block]] = []
         self._order = count()
         start, observed = process.start, objective.observed.to(torch.int16).unsqueeze(0)
-        self.root = float(self._bounded(start, 0, 0))
+        self.root = float(self._bound_of(start, 0, 0))
         self._push(_Block(0, 0, start.new_full((1,), self.root), start, start.new_zeros(1), observed))
 
     def top(self) -> float:
@@ -452,7 +418,7 @@ class _Frontier:
     def expand(self, size: int) -> None:
         """Expands the best open nodes, at most `size` of them, all of one time and number of changes."""
         block = heapq.heappop(self._heap)[2]
-        # All nodes above the incumbent have to be expanded sooner or later; the others are dropped.
+        # Nodes that are not above the incumbent are dropped.
         block = block.part(slice(int((block.f > self.value + self.tolerance).sum())))
         self._push(block.part(slice(size, None)))
         block = block.part(slice(size))
@@ -461,15 +427,15 @@ class _Frontier:
         if time == process.horizon - 1:
             self._offer_last(block.states, time, spent, block.totals, block.sequences)
             return
-        rewards, other = process.rewards(block.states, time), process.others[time]
-        kept = block.totals + process.kept(rewards, time)
-        self._receive(time + 1, spent, block.f, process.keep(block.states, time), kept, block.sequences)
-        if spent < process.changes and len(other):
+        rewards, others = process.rewards(block.states, time), process.others[time]
+        total = block.totals + process.kept(rewards, time)
+        self._receive(time + 1, spent, block.f, process.keep(block.states, time), total, block.sequences)
+        if spent < process.changes and len(others):
             states = process.branch(block.states, time).flatten(0, 1)
             totals = (block.totals.unsqueeze(-1) + process.changed(rewards, time)).flatten()
-            sequences = block.sequences.repeat_interleave(len(other), 0)
-            sequences[:, time] = other.to(sequences).repeat(len(block.f))
-            parents = block.f.repeat_interleave(len(other))
+            sequences = block.sequences.repeat_interleave(len(others), 0)
+            sequences[:, time] = others.to(sequences).repeat(len(block.f))
+            parents = block.f.repeat_interleave(len(others))
             self._receive(time + 1, spent + 1, parents, states, totals, sequences)
 
     def _receive(
@@ -481,21 +447,20 @@ class _Frontier:
             self._offer_last(states, time, spent, totals, sequences)
             return
         if self.bound.fixed(time, spent):
-            # A rollout costs more than the distances to the anchors: only leaves not ruled out by these are
-            # rolled out.
-            able = totals + self.bound.interpolated(states, time, [spent])[:, 0] > self.value + self.tolerance
-            if able.any():
-                self._offer(totals[able] + self.process.to_go(states[able], time), sequences[able], None)
+            # A rollout costs more than distances to anchors, which rule out most leaves.
+            live = totals + self.bound.interpolated(states, time, [spent])[:, 0] > self.value + self.tolerance
+            if live.any():
+                self._offer(totals[live] + self.process.to_go(states[live], time), sequences[live], None)
             return
-        f = ranked(torch.minimum(parents, totals + self._bounded(states, time, spent)))
+        f = ranked(torch.minimum(parents, totals + self._bound_of(states, time, spent)))
         order = f.argsort(descending=True)[: int((f > self.value + self.tolerance).sum())]
         self._push(_Block(time, spent, f[order], states[order], totals[order], sequences[order]))
 
-    def _bounded(self, states: Tensor, time: int, spent: int) -> Tensor:
+    def _bound_of(self, states: Tensor, time: int, spent: int) -> Tensor:
         return (self.bound.ahead if self.lookahead else self.bound.at)(states, time, [spent])[:, 0]
 
     def _offer_last(self, states: Tensor, time: int, spent: int, totals: Tensor, sequences: Tensor) -> None:
-        """The same for paths on which only the last reward remains."""
+        """Compares paths on which only the last reward remains."""
         last, action = self.process.final(states, torch.full_like(totals, spent))
         self._offer(totals + last, sequences, action if time < sequences.shape[-1] else None)
 

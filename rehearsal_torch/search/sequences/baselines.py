@@ -2,7 +2,6 @@
 
 Random changes. Each of `count` sequences changes min(k, open steps) time steps, chosen uniformly, to other
 actions, chosen uniformly; the best of them is the answer, even if it is worse than the observed sequence.
-With the default of one sequence this is the plain baseline, and its mean over episodes is usually a loss.
 
 Single changes. Given a sequence a' and the states x_t that it leads to, the return with the action at time t
 replaced by b is
@@ -13,15 +12,13 @@ All H * A of them are rolled out in one growing batch: step t adds A states to t
 
 Greedy changes. Starting from the observed actions, each round evaluates every sequence that differs from the
 current one at one time step and from the observed one in at most k, and moves to the best of them while that
-is an improvement. A step that was changed in an earlier round may be changed again or restored. Nothing is
-proven: the answer is a local optimum, though if actions hardly interact it is close to the best.
+is an improvement. A step that was changed in an earlier round may be changed again or restored. The answer is
+a local optimum.
 
 Top k. Each single change is evaluated as if it were the only one; the k best at k different time steps, as
-far as they are improvements, are then made jointly. This ignores how changes interact, and how the best
-action at one step depends on another change. (Taking the k best pairs of time and action without requiring
-different time steps would often spend several changes on one step, and is weaker still.)
+far as they are improvements, are then made jointly. This ignores how changes interact.
 
-Source: baselines of the project; compare Tsirtsis and Gomez-Rodriguez (2023), Eq. 9.
+Source: compare Tsirtsis and Gomez-Rodriguez (2023), Eq. 9.
 """
 
 from typing import Any, final
@@ -39,32 +36,29 @@ from rehearsal_torch.seeding import stream
 
 @torch.no_grad()
 def single_changes(process: CounterfactualProcess, sequence: Tensor) -> Tensor:
-    """Returns of all sequences with the action of a', (H,) long, at time t replaced by a, (H, A); -inf if a
-    is neither the observed action nor an allowed change, and at steps that are not open.
-    """
+    """Returns of all sequences with a'_t replaced by a, (H, A); minus infinity where no change is allowed."""
     objective = process.objective
     trajectory, H, A = process.trajectory, len(sequence), objective.actions
     state, prefix = process.start, process.start.new_zeros(objective.lanes)
-    moving, totals = state[:0], state.new_zeros((0, *objective.lanes))
+    branches, totals = state[:0], state.new_zeros((0, *objective.lanes))
     for time in range(objective.horizon):
-        rewards = process.rewards(torch.cat([moving, state]), time)
-        own = rewards[..., sequence[time]] if process.acts else rewards[..., 0]
-        totals = totals + own[:-1]
+        rewards = process.rewards(torch.cat([branches, state]), time)
+        current = rewards[..., sequence[time]] if process.acts else rewards[..., 0]
+        totals = totals + current[:-1]
         if time < H:
             totals = torch.cat([totals, prefix + rewards[-1].expand(*objective.lanes, A).movedim(-1, 0)])
-        prefix = prefix + own[-1]
+        prefix = prefix + current[-1]
         if time == objective.horizon - 1:
             break
-        process.effort.network_evaluations += len(moving) + A
+        process.effort.network_evaluations += len(branches) + A
         branched = trajectory.branch(state, time)[0]
-        moving = torch.cat(
-            [trajectory.step(moving, time, sequence[time]) if len(moving) else moving, branched]
-        )
+        moved = trajectory.step(branches, time, sequence[time]) if len(branches) else branches
+        branches = torch.cat([moved, branched])
         state = branched[sequence[time]].unsqueeze(0)
     values = ranked(objective.joined(totals).view(H, A))
     kept = torch.arange(A, device=objective.observed.device) == objective.observed.unsqueeze(-1)
-    open_ = objective.choices.any(-1, keepdim=True)
-    return torch.where(objective.choices | (kept & open_), values, torch.full_like(values, -torch.inf))
+    changeable = objective.choices.any(-1, keepdim=True)
+    return torch.where(objective.choices | (kept & changeable), values, torch.full_like(values, -torch.inf))
 
 
 @final
@@ -79,7 +73,7 @@ class GreedyChanges(Search[CounterfactualReturn]):
         """Returns a local optimum; its gap is unknown unless nothing may be changed."""
         budget, effort = Budget(self.budget_s), Effort()
         sequence = greedy_sequence(CounterfactualProcess(objective, effort), budget)
-        gap, equal = 0.0 if nothing_open(objective) else None, _equal(objective)
+        gap, equal = 0.0 if nothing_open(objective) else None, _rounding(objective)
         reason, name = budget.reason() if budget.ran_out else "", "greedy_changes"
         return sequence_decision(
             objective, sequence, effort, budget, search=name, gap=gap, equal=equal, reason=reason
@@ -98,9 +92,9 @@ def greedy_sequence(process: CounterfactualProcess, budget: Budget = UNLIMITED) 
         values = single_changes(process, sequence)
         process.effort.expanded += 1
         process.effort.generated += int(torch.isfinite(values).sum())
-        differs = sequence != observed
-        after = differs.sum() - differs.long().unsqueeze(-1) + (actions != observed.unsqueeze(-1)).long()
-        values = values.masked_fill(after > objective.changes, -torch.inf)
+        changed = sequence != observed
+        counts = changed.sum() - changed.long().unsqueeze(-1) + (actions != observed.unsqueeze(-1)).long()
+        values = values.masked_fill(counts > objective.changes, -torch.inf)
         best = int(values.argmax())
         # Better by more than rounding, so that the search terminates.
         if not float(values.flatten()[best]) > value + objective.rounding(1e-12, max(1.0, abs(value))):
@@ -112,7 +106,7 @@ def greedy_sequence(process: CounterfactualProcess, budget: Budget = UNLIMITED) 
             return sequence
 
 
-def _equal(objective: CounterfactualReturn) -> float:
+def _rounding(objective: CounterfactualReturn) -> float:
     """The difference up to which two returns count as equal: that of rounding."""
     return objective.rounding(1e-12, max(1.0, abs(objective.outcome())))
 
@@ -133,7 +127,7 @@ class TopK(Search[CounterfactualReturn]):
 
     def __call__(self, objective: CounterfactualReturn) -> Decision:
         """Returns the changed sequence; its gap is unknown unless nothing may be changed."""
-        budget, effort = Budget(self.budget_s), Effort()
+        budget, effort, equal = Budget(self.budget_s), Effort(), _rounding(objective)
         sequence, gap = objective.observed, 0.0 if nothing_open(objective) else None
         if gap is None:
             values = single_changes(CounterfactualProcess(objective, effort), sequence)
@@ -141,14 +135,12 @@ class TopK(Search[CounterfactualReturn]):
             best, action = values.max(-1)
             times = best.topk(min(objective.changes, len(best))).indices
             # Better by more than rounding, so that a change without effect is not taken for an improvement.
-            threshold = objective.outcome() + _equal(objective)
+            threshold = objective.outcome() + equal
             times = times[best[times] > threshold]
             combined = sequence.clone()
             combined[times] = action[times]
             sequence = combined if float(objective(combined)) > threshold else sequence
-        return sequence_decision(
-            objective, sequence, effort, budget, search="top_k", gap=gap, equal=_equal(objective)
-        )
+        return sequence_decision(objective, sequence, effort, budget, search="top_k", gap=gap, equal=equal)
 
 
 @final
@@ -172,26 +164,26 @@ class RandomChanges(Search[CounterfactualReturn]):
     def __call__(self, objective: CounterfactualReturn) -> Decision:
         """Returns the best draw; its gap is unknown unless nothing may be changed."""
         budget, effort, observed = Budget(self.budget_s), Effort(), objective.observed
-        drawn, gap, reason = observed, 0.0 if nothing_open(objective) else None, ""
+        best, gap, reason = observed, 0.0 if nothing_open(objective) else None, ""
         if gap is None:
             draws = stream(self.seed, objective.case.identity)
-            free = objective.open
-            order = torch.rand(self.count, len(free), generator=draws).argsort(-1)
-            times = free[order[:, : objective.changes]].to(observed.device)
+            open_steps = objective.open
+            permutations = torch.rand(self.count, len(open_steps), generator=draws).argsort(-1)
+            times = open_steps[permutations[:, : objective.changes]].to(observed.device)
             sequences = observed.repeat(self.count, 1)
-            sequences.scatter_(1, times, _others(objective, times, draws))
+            sequences.scatter_(1, times, _draw_others(objective, times, draws))
             effort.generated, effort.network_evaluations = self.count, self.count * (objective.horizon - 1)
             values = ranked(objective(sequences))
             if bool(values.isfinite().any()):
-                drawn = sequences[int(values.argmax())]
+                best = sequences[int(values.argmax())]
             else:
-                what = f"none of {self.count} random sequences can be compared with the observed one"
-                reason = f"{UNDEFINED}: {what}"
+                cause = f"none of {self.count} random sequences can be compared with the observed one"
+                reason = f"{UNDEFINED}: {cause}"
         facts: dict[str, Any] = {"reason": reason, "declines": self.declines, "draws": self.count}
-        return sequence_decision(objective, drawn, effort, budget, search="random_changes", gap=gap, **facts)
+        return sequence_decision(objective, best, effort, budget, search="random_changes", gap=gap, **facts)
 
 
-def _others(objective: CounterfactualReturn, times: Tensor, draws: torch.Generator) -> Tensor:
+def _draw_others(objective: CounterfactualReturn, times: Tensor, draws: torch.Generator) -> Tensor:
     """For each time step, one of the allowed other actions, (n, k) long -> (n, k) long."""
     choices = objective.choices[times]
     if int(choices.sum(-1).min()) == objective.actions - 1:

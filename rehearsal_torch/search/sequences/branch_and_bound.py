@@ -5,8 +5,7 @@ a path on which some changes have been made, all before the node's open time ste
 node,
 
 1. every single event is rolled out exactly; if m = 1, this closes the node;
-2. a certified model bounds the gain of sets of events (`gain_bound`): gain(E) <= sum of D(e) + sum of
-   W(e, f);
+2. a certified model bounds the gain of sets (`gain_bound`): gain(E) <= sum of D(e) + sum of W(e, f);
 3. the sets that look best in the model are rolled out, which gives the incumbent;
 4. events, then sets, whose bound does not exceed the incumbent are dropped (`branch_tree`). With fewer events
    the model is tighter, and is recomputed if that may help; if few sets remain, they are rolled out, best
@@ -15,24 +14,21 @@ node,
    path, where only the interaction of the changes still unknown has to be bounded, with those events that may
    follow the first one by the node's model.
 
-Nodes are taken best bound first, so that an early end leaves a valid gap: the largest open bound minus the
-incumbent.
+Nodes are taken best bound first: an early end leaves a valid gap, the largest open bound minus the incumbent.
 
 The model needs a reward that is linear in the states, and a trajectory that bounds its curvature. For other
 rewards with a bound over boxes of states, such as step scores, for the return of an ensemble's worst member,
 and for the closed form (`mechanisms.bent_transition`) where enumeration would take longer, another tree is
-searched under the same limits (`step_tree`). If neither can be built, or the bound
-at the root is more than `looseness` times the largest gain or loss observed, a small tree is enumerated, and
-A* searches a larger one, which needs Lipschitz constants; if these are missing, greedy changes. The decision
-says so (`fallback`, and its reason). The work at the root is kept: the fallback gets what remains of the
-limits, A* begins with the best sequence of the root, and the answer is the better of the two, under the
-lower of the two bounds.
+searched under the same limits (`step_tree`). If neither can be built, or the bound at the root is more than
+`looseness` times the largest gain or loss observed, a small tree is enumerated, and A* (with Lipschitz
+constants) or greedy changes search a larger one (`fallback`) within the remaining limits. The answer is the
+better one of root and fallback, under the lower of their bounds.
 
 Rounding: everything is computed in float64, and a bound counts as larger than the incumbent if it exceeds it
 by more than 1e-9 times max(1, |observed return|). An optimum is proven up to this tolerance, and its gap is
 then 0.
 
-Source: ours; the problem is Tsirtsis and Gomez-Rodriguez (2023), Eq. 9.
+Source: the problem is Tsirtsis and Gomez-Rodriguez (2023), Eq. 9.
 """
 
 from copy import copy
@@ -64,22 +60,14 @@ class BranchAndBound(Search[CounterfactualReturn]):
 
     Args:
         leaves: Maximum number of sets of one node that are rolled out rather than branched on.
-        events: Maximum number of events at one node; memory grows with its square. Beyond it, the fallback
-            searches.
-        pool: Maximum number of open nodes; those with the lowest bound are dropped first, and the gap then
-            covers them.
-        sets: Only for `step_tree`: maximum number of sets of time steps. Beyond it, greedy
-            changes are returned with a loose gap.
-        evaluations: Only for `step_tree`: maximum number of single steps F_t(x, a) computed,
-            after which the best sequence so far is returned with its gap; None for no limit. Unlike a time
-            limit, it gives the same answer on every machine.
-        looseness: Maximum bound at the root, in multiples of the largest observed gain of a set or loss of a
-            single change; beyond it, the fallback searches.
-        budget_s: Time limit in seconds, after which the best sequence so far is returned with its gap; None
-            for no limit. A step is a node, so that the root is always completed, or a step of the fallback.
+        events: Maximum number of events at one node (memory grows with its square), else the fallback.
+        pool: Maximum number of open nodes; the lowest bounds are dropped first, and the gap covers them.
+        sets: For `step_tree`: maximum number of sets of time steps, else greedy changes with a loose gap.
+        evaluations: For `step_tree`: maximum number of single steps F_t(x, a), the same on every machine.
+        looseness: Maximum bound at the root, in multiples of the largest gain or loss, else the fallback.
+        budget_s: See `Search`; a step is a node (the root is always completed), or one of the fallback.
         node_limit: Likewise, a limit on the number of expanded nodes.
-        fallback: The search used if the model has no usable bound; None for A* with its defaults, under the
-            same limits.
+        fallback: The search if the model has no usable bound; None for A*, under the same limits.
         enumerated: The largest tree that is enumerated in place of A*, or for the closed form, in nodes.
     """
 
@@ -95,10 +83,10 @@ class BranchAndBound(Search[CounterfactualReturn]):
     enumerated: int = 500_000
 
     def __post_init__(self) -> None:
-        fits, wanted = self.looseness >= 1, "numbers of at least 1"
-        self.check_sizes("leaves", "events", "pool", "sets", "looseness", fits=fits, expected=wanted)
-        fits = self.evaluations is None or self.evaluations >= 1
-        require(fits, "at least 1 evaluation, or None for no limit", evaluations=self.evaluations)
+        valid, expected = self.looseness >= 1, "numbers of at least 1"
+        self.check_sizes("leaves", "events", "pool", "sets", "looseness", fits=valid, expected=expected)
+        valid = self.evaluations is None or self.evaluations >= 1
+        require(valid, "at least 1 evaluation, or None for no limit", evaluations=self.evaluations)
 
     @torch.no_grad()
     def __call__(self, objective: CounterfactualReturn) -> Decision:
@@ -110,16 +98,16 @@ class BranchAndBound(Search[CounterfactualReturn]):
         else:
             stepwise = isinstance(objective.trajectory, CurvedTrajectory) and objective.gradient() is None
         if stepwise and isinstance(objective.reward, BoundedReward):
-            steps = StepTree(objective, effort, limits, self.sets, self.evaluations)
-            return _decision(steps, steps.run(), root_bound=steps.root)
-        refused = self._refusal(objective)
-        if refused:
-            return self._fall_back(objective, refused, budget, effort)
+            step_tree = StepTree(objective, effort, limits, self.sets, self.evaluations)
+            return _tree_decision(step_tree, step_tree.run(), root_bound=step_tree.root)
+        reason = self._refusal(objective)
+        if reason:
+            return self._fall_back(objective, reason, budget, effort)
         tree = EventTree(objective, effort, limits)
-        stopped = tree.run()
+        ending = tree.run()
         if tree.loose:
             return self._fall_back(objective, tree.loose, budget, effort, tree)
-        return _decision(tree, stopped, root_bound=tree.observed + tree.root, recentred=tree.recentred)
+        return _tree_decision(tree, ending, root_bound=tree.observed + tree.root, recentred=tree.recentred)
 
     def _refusal(self, objective: CounterfactualReturn) -> str:
         """Why the model cannot be built; empty if it can."""
@@ -139,82 +127,73 @@ class BranchAndBound(Search[CounterfactualReturn]):
     def _fall_back(
         self,
         objective: CounterfactualReturn,
-        why: str,
+        cause: str,
         budget: Budget,
         effort: Effort,
         tree: EventTree | None = None,
     ) -> Decision:
         """The fallback's decision and why it decides, or the tree's best sequence if that is better."""
-        known = objective.observed if tree is None else tree.sequence
-        search = self._limited(objective, budget, effort.expanded)
+        sequence = objective.observed if tree is None else tree.sequence
+        search = self._limited_fallback(objective, budget, effort.expanded)
         try:
-            decision = search.improve(objective, known) if isinstance(search, AStar) else search(objective)
+            decision = search.improve(objective, sequence) if isinstance(search, AStar) else search(objective)
         except UnboundedError as error:
             search = self._in_time(GreedyChanges(), budget)
-            decision, why = search(objective), f"{why}; {error}"
-        used, gap = decision.trace.get("search", type(search).__name__), decision.trace.get("gap")
-        stopped = Budget(search.budget_s).reason() if "stopped" in decision.trace else ""
-        # The effort of both searches counts.
-        done = {name: decision.trace.get(name, 0) + count for name, count in asdict(effort).items()}
-        kept: dict[str, object] = {"search": "branch_and_bound", "fallback": used, **done}
-        kept["effective_branching_factor"] = branching_factor(done["expanded"], objective.horizon)
+            decision, cause = search(objective), f"{cause}; {error}"
+        name, gap = decision.trace.get("search", type(search).__name__), decision.trace.get("gap")
+        ended_by = Budget(search.budget_s).reason() if "stopped" in decision.trace else ""
+        efforts = asdict(effort).items()
+        effort_sums = {counter: decision.trace.get(counter, 0) + count for counter, count in efforts}
+        entries: dict[str, object] = {"search": "branch_and_bound", "fallback": name, **effort_sums}
+        entries["effective_branching_factor"] = branching_factor(effort_sums["expanded"], objective.horizon)
         if tree is not None:
             bound = min(torch.inf if gap is None else decision.value + gap, tree.observed + tree.bound)
             if tree.observed + tree.best > decision.value + tree.tolerance:
                 text = "" if decision.reason is None else decision.reason.text
-                own: dict[str, Any] = {"equal": tree.tolerance, "reason": text}
-                decision = sequence_decision(objective, known, Effort(), budget, search=used, gap=None, **own)
-            above = bound - decision.value
-            gap = None if bound == torch.inf else above if above > tree.tolerance else 0.0
+                facts: dict[str, Any] = {"search": name, "gap": None, "equal": tree.tolerance, "reason": text}
+                decision = sequence_decision(objective, sequence, Effort(), budget, **facts)
+            excess = bound - decision.value
+            gap = None if bound == torch.inf else excess if excess > tree.tolerance else 0.0
             if tree.bound < torch.inf:
-                root = min(decision.trace.get("root_bound", torch.inf), tree.observed + tree.bound)
-                kept["root_bound"] = root
-        text = f"branch_and_bound fell back to {used}: {why}"
+                root_bound = decision.trace.get("root_bound", torch.inf)
+                entries["root_bound"] = min(root_bound, tree.observed + tree.bound)
+        text = f"branch_and_bound fell back to {name}: {cause}"
         reason: Finding | None = Finding("no_gain" if decision.alteration is None else "note", text)
         if gap == 0.0 and isinstance(search, Exhaustive):
-            reason = decision.reason  # proven all the same
+            reason = decision.reason  # proven nevertheless
         elif decision.reason is not None:
             reason = replace(decision.reason, text=f"{text}; {decision.reason.text}")
-        trace = {**decision.trace, **kept, "gap": gap, "proven": gap == 0.0}
-        trace |= ended(stopped, gap) if stopped else {}
+        trace = {**decision.trace, **entries, "gap": gap, "proven": gap == 0.0}
+        trace |= ended(ended_by, gap) if ended_by else {}
         return replace(decision, trace=trace, reason=reason, seconds=budget.spent())
 
-    def _limited(
+    def _limited_fallback(
         self, objective: CounterfactualReturn, budget: Budget, expanded: int
     ) -> Search[CounterfactualReturn]:
-        """The fallback with what remains of the limits."""
-        own = Exhaustive() if self._enumerates(objective) else AStar()
-        limited = self._in_time(self.fallback or own, budget)
+        default = Exhaustive() if self._enumerates(objective) else AStar()
+        limited = self._in_time(self.fallback or default, budget)
         if self.node_limit is not None and isinstance(limited, AStar):
-            most = self.node_limit if limited.node_limit is None else limited.node_limit
-            limited.node_limit = max(0, min(self.node_limit - expanded, most))
+            limit = self.node_limit if limited.node_limit is None else limited.node_limit
+            limited.node_limit = max(0, min(self.node_limit - expanded, limit))
         return limited
 
     def _enumerates(self, objective: CounterfactualReturn) -> bool:
         """Whether the tree is small enough to be enumerated."""
-        free = self.fallback is None and self.node_limit is None
-        return free and sum(tree_size(objective)) <= self.enumerated
+        unlimited = self.fallback is None and self.node_limit is None
+        return unlimited and sum(tree_size(objective)) <= self.enumerated
 
     @staticmethod
     def _in_time(search: Search[CounterfactualReturn], budget: Budget) -> Search[CounterfactualReturn]:
         """A copy of a search with the remaining time, or less if its own budget is smaller."""
         limited = copy(search)
         if budget.limit_s is not None:
-            own = torch.inf if limited.budget_s is None else limited.budget_s
-            limited.budget_s = min(budget.remaining(), own)
+            limit = torch.inf if limited.budget_s is None else limited.budget_s
+            limited.budget_s = min(budget.remaining(), limit)
         return limited
 
 
-def _decision(tree: EventTree | StepTree, stopped: str, **trace: Any) -> Decision:
-    """The decision of a tree, and which limit ended its search."""
-    return sequence_decision(
-        tree.objective,
-        tree.sequence,
-        tree.effort,
-        tree.limits.budget,
-        search="branch_and_bound",
-        gap=tree.gap(),
-        equal=tree.tolerance,
-        reason=stopped,
-        **{"fallback": None, **trace, "rolled_out": tree.rolled_out, "tolerance": tree.tolerance},
-    )
+def _tree_decision(tree: EventTree | StepTree, stopped: str, **trace: Any) -> Decision:
+    ending: dict[str, Any] = {"gap": tree.gap(), "equal": tree.tolerance, "reason": stopped}
+    facts = {"search": "branch_and_bound", "fallback": None, **ending, **trace}
+    facts |= {"rolled_out": tree.rolled_out, "tolerance": tree.tolerance}
+    return sequence_decision(tree.objective, tree.sequence, tree.effort, tree.limits.budget, **facts)

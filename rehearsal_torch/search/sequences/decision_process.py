@@ -2,18 +2,17 @@
 
 Given an observed episode and a limit of k changes, a node (x, l, t) is a state x at time t on a path that has
 made l changes so far. Keeping the observed action leads to (F_t(x, a_t), l, t + 1); each of the other
-actions, if l < k and step t is open, leads to (F_t(x, a), l + 1, t + 1). Once no change or no open step
-remains, the rest of the path is fixed, and its reward J_t(x) follows from one rollout under the observed
-actions.
+actions, if l < k and step t is open, to (F_t(x, a), l + 1, t + 1). Once no change or no open step remains,
+the reward J_t(x) of the rest follows from one rollout under the observed actions.
 
-Whatever the search, its answer is an action sequence, evaluated by the same objective in the same way: its
-return, the observed return, and the search effort. Changes that gain nothing are undone before (`nearest`).
-The effective branching factor b of a search that expanded N nodes of an episode of T steps solves
+The answer of every search is an action sequence, evaluated by the same objective: its return, the observed
+return, and the search effort. Changes that gain nothing are undone before (`nearest`). The effective
+branching factor b of a search that expanded N nodes of an episode of T steps solves
 
     N = 1 + b + b^2 + ... + b^T.
 
-A search finds some sequence with the largest return; others may have the same one, since a change may have no
-effect. Starting from the sequence found, two kinds of steps lead back towards the observed actions:
+Several sequences may have the largest return, since a change may have no effect. From the sequence found, two
+kinds of steps lead back towards the observed actions:
 
     a whole action    the observed action takes the place of a changed one
     a single dose     one dose of a changed action becomes that of the observed one, where the action with
@@ -21,16 +20,12 @@ effect. Starting from the sequence found, two kinds of steps lead back towards t
 
 All of them, at most k (p + 1) sequences for k changes of p doses, are evaluated in one batch. Those whose
 return equals that of the sequence found, up to the tolerance of the search, are taken: all together if that
-holds for them jointly, else the first, with whole actions first. This is repeated until none is left.
-Differences do not add up, since the return is always compared with that of the sequence found. A sequence on
-which all members of an ensemble agree (`claims.sequence_rules`) is not exchanged for one on which they do
-not.
+holds for them jointly, else the first, with whole actions first, until none is left. Differences do not add
+up, since the return is always compared with that of the sequence found. A sequence on which all members of an
+ensemble agree (`claims.sequence_rules`) is not exchanged for one on which they do not. Steps back that gain
+are not taken, and sequences with fewer changes at other time steps not looked for.
 
-Where a step back gains, as it may after a search that has proven nothing, it is not taken: the answer stays
-that of the search. Another sequence with the same return and fewer changes, at other time steps, is not
-looked for.
-
-Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7-8 and Sec. 5; the exact reward-to-go is ours.
+Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7-8 and Sec. 5.
 """
 
 import math
@@ -80,22 +75,19 @@ def sequence_decision(
     by_hand: bool = False,
     **trace: object,
 ) -> Decision:
-    """The decision to which an action sequence amounts.
+    """The decision that recommends an action sequence.
 
     Args:
         actions: The best sequence found, (H,) long; calling the objective gives the reported value.
-        gap: Upper bound on how far the optimum lies above the value, in the reward's unit; 0 if proven
-            optimal; None if no bound is known.
-        equal: The difference up to which the search counts two returns as equal, in the reward's unit:
-            changes whose undoing makes no larger one are undone. None keeps the sequence as it is.
-        declines: Whether to return no action, instead of a finding, if the sequence is no better than the
-            observed one by the model's own estimate.
-        by_hand: Whether somebody put the sequence together, so that nothing is known of other ones.
+        gap: Upper bound on how far the optimum lies above the value; 0 if proven optimal, None if unknown.
+        equal: The difference of equal returns; changes whose undoing loses no more are undone, if not None.
+        declines: Whether a sequence no better than the observed one is declined; else it carries a finding.
+        by_hand: Whether a person made the sequence, so that others are unknown.
     """
     observed, sequence = objective.observed, objective.settled(actions.to(objective.observed))
     if equal is not None:
-        sequence, fall = nearest(objective, sequence, equal)
-        gap = gap if not gap else gap + fall if gap + fall > equal else 0.0
+        sequence, loss = nearest(objective, sequence, equal)
+        gap = gap if not gap else gap + loss if gap + loss > equal else 0.0
     changed = (sequence != observed).nonzero()[:, 0].tolist()
     outcome = objective.outcome()
     value, findings = float(objective(sequence)) if changed else outcome, objective.warnings()
@@ -116,11 +108,8 @@ def sequence_decision(
         reason = PROVEN_BEST if gap == 0.0 else NONE_FOUND
         reason = reason if len(objective.open) and objective.changes else NONE_OPEN
     kind: FindingKind = "note" if changed else "no_gain" if finite else "invalid"
-    work = asdict(effort) | {
-        "effective_branching_factor": branching_factor(effort.expanded, objective.horizon),
-        "gap": gap,
-        "proven": gap == 0.0,
-    }
+    branching = branching_factor(effort.expanded, objective.horizon)
+    work = asdict(effort) | {"effective_branching_factor": branching, "gap": gap, "proven": gap == 0.0}
     names = tuple(action_name(time) for time in changed)
     doses = objective.surrogate.doses(sequence[changed]).tolist() if changed else []
     return Decision(
@@ -162,9 +151,9 @@ class CounterfactualProcess:
         self.objective, self.effort, self.trajectory = objective, effort, objective.trajectory
         self.horizon, self.changes, self.acts = objective.horizon, objective.changes, objective.reward.acts
         self.others = [objective.candidate_actions(time) for time in range(len(objective.observed))]
-        free = [time for time, other in enumerate(self.others) if len(other)]
-        self.last = free[-1] if free and self.changes else -1
-        self._affine = self._linear()
+        open_steps = [time for time, others in enumerate(self.others) if len(others)]
+        self.last = open_steps[-1] if open_steps and self.changes else -1
+        self._affine = self._affine_reward()
 
     @property
     def start(self) -> Tensor:
@@ -214,8 +203,7 @@ class CounterfactualProcess:
 
     def ended(self, states: Tensor, spent: Tensor, totals: Tensor) -> tuple[Tensor, Tensor]:
         """The returns of complete paths with the best last action, and that action, from states at T - 1 (n,
-        D), changes made (n,), and the rewards before, (n, *lanes), which count in the comparison only with
-        lanes.
+        D), changes made (n,), and the rewards before, (n, *lanes).
         """
         time, joined = self.horizon - 1, self.objective.joined
         rewards = self.rewards(states, time)
@@ -223,9 +211,9 @@ class CounterfactualProcess:
         value = joined(before + self.kept(rewards, time))
         action = self.trajectory.observed[time].expand(len(states))
         if time <= self.last:
-            other, best = joined(before.unsqueeze(1) + self.changed(rewards, time)).max(-1)
-            better = (spent < self.changes) & (other > value)
-            value = torch.where(better, other, value)
+            best_changed, best = joined(before.unsqueeze(1) + self.changed(rewards, time)).max(-1)
+            better = (spent < self.changes) & (best_changed > value)
+            value = torch.where(better, best_changed, value)
             action = torch.where(better, self.others[time][best], action)
         return (value if self.objective.lanes else totals + value), action
 
@@ -236,7 +224,7 @@ class CounterfactualProcess:
             total = total + self.kept(self.rewards(states, step + 1), step + 1)
         return total
 
-    def _linear(self) -> tuple[Tensor, Tensor] | None:
+    def _affine_reward(self) -> tuple[Tensor, Tensor] | None:
         """Coefficients (D, 1) and intercept (1,) of an affine reward; None for other rewards."""
         gradient = self.objective.gradient()
         if gradient is None or not torch.isfinite(gradient).all():
@@ -248,30 +236,27 @@ class CounterfactualProcess:
 
 @torch.no_grad()
 def nearest(objective: CounterfactualReturn, sequence: Tensor, equal: float) -> tuple[Tensor, float]:
-    """Undoes the changes of a sequence, (H,) long, that gain nothing: up to a difference of `equal`, two
-    returns count as equal. Returns the sequence, and the return of the one found minus its own, in the
-    reward's unit.
-    """
+    """Undoes changes of a sequence, (H,) long, that gain at most `equal`; returns it and the loss."""
     if not bool((sequence != objective.observed).any()):
         return sequence, 0.0
-    judge, value = _Judge(objective, sequence, equal), None
+    judge, value = _Comparison(objective, sequence, equal), None
     while True:
-        options = _options(objective, sequence)
+        options = _steps_back(objective, sequence)
         if not len(options):
             break
-        values, held = judge(options)
-        places = held.nonzero()[:, 0]
-        if not len(places):
+        values, equal_mask = judge(options)
+        rows = equal_mask.nonzero()[:, 0]
+        if not len(rows):
             break
-        joint = _joint(sequence, options[places])
-        sequence, value = options[places[0]], values[places[0]]
-        if len(places) > 1:
-            values, held = judge(joint.unsqueeze(0))
-            sequence, value = (joint, values[0]) if bool(held) else (sequence, value)
+        joint = _joined_steps(sequence, options[rows])
+        sequence, value = options[rows[0]], values[rows[0]]
+        if len(rows) > 1:
+            values, equal_mask = judge(joint.unsqueeze(0))
+            sequence, value = (joint, values[0]) if bool(equal_mask) else (sequence, value)
     return sequence, 0.0 if value is None else judge.found - float(value)
 
 
-class _Judge:
+class _Comparison:
     """Whether sequences are equally good as the one found."""
 
     def __init__(self, objective: CounterfactualReturn, sequence: Tensor, equal: float) -> None:
@@ -286,10 +271,10 @@ class _Judge:
         values, agreed = self._evaluated(sequences)
         if not math.isfinite(self.found):
             return values, torch.zeros_like(agreed)
-        held = (values - self.found).abs() <= self.equal
-        # Doing as was done needs nobody's agreement.
-        same = (sequences == self.objective.observed).all(-1)
-        return values, held & (agreed | same) if self.agreed else held
+        equal_mask = (values - self.found).abs() <= self.equal
+        # The observed sequence needs no agreement.
+        unchanged = (sequences == self.objective.observed).all(-1)
+        return values, equal_mask & (agreed | unchanged) if self.agreed else equal_mask
 
     def _evaluated(self, sequences: Tensor) -> tuple[Tensor, Tensor]:
         """Returns (n,), and whether every member predicts a gain, (n,) bool."""
@@ -302,27 +287,27 @@ class _Judge:
         return values, (taken(rewards, actions).sum(-1) > self.before).all(-1)
 
 
-def _options(objective: CounterfactualReturn, sequence: Tensor) -> Tensor:
+def _steps_back(objective: CounterfactualReturn, sequence: Tensor) -> Tensor:
     """The sequences one step back, (n, H) long: with a whole action undone, then with a single dose."""
     observed = objective.observed
     table = objective.surrogate.doses(torch.arange(objective.actions, device=observed.device))
     changed = (sequence != observed).nonzero()[:, 0].tolist()
-    replaced = [(step, int(observed[step])) for step in changed]
+    replacements = [(step, int(observed[step])) for step in changed]
     for step in changed:
-        own, other = table[observed[step]], table[sequence[step]]
-        differs = (own != other).nonzero()[:, 0].tolist()
-        for dose in differs if len(differs) > 1 else ():
-            wanted = other.clone()
-            wanted[dose] = own[dose]
-            fits = ((table == wanted).all(-1) & objective.choices[step]).nonzero()[:, 0]
-            replaced += [(step, int(fits[0]))] if len(fits) else []
-    options = sequence.repeat(len(replaced), 1)
-    for row, (step, action) in enumerate(replaced):
+        observed_doses, chosen_doses = table[observed[step]], table[sequence[step]]
+        differing = (observed_doses != chosen_doses).nonzero()[:, 0].tolist()
+        for dose in differing if len(differing) > 1 else ():
+            doses = chosen_doses.clone()
+            doses[dose] = observed_doses[dose]
+            matches = ((table == doses).all(-1) & objective.choices[step]).nonzero()[:, 0]
+            replacements += [(step, int(matches[0]))] if len(matches) else []
+    options = sequence.repeat(len(replacements), 1)
+    for row, (step, action) in enumerate(replacements):
         options[row, step] = action
     return options
 
 
-def _joint(sequence: Tensor, options: Tensor) -> Tensor:
+def _joined_steps(sequence: Tensor, options: Tensor) -> Tensor:
     """All steps back at once, (H,) long and (n, H) -> (H,) long; of several at one time step, the first."""
     joint = sequence.clone()
     for option in options.flip(0):

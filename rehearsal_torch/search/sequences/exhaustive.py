@@ -8,7 +8,7 @@ nodes (fewer if some steps are fixed). Each is evaluated once, in batches: nodes
 expanded time step by time step in blocks of bounded size; once the last change is made, the remaining path is
 one rollout.
 
-Source: brute force is the reference of Tsirtsis and Gomez-Rodriguez (2023), Sec. 4; the blocks are ours.
+Source: brute force is the reference of Tsirtsis and Gomez-Rodriguez (2023), Sec. 4.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from rehearsal_torch.objectives.counterfactual_return import CounterfactualRetur
 from rehearsal_torch.search.search import Budget, Search
 from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort, sequence_decision
 
-# Candidates that the objective evaluates again: its rounding tells equal ones apart, not that of the blocks.
+# Candidates that the objective evaluates again, since rounding differs between blocks.
 FINALISTS = 64
 
 
@@ -35,8 +35,7 @@ class Exhaustive(Search[CounterfactualReturn]):
     Args:
         chunk: Maximum number of nodes expanded at once; memory grows with chunk * A * T.
         node_limit: Maximum size of a tree that is searched at all.
-        budget_s: Time limit in seconds, after which the best sequence so far is returned without proof; None
-            for no limit. A step is the expansion of a block.
+        budget_s: See `Search`; a step is the expansion of a block.
     """
 
     chunk: int = 2048
@@ -81,8 +80,8 @@ class Exhaustive(Search[CounterfactualReturn]):
         best.offer(start.new_full((1, 1), process.objective.outcome()), observed)
         if process.last < 0:
             return True
-        none = start.new_zeros((1, *process.objective.lanes))
-        blocks = [(0, start, none, observed.new_zeros(1), observed)]
+        zero = start.new_zeros((1, *process.objective.lanes))
+        blocks = [(0, start, zero, observed.new_zeros(1), observed)]
         while blocks:
             if budget.out():
                 return False
@@ -96,29 +95,25 @@ class Exhaustive(Search[CounterfactualReturn]):
                 best.offer(joined(totals + process.to_go(states, time)).unsqueeze(-1), sequences)
                 continue
             rewards = process.rewards(states, time)
-            kept = totals + process.kept(rewards, time)
-            following = [(process.keep(states, time), kept, spent, sequences)]
-            other = process.others[time]
-            if len(other):
+            kept_totals = totals + process.kept(rewards, time)
+            children_blocks = [(process.keep(states, time), kept_totals, spent, sequences)]
+            others = process.others[time]
+            if len(others):
                 children = process.branch(states, time)
-                gained = totals.unsqueeze(1) + process.changed(rewards, time)
-                full = spent == process.changes - 1
-                leaf, more = full.nonzero()[:, 0], (~full).nonzero()[:, 0]
-                if len(leaf):
-                    ahead = process.to_go(children[leaf].flatten(0, 1), time + 1)
-                    values = joined(gained[leaf] + ahead.unflatten(0, (len(leaf), len(other))))
-                    best.offer(values, sequences[leaf], time, other.expand(len(leaf), -1))
-                if len(more):
-                    changed = sequences[more].repeat_interleave(len(other), 0)
-                    following.append(
-                        (
-                            children[more].flatten(0, 1),
-                            gained[more].flatten(0, 1),
-                            (spent[more] + 1).repeat_interleave(len(other)),
-                            _set(changed, time, other.repeat(len(more))),
-                        )
-                    )
-            merged = (torch.cat(parts).split(self.chunk) for parts in zip(*following, strict=True))
+                changed_totals = totals.unsqueeze(1) + process.changed(rewards, time)
+                exhausted = spent == process.changes - 1
+                leaves, inner = exhausted.nonzero()[:, 0], (~exhausted).nonzero()[:, 0]
+                if len(leaves):
+                    to_go = process.to_go(children[leaves].flatten(0, 1), time + 1)
+                    values = joined(changed_totals[leaves] + to_go.unflatten(0, (len(leaves), len(others))))
+                    best.offer(values, sequences[leaves], time, others.expand(len(leaves), -1))
+                if len(inner):
+                    changed_sequences = sequences[inner].repeat_interleave(len(others), 0)
+                    block = children[inner].flatten(0, 1), changed_totals[inner].flatten(0, 1)
+                    counts = (spent[inner] + 1).repeat_interleave(len(others))
+                    changed_sequences = _with_actions(changed_sequences, time, others.repeat(len(inner)))
+                    children_blocks.append((*block, counts, changed_sequences))
+            merged = (torch.cat(parts).split(self.chunk) for parts in zip(*children_blocks, strict=True))
             blocks.extend((time + 1, *parts) for parts in zip(*merged, strict=True))
         return True
 
@@ -141,7 +136,7 @@ class _Finalists:
         top = flat.topk(min(FINALISTS, len(flat)))
         rows = sequences[top.indices // values.shape[1]].long()
         if time is not None and actions is not None:
-            rows = _set(rows, time, actions.flatten()[top.indices])
+            rows = _with_actions(rows, time, actions.flatten()[top.indices])
         if not len(self.values):
             self.values, self.sequences = top.values, rows
             return
@@ -151,22 +146,22 @@ class _Finalists:
 
     def evaluated(self, objective: CounterfactualReturn) -> tuple[float, Tensor]:
         """The best of them by the objective itself, with its value."""
-        exact = ranked(objective(self.sequences))
-        winner = int(exact.argmax())
-        return float(exact[winner]), self.sequences[winner]
+        values = ranked(objective(self.sequences))
+        winner = int(values.argmax())
+        return float(values[winner]), self.sequences[winner]
 
 
 def tree_size(objective: CounterfactualReturn) -> list[int]:
     """The number of nodes of the search tree at each of the T time steps."""
-    count, layers = [1] + [0] * objective.changes, [1]
+    counts, layers = [1] + [0] * objective.changes, [1]
     for time in range(objective.horizon - 1):
-        other = len(objective.candidate_actions(time))
-        count = [here + other * (count[spent - 1] if spent else 0) for spent, here in enumerate(count)]
-        layers.append(sum(count))
+        options = len(objective.candidate_actions(time))
+        counts = [nodes + options * (counts[spent - 1] if spent else 0) for spent, nodes in enumerate(counts)]
+        layers.append(sum(counts))
     return layers
 
 
-def _set(sequences: Tensor, time: int, actions: Tensor) -> Tensor:
+def _with_actions(sequences: Tensor, time: int, actions: Tensor) -> Tensor:
     """Sequences with other actions at one time, (n, H), t, (n,) -> (n, H); as they are at t = H."""
     if time == sequences.shape[-1]:
         return sequences

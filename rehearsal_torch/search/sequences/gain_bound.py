@@ -47,8 +47,8 @@ Events. The states of an event e = (t, a), which keeps all later actions,
 are rolled out for all events at once, in one batch that grows by A - 1 rows per time step: T^2 (A - 1) / 2
 network evaluations. This gives the gain D(e) = sum_q r.(x_q - c_q) exactly.
 
-Source: ours; the problem is Tsirtsis and Gomez-Rodriguez (2023), Eq. 9; events are the last step of the
-search of their Sec. 4, done for every t at once.
+Source: the problem is Tsirtsis and Gomez-Rodriguez (2023), Eq. 9; events are the last step of the search of
+their Sec. 4, done for every t at once.
 """
 
 from dataclasses import dataclass
@@ -100,14 +100,8 @@ class ChangeEvents:
 
     def only(self, places: Tensor) -> "ChangeEvents":
         """A subset of the events; `places` is (m,) long and ascending."""
-        return ChangeEvents(
-            self.path,
-            self.kept,
-            self.times[places],
-            self.actions[places],
-            self.effects[places],
-            self.gains[places],
-        )
+        columns = (self.times, self.actions, self.effects, self.gains)
+        return ChangeEvents(self.path, self.kept, *(column[places] for column in columns))
 
 
 def change_events(
@@ -119,36 +113,29 @@ def change_events(
     effort: Effort,
     choices: Tensor | None = None,
 ) -> ChangeEvents:
-    """Rolls out all events at some time steps, ascending, from a path c, (T, D), under actions o, (T - 1,)
-    long, given the gradient r, (D,); `choices`, (T - 1, A) bool, are the actions allowed at each, None for
-    all.
+    """Rolls out all events at some time steps, ascending, from a path c, (T, D), under actions o, (T - 1,),
+    with gradient r, (D,); `choices`, (T - 1, A) bool, are the allowed actions.
     """
-    every, horizon = torch.arange(trajectory.actions, device=kept.device), len(path)
-    moving, states, when, what = path[:0], [], [], []
+    all_actions, horizon = torch.arange(trajectory.actions, device=kept.device), len(path)
+    batch, states, event_times, event_actions = path[:0], [], [], []
     for time in range(times[0] if times else horizon, horizon - 1):
-        rows = [trajectory.step(moving, time, kept[time])] if len(moving) else []
+        rows = [trajectory.step(batch, time, kept[time])] if len(batch) else []
         if time in times:
-            others = (
-                every[every != kept[time]]
-                if choices is None
-                else every[(every != kept[time]) & choices[time]]
-            )
+            allowed = all_actions != kept[time]
+            others = all_actions[allowed if choices is None else allowed & choices[time]]
             rows.append(trajectory.branch(path[time : time + 1], time, others)[0])
-            what.append(others)
-            when.append(torch.full_like(others, time))
-        moving = torch.cat(rows)
-        effort.network_evaluations += len(moving)
-        states.append(moving)
-    count = len(moving)
-    effects = path.new_zeros(count, horizon, path.shape[-1])
+            event_actions.append(others)
+            event_times.append(torch.full_like(others, time))
+        batch = torch.cat(rows)
+        effort.network_evaluations += len(batch)
+        states.append(batch)
+    effects = path.new_zeros(len(batch), horizon, path.shape[-1])
     for offset, rows_ in enumerate(states):
         time = times[0] + offset + 1
         effects[: len(rows_), time] = rows_ - path[time]
     gains = (effects @ gradient).sum(-1)
-    empty = kept[:0]
-    return ChangeEvents(
-        path, kept, torch.cat(when) if when else empty, torch.cat(what) if what else empty, effects, gains
-    )
+    starts, swaps = (torch.cat([kept[:0], *parts]) for parts in (event_times, event_actions))
+    return ChangeEvents(path, kept, starts, swaps, effects, gains)
 
 
 def roll_out(
@@ -164,20 +151,16 @@ def roll_out(
         sequences[rows, events.times[column[rows]]] = events.actions[column[rows]]
     # In the order of their first change, sets join one growing batch at the step where they leave the path.
     first, order = events.times[sets[:, 0]].sort()
-    moving, gains = events.path[:0], events.path.new_zeros(len(sets))
+    batch, gains = events.path[:0], events.path.new_zeros(len(sets))
     joined = torch.searchsorted(first, torch.arange(horizon - 1, device=first.device), right=True).tolist()
     for time in range(int(first[0]), horizon - 1):
         start, count = events.path[time], joined[time]
-        moving = torch.cat([moving, start.expand(count - len(moving), -1)])
+        batch = torch.cat([batch, start.expand(count - len(batch), -1)])
         actions = sequences[order[:count], time]
-        moving = torch.cat(
-            [
-                trajectory.step(rows, time, taken)
-                for rows, taken in zip(moving.split(ROWS), actions.split(ROWS), strict=True)
-            ]
-        )
+        parts = zip(batch.split(ROWS), actions.split(ROWS), strict=True)
+        batch = torch.cat([trajectory.step(states, time, part) for states, part in parts])
         effort.network_evaluations += count
-        gains[order[:count]] += (moving - events.path[time + 1]) @ gradient
+        gains[order[:count]] += (batch - events.path[time + 1]) @ gradient
     return gains, sequences
 
 
@@ -197,25 +180,24 @@ class GainBound:
 
     def only(self, places: Tensor) -> "GainBound":
         """The bound restricted to some of the events; `places` is (n',) long and ascending."""
-        return GainBound(
-            self.gains[places], self.pairs[places][:, places], self.rest[places][:, places], self.changes
-        )
+        pairs, rest = (matrix[places][:, places] for matrix in (self.pairs, self.rest))
+        return GainBound(self.gains[places], pairs, rest, self.changes)
 
 
 def gain_bound(
     trajectory: CurvedTrajectory, gradient: Tensor, events: ChangeEvents, changes: int
 ) -> GainBound:
     """Computes the bound of sets of at most `changes` events around their path, given r, (D,)."""
-    steps = _Steps(trajectory, gradient, events, changes)
+    steps = _StepSums(trajectory, gradient, events, changes)
     for time in range(events.first, trajectory.horizon - 1):
         steps.advance(time)
     rest = steps.rest + steps.later.sum(0)
-    later = torch.triu(steps.pairs + rest + (steps.pairs.abs() + rest) * 1e-12, 1)
-    pairs = (later + later.mT).masked_fill(events.times.unsqueeze(0) == events.times.unsqueeze(1), -torch.inf)
+    upper = torch.triu(steps.pairs + rest + (steps.pairs.abs() + rest) * 1e-12, 1)
+    pairs = (upper + upper.mT).masked_fill(events.times.unsqueeze(0) == events.times.unsqueeze(1), -torch.inf)
     return GainBound(events.gains, pairs, torch.triu(rest, 1), changes)
 
 
-class _Steps:
+class _StepSums:
     """The sums over time, accumulated forward; a pair (e, f) is stored at e < f in the order of time."""
 
     def __init__(
@@ -237,40 +219,34 @@ class _Steps:
         reach = events.reach(time, self.changes)
         farthest, before = float(reach[self.changes]), float(reach[self.changes - 1])
         radius = farthest + self.epsilon
-        bounds = self.trajectory.curvature(
-            events.path[time : time + 1],
-            time,
-            self.adjoint[time + 1].unsqueeze(0),
-            torch.tensor([radius], dtype=displacements.dtype, device=displacements.device),
-        )
-        kept, taken = int(events.kept[time]), events.actions[start:stop]
-        second_norm, lipschitz, hessian = (
-            float(bounds.second_derivative_norm[0, kept]),
-            float(bounds.hessian_lipschitz[0, kept]),
-            bounds.hessian[0, kept],
-        )
-        largest_norm = float(bounds.jacobian_norm[0, torch.cat([taken, events.kept[time : time + 1]])].max())
+        covector, size = self.adjoint[time + 1].unsqueeze(0), displacements.new_tensor([radius])
+        bounds = self.trajectory.curvature(events.path[time : time + 1], time, covector, size)
+        kept, swaps = int(events.kept[time]), events.actions[start:stop]
+        second_norm = float(bounds.second_derivative_norm[0, kept])
+        lipschitz = float(bounds.hessian_lipschitz[0, kept])
+        hessian = bounds.hessian[0, kept]
+        largest_norm = float(bounds.jacobian_norm[0, torch.cat([swaps, events.kept[time : time + 1]])].max())
         jacobian_norm = max(float(bounds.jacobian_norm[0, kept]), 0.9 * largest_norm)
-        old, eta = slice(0, start), self.eta[:start, :start] * self.excess**self.after
-        both = norms.unsqueeze(1) * norms
-        share = float(spectral_bound(hessian)) * radius + 0.5 * lipschitz * radius**2
-        self.pairs[old, old] += displacements @ hessian @ displacements.mT
-        self.rest[old, old] += 0.5 * lipschitz * farthest * both + share * eta
+        earlier, eta = slice(0, start), self.eta[:start, :start] * self.excess**self.after
+        products = norms.unsqueeze(1) * norms
+        factor = float(spectral_bound(hessian)) * radius + 0.5 * lipschitz * radius**2
+        self.pairs[earlier, earlier] += displacements @ hessian @ displacements.mT
+        self.rest[earlier, earlier] += 0.5 * lipschitz * farthest * products + factor * eta
         epsilon = largest_norm * self.epsilon + 0.5 * second_norm * farthest**2
-        if len(taken):
-            change = _Change(bounds, self.adjoint[time + 1], kept, taken)
+        if len(swaps):
+            change = _ActionChange(bounds, self.adjoint[time + 1], kept, swaps)
             if self.after:
-                self._keep(old, change.gradient_norm(radius) * eta + change.gap * both)
-            self.pairs[old, start:stop], self.rest[old, start:stop], fresh = change.with_earlier(
+                self._keep_largest(earlier, change.gradient_norm(radius) * eta + change.gap * products)
+            self.pairs[earlier, start:stop], self.rest[earlier, start:stop], eta_new = change.with_earlier(
                 displacements, norms, before, before + self.epsilon, self.changes
             )
             epsilon += change.spread(before)
-            self.eta[old, start:stop] = fresh
-        self.eta[old, old] = self.eta[old, old] * jacobian_norm + second_norm * both
+            self.eta[earlier, start:stop] = eta_new
+        self.eta[earlier, earlier] = self.eta[earlier, earlier] * jacobian_norm + second_norm * products
         self.excess = max(self.excess, largest_norm / jacobian_norm if jacobian_norm else 1.0)
-        self.epsilon = min(epsilon, self.excess**self.after * self._mutual(stop))
+        self.epsilon = min(epsilon, self.excess**self.after * self._pair_displacement(stop))
 
-    def _mutual(self, stop: int) -> float:
+    def _pair_displacement(self, stop: int) -> float:
         """Upper bound on the displacement by pairs among m events, from the first `stop` events."""
         if not stop:
             return 0.0
@@ -280,47 +256,41 @@ class _Steps:
         spans = [slice(*self.events.span(time)) for time in times]
         rows = torch.stack([self.eta[span, :stop].amax(0) for span in spans])
         steps = torch.stack([rows[:, span].amax(1) for span in spans], 1)
-        count = min(self.changes, len(times))
+        size = min(self.changes, len(times))
         # Each pair of time steps is counted at both its ends, hence the half.
-        ends = (
-            (steps + steps.mT).topk(min(count - 1, len(times)), -1).values.sum(-1) if count > 1 else steps[0]
-        )
-        return 0.5 * float(ends.topk(count).values.sum())
+        ends = (steps + steps.mT).topk(min(size - 1, len(times)), -1).values.sum(-1) if size > 1 else steps[0]
+        return 0.5 * float(ends.topk(size).values.sum())
 
-    def _keep(self, old: slice, fresh: Tensor) -> None:
+    def _keep_largest(self, old: slice, values: Tensor) -> None:
         """Keeps, for each pair, the largest m - 2 values so far."""
-        for level in self.later[:, old, old]:
-            lower = torch.minimum(level, fresh)
-            torch.maximum(level, fresh, out=level)
-            fresh = lower
+        for largest in self.later[:, old, old]:
+            lower = torch.minimum(largest, values)
+            torch.maximum(largest, values, out=largest)
+            values = lower
 
 
-class _Change:
+class _ActionChange:
     """Terms added by replacing the action of one step, for each of the h candidate actions."""
 
     def __init__(self, bounds: Curvature, covector: Tensor, kept: int, taken: Tensor) -> None:
         self.jacobian = bounds.jacobian[0, taken] - bounds.jacobian[0, kept]
         self.hessian = bounds.hessian[0, taken] - bounds.hessian[0, kept]
         self.gradient = covector @ self.jacobian
-        self.second_derivative_norm = (
-            bounds.second_derivative_norm[0, taken] + bounds.second_derivative_norm[0, kept]
-        )
-        self.hessian_lipschitz = bounds.hessian_lipschitz[0, taken] + bounds.hessian_lipschitz[0, kept]
+        norms, lipschitz = bounds.second_derivative_norm[0], bounds.hessian_lipschitz[0]
+        self.second_derivative_norm = norms[taken] + norms[kept]
+        self.hessian_lipschitz = lipschitz[taken] + lipschitz[kept]
         self.hessian_norms = spectral_bound(self.hessian)
         self.gap = float(self.hessian_norms.max())
 
     def gradient_norm(self, radius: float) -> float:
         """Upper bound on the factor of eta, over all candidate actions."""
-        jacobian_norm = torch.linalg.vector_norm(self.gradient, dim=-1)
-        return float(
-            (jacobian_norm + self.hessian_norms * radius + self.hessian_lipschitz / 6 * radius**2).max()
-        )
+        norms = torch.linalg.vector_norm(self.gradient, dim=-1)
+        return float((norms + self.hessian_norms * radius + self.hessian_lipschitz / 6 * radius**2).max())
 
     def spread(self, before: float) -> float:
         """Upper bound on what the step adds to epsilon."""
-        return float(
-            (spectral_bound(self.jacobian) * before + 0.5 * self.second_derivative_norm * before**2).max()
-        )
+        second_order = 0.5 * self.second_derivative_norm * before**2
+        return float((spectral_bound(self.jacobian) * before + second_order).max())
 
     def with_earlier(
         self, displacements: Tensor, norms: Tensor, before: float, radius: float, changes: int
@@ -328,20 +298,16 @@ class _Change:
         """W without rest, rest, and eta of earlier events paired with these, (e, D), (e,) -> (e, h) each."""
         quadratic = torch.einsum("ed,hdc,ec->eh", displacements, self.hessian, displacements)
         cubic = norms**3 if changes == 2 else radius**2 * norms
-        parted = torch.linalg.vector_norm(torch.einsum("hcd,ed->ehc", self.jacobian, displacements), dim=-1)
-        eta = parted + 0.5 * before * norms.unsqueeze(1) * self.second_derivative_norm
-        return (
-            displacements @ self.gradient.mT + 0.5 * quadratic,
-            cubic.unsqueeze(1) * self.hessian_lipschitz / 6,
-            eta,
-        )
+        moved = torch.linalg.vector_norm(torch.einsum("hcd,ed->ehc", self.jacobian, displacements), dim=-1)
+        eta = moved + 0.5 * before * norms.unsqueeze(1) * self.second_derivative_norm
+        pairs = displacements @ self.gradient.mT + 0.5 * quadratic
+        return pairs, cubic.unsqueeze(1) * self.hessian_lipschitz / 6, eta
 
 
 def _adjoint(trajectory: CurvedTrajectory, gradient: Tensor, events: ChangeEvents) -> Tensor:
     """p, (T, D); zero before the first event's time, where it is not needed."""
     adjoint = gradient.expand(trajectory.horizon, -1).clone()
     for time in range(trajectory.horizon - 2, events.first, -1):
-        adjoint[time] += (
-            adjoint[time + 1] @ trajectory.jacobians(events.path[time : time + 1], time)[0, events.kept[time]]
-        )
+        jacobians = trajectory.jacobians(events.path[time : time + 1], time)[0]
+        adjoint[time] += adjoint[time + 1] @ jacobians[events.kept[time]]
     return adjoint

@@ -1,18 +1,16 @@
 """The tree of `branch_and_bound` for rewards that are not linear, and for the closed form: sets of time
-steps, then their actions.
+steps first, then their actions.
 
 A group is a set of sequences: some changes have been made, on a path rolled out exactly, and the time steps
-of the others are known, but not their actions. At the root there is one group for each set
-of at most k open time steps. Expanding a group rolls out every action of its next change; each of these paths
-is a candidate itself, and a smaller group. Under the closed form, these groups are bounded as displacements
-of the old path before; most of them can then be no better, and are not rolled out. Where one change is left,
-its actions are rolled out to the end.
+of the others are known, but not their actions. At the root there is one group for each set of at most k open
+time steps. Expanding a group rolls out every action of its next change; each of these paths is a candidate
+itself, and a smaller group. Under the closed form, these groups are first bounded as displacements of the old
+path, and most of them are not rolled out. Where one change is left, its actions are rolled out to the end.
 
 Groups are taken best bound first, in blocks that share the time of their next change, and dropped if their
-bound does not exceed the best return found, which at first is that of greedy changes. Rewards that count
-points have few different values, so that most groups end at a bound equal to it. An early end leaves a valid
-gap: the largest bound of a group left over, minus the incumbent. Where there are too many sets of time steps,
-or no time to bound all of them, that is the bound of any changes.
+bound does not exceed the best return found, at first that of greedy changes. An early end leaves a valid gap:
+the largest bound of a group left over, minus the incumbent. Where there are too many sets of time steps, or
+no time to bound all of them, that is the bound of any changes.
 
 Bounds. The bound of a group, a path c with the time steps t_1 < ... < t_m of m changes to come, is
 
@@ -34,9 +32,8 @@ the observed states s_q: with J_a and H_{a,i} the derivatives of F_q(., a) and o
                                                  + N_i (|delta|^2/2 + |delta||y|/2 + |y|^2/6)).
 
 A step maps the centre of an interval by J and its radius by |J|, and adds the right-hand side. Where the
-action is not known yet, it adds the hull of d_q(a), and that of J_a - J_o times the interval. Displacements
-are nearly linear in practice, so that almost all of the width comes from the hull, and vanishes as actions
-are chosen.
+action is not known yet, it adds the hull of d_q(a), and that of J_a - J_o times the interval: almost all of
+the width in practice, which vanishes as actions are chosen.
 
 The ball has the radius of the states that any k changes of the observed actions can reach. It is found by the
 same recursion forwards in time, with intervals for 0 ... k changes: those of l changes follow from those of l
@@ -45,7 +42,7 @@ by keeping the action and from those of l - 1 by changing it.
 Rounding: everything is computed in float64, and returns that differ by less than the tolerance of
 `branch_and_bound` count as equal. If the curvature has no finite bound, neither have the intervals.
 
-Source: ours (interval arithmetic with a mean-value form: Moore, 1966).
+Source: interval arithmetic with a mean-value form: Moore (1966).
 """
 
 import heapq
@@ -73,10 +70,8 @@ class StepExpansion(Enclosure):
 
     state: Tensor  # The observed state, (M D,)
     jacobian: Tensor  # J of the observed action, (M, D, D)
-    # Centre and radius of the hull of J_a - J over the allowed actions, (M, D, D) each.
-    turn: tuple[Tensor, Tensor]
-    # Upper bounds of |H_i| under the observed action, and under any allowed one, (M, 1, D) each.
-    bend: tuple[Tensor, Tensor]
+    turn: tuple[Tensor, Tensor]  # Centre and radius of the hull of J_a - J over allowed actions, (M, D, D)
+    bend: tuple[Tensor, Tensor]  # Bounds of |H_i| under the observed, and any allowed action, (M, 1, D)
     third: Tensor  # N, (M, 1, D)
     margin: float  # Allowance for rounding, in the unit of the coordinates
 
@@ -88,22 +83,17 @@ class StepExpansion(Enclosure):
     def changed(self, before: Intervals, here: Tensor, ahead: Tensor, hull: Intervals) -> Intervals:  # noqa: ARG002
         """Around the hull of J_a."""
         centre, radius = self.turn
-        kept, size = self.jacobian + centre, before.size
-        return Intervals(
-            hull.centre + torch.bmm(before.centre, kept.mT),
-            hull.radius
-            + torch.bmm(before.radius, kept.abs().mT)
-            + torch.bmm(size, radius.mT)
-            + self._rest(before, here, self.bend[1]),
-        )
+        jacobian, sizes = self.jacobian + centre, before.size
+        spread = hull.radius + torch.bmm(before.radius, jacobian.abs().mT) + torch.bmm(sizes, radius.mT)
+        spread = spread + self._rest(before, here, self.bend[1])
+        return Intervals(hull.centre + torch.bmm(before.centre, jacobian.mT), spread)
 
     def _rest(self, before: Intervals, here: Tensor, bend: Tensor) -> Tensor:
-        members = len(self.jacobian)
-        delta = (here - self.state).unflatten(-1, (members, -1)).transpose(0, 1)
-        away = torch.linalg.vector_norm(delta, dim=-1, keepdim=True)
+        delta = (here - self.state).unflatten(-1, (len(self.jacobian), -1)).transpose(0, 1)
+        distance = torch.linalg.vector_norm(delta, dim=-1, keepdim=True)
         size = torch.linalg.vector_norm(before.size, dim=-1, keepdim=True)
-        slope = bend * (away + 0.5 * size)
-        cubic = self.third * (0.5 * away.square() + 0.5 * away * size + size.square() / 6)
+        slope = bend * (distance + 0.5 * size)
+        cubic = self.third * (0.5 * distance.square() + 0.5 * distance * size + size.square() / 6)
         return torch.addcmul(size.new_tensor(self.margin), size, slope + cubic)
 
 
@@ -129,17 +119,15 @@ def expansions(
         if isinstance(trajectory, BentTrajectory):
             step: Enclosure = BentEnclosure(trajectory, time, choices[time], gradient)
         else:
-            step = _expansion(trajectory, members, time, choices[time], size)
+            step = _expand_step(trajectory, members, time, choices[time], size)
         steps.append(step)
-        here, ahead = states[time : time + 1], states[time + 1 : time + 2]
-        kept = step.kept(reach, here, ahead)
+        state, next_state = states[time : time + 1], states[time + 1 : time + 2]
+        kept = step.kept(reach, state, next_state)
         if changes and bool(choices[time].any()):
-            fewer = Intervals(reach.centre[:, :-1], reach.radius[:, :-1])
-            other = step.changed(fewer, here, ahead, hulls[time])
-            lower = torch.minimum(kept.centre - kept.radius, _shifted(other.centre - other.radius, torch.inf))
-            upper = torch.maximum(
-                kept.centre + kept.radius, _shifted(other.centre + other.radius, -torch.inf)
-            )
+            fewer_changes = Intervals(reach.centre[:, :-1], reach.radius[:, :-1])
+            moved = step.changed(fewer_changes, state, next_state, hulls[time])
+            lower = torch.minimum(kept.centre - kept.radius, _shift(moved.centre - moved.radius, torch.inf))
+            upper = torch.maximum(kept.centre + kept.radius, _shift(moved.centre + moved.radius, -torch.inf))
             kept = Intervals((lower + upper) / 2, (upper - lower) / 2)
         reach = kept
     return steps, [*boxes, _hull(reach)]
@@ -152,57 +140,46 @@ def _hull(intervals: Intervals) -> Intervals:
     return Intervals((lower + upper) / 2, (upper - lower) / 2)
 
 
-def _shifted(ends: Tensor, first: float) -> Tensor:
+def _shift(ends: Tensor, first: float) -> Tensor:
     """The ends of one change more, (M, k, D) -> (M, k + 1, D)."""
     return torch.nn.functional.pad(ends, (0, 0, 1, 0), value=first)
 
 
-def _expansion(
+def _expand_step(
     trajectory: CurvedTrajectory, members: int, time: int, allowed: Tensor, size: Tensor
 ) -> StepExpansion:
     state = trajectory.states[time : time + 1]
-    width, taken = state.shape[-1] // members, int(trajectory.observed[time])
-    every = allowed.clone()
-    every[taken] = True
-    curvature = trajectory.curvature(
-        state.expand(width, -1),
-        time,
-        torch.eye(width, dtype=state.dtype, device=state.device).repeat(1, members),
-        size.expand(width),
-    )
-    jacobians = _blocks(curvature.jacobian[0], members)
-    jacobian = jacobians[:, taken]
-    lower, upper = (jacobians[:, every] - jacobian.unsqueeze(1)).aminmax(dim=1)
+    width, observed = state.shape[-1] // members, int(trajectory.observed[time])
+    candidates = allowed.clone()
+    candidates[observed] = True
+    axes = torch.eye(width, dtype=state.dtype, device=state.device).repeat(1, members)
+    curvature = trajectory.curvature(state.expand(width, -1), time, axes, size.expand(width))
+    jacobians = _diagonal_blocks(curvature.jacobian[0], members)
+    jacobian = jacobians[:, observed]
+    lower, upper = (jacobians[:, candidates] - jacobian.unsqueeze(1)).aminmax(dim=1)
     # |H_i| of each component i: the covectors are the coordinate axes.
-    bends = spectral_bound(_blocks(curvature.hessian, members)).transpose(1, 2)
-    certified = curvature.second_derivative_norm[:, every].isfinite().all()
-    third = curvature.hessian_lipschitz[:, every].amax(-1).masked_fill(~certified, torch.inf)
+    bends = spectral_bound(_diagonal_blocks(curvature.hessian, members)).transpose(1, 2)
+    certified = curvature.second_derivative_norm[:, candidates].isfinite().all()
+    third = curvature.hessian_lipschitz[:, candidates].amax(-1).masked_fill(~certified, torch.inf)
     return StepExpansion(
         state[0],
         jacobian,
         ((lower + upper) / 2, (upper - lower) / 2),
-        (bends[:, taken].unsqueeze(1), bends[:, every].amax(1, keepdim=True)),
+        (bends[:, observed].unsqueeze(1), bends[:, candidates].amax(1, keepdim=True)),
         third.expand(members, 1, -1),
         MARGIN * (1 + float(state.abs().max()) + float(size)),
     )
 
 
-def _blocks(matrices: Tensor, members: int) -> Tensor:
+def _diagonal_blocks(matrices: Tensor, members: int) -> Tensor:
     """The diagonal blocks, (..., M D, M D) -> (M, ..., D, D)."""
     width = matrices.shape[-1] // members
-    return torch.stack(
-        [
-            matrices[..., member * width : (member + 1) * width, member * width : (member + 1) * width]
-            for member in range(members)
-        ]
-    )
+    spans = [slice(member * width, (member + 1) * width) for member in range(members)]
+    return torch.stack([matrices[..., span, span] for span in spans])
 
 
-PATHS = 128
-"""Paths stepped at once under all actions: a compromise between mechanisms that evaluate their networks once
-for all actions, and those that do it for each."""
-BOXES = 1024
-"""Groups bounded at once."""
+PATHS = 128  # Paths stepped at once under all actions, a compromise between kinds of mechanisms
+BOXES = 1024  # Groups bounded at once
 
 
 @dataclass
@@ -212,9 +189,7 @@ class Paths:
     start: int  # The first time step of the tables
     states: Tensor  # (n, T - start, M D)
     before: Tensor  # Rewards of the steps from `start` on before each, cumulated, (n, T - start + 1, *lanes)
-    # For each step, the smallest and the largest effect of an allowed change, (n, M D) each; None where
-    # nothing may be changed.
-    hulls: list[tuple[Tensor, Tensor] | None]
+    hulls: list[tuple[Tensor, Tensor] | None]  # Smallest and largest effects of allowed changes, (n, M D)
 
 
 class GroupBounds:
@@ -230,10 +205,8 @@ class GroupBounds:
         self.objective, self.trajectory, self.process = objective, trajectory, process
         self.members = objective.surrogate.members
         self.observed = self.roll(trajectory.states[:1], 0)
-        still = nowhere(self.members, 1, trajectory.states.shape[-1] // self.members, trajectory.states)
-        hulls = [
-            still if hull is None else enclosed(*hull, self.members) for hull in self.observed.hulls[:-1]
-        ]
+        zero = nowhere(self.members, 1, trajectory.states.shape[-1] // self.members, trajectory.states)
+        hulls = [zero if hull is None else enclosed(*hull, self.members) for hull in self.observed.hulls[:-1]]
         # Of a reward that is linear in the coordinates of the closed form; others are bounded step by step.
         gradient = objective.gradient() if isinstance(trajectory, BentTrajectory) else None
         self.gradient = gradient if gradient is not None and bool(gradient.isfinite().all()) else None
@@ -263,27 +236,26 @@ class GroupBounds:
         actions = torch.cat([self.trajectory.observed[time : time + 1], self.process.others[time]])
         self.process.effort.network_evaluations += len(states) * len(actions)
         parts = []
-        for part in states.split(PATHS):
-            every = self.trajectory.branch(part, time, actions)
-            kept = every[:, 0]
-            lower, upper = every[:, 1:].aminmax(dim=1)
+        for batch in states.split(PATHS):
+            branches = self.trajectory.branch(batch, time, actions)
+            kept = branches[:, 0]
+            lower, upper = branches[:, 1:].aminmax(dim=1)
             parts.append((kept, lower - kept, upper - kept))
         kept, lower, upper = (torch.cat(column) for column in zip(*parts, strict=True))
         return kept, (lower, upper)
 
     def of(self, paths: Paths, rows: Tensor, times: Tensor, moved: Tensor | None = None) -> Tensor:
-        """Upper bounds on the rewards from the start of the paths on, (n, *lanes): the path of each group,
-        (n,) long, and its steps that change, (n, m) long, ascending, none before the start; perhaps of groups
-        whose state at the start lies elsewhere, by (n, M D).
+        """Upper bounds on the rewards of groups from the start of the paths on, (n, *lanes): their paths,
+        (n,) long, and steps that change, (n, m) long, ascending; maybe from states moved by (n, M D).
         """
         order = times[:, 0].argsort(stable=True)
-        parts = [(part, None if moved is None else moved[part]) for part in order.split(BOXES)]
-        bounds_sorted = [self._sorted(paths, rows[part], times[part], away) for part, away in parts]
+        parts = [(batch, None if moved is None else moved[batch]) for batch in order.split(BOXES)]
+        ordered = [self._bounds_in_order(paths, rows[batch], times[batch], offset) for batch, offset in parts]
         bounds = paths.before.new_zeros((len(rows), *self.objective.lanes))
-        bounds[order] = torch.cat(bounds_sorted)
+        bounds[order] = torch.cat(ordered)
         return bounds
 
-    def _sorted(self, paths: Paths, rows: Tensor, times: Tensor, moved: Tensor | None) -> Tensor:
+    def _bounds_in_order(self, paths: Paths, rows: Tensor, times: Tensor, moved: Tensor | None) -> Tensor:
         """The bounds of groups in the order of their first change, (n,), (n, m) -> (n, *lanes)."""
         first, horizon = times[:, 0], self.objective.horizon
         width = paths.states.shape[-1] // self.members
@@ -291,47 +263,46 @@ class GroupBounds:
         if moved is not None:
             first, boxes = torch.full_like(first, paths.start), enclosed(moved, moved, self.members)
         total = paths.before[rows, first - paths.start]
-        joined = torch.bincount(first, minlength=horizon).cumsum(0).tolist()
+        counts = torch.bincount(first, minlength=horizon).cumsum(0).tolist()
         for time in range(int(first[0]), horizon):
-            active, at = joined[time], time - paths.start
+            active, column = counts[time], time - paths.start
             boxes = boxes.padded(active - boxes.centre.shape[1])
-            mine = rows[:active]
-            states = paths.states[mine, at]
-            change = (times[:active] == time).any(1)
+            group_rows = rows[:active]
+            states = paths.states[group_rows, column]
+            changing = (times[:active] == time).any(1)
             if self.gradient is None:
-                total[:active] += self._highest(states, boxes, change, time)
+                total[:active] += self._highest_rewards(states, boxes, changing, time)
             else:
                 total[:active] += self.process.rewards(states + boxes.centre[0], time)[..., 0]
             if time == horizon - 1:
                 break
-            hull, step, ahead = paths.hulls[at], self.steps[time], paths.states[mine, at + 1]
-            following = step.kept(boxes, states, ahead)
-            if hull is not None and bool(change.any()):
-                places = change.nonzero()[:, 0]
-                effects = enclosed(hull[0][mine[places]], hull[1][mine[places]], self.members)
-                other = step.changed(boxes.rows(places), states[places], ahead[places], effects)
-                following.put(places, other)
-            boxes = following
+            hull = paths.hulls[column]
+            step = self.steps[time]
+            next_states = paths.states[group_rows, column + 1]
+            next_boxes = step.kept(boxes, states, next_states)
+            if hull is not None and bool(changing.any()):
+                indices = changing.nonzero()[:, 0]
+                effects = enclosed(hull[0][group_rows[indices]], hull[1][group_rows[indices]], self.members)
+                changed = step.changed(boxes.rows(indices), states[indices], next_states[indices], effects)
+                next_boxes.put(indices, changed)
+            boxes = next_boxes
         return total if boxes.gained is None else total + boxes.gained[0].abs().sum(-1)
 
-    def _highest(self, states: Tensor, boxes: Intervals, change: Tensor, time: int) -> Tensor:
+    def _highest_rewards(self, states: Tensor, boxes: Intervals, changing: Tensor, time: int) -> Tensor:
         """Upper bounds on the reward of a step, (n, *lanes)."""
         lower, upper = boxes.ends(states)
         kept = self.trajectory.observed[time : time + 1]
         highest = self.objective.highest_rewards(lower, upper, time, kept)[..., 0]
-        if self.process.acts and bool(change.any()):
-            places = change.nonzero()[:, 0]
+        if self.process.acts and bool(changing.any()):
+            indices = changing.nonzero()[:, 0]
             others = self.process.others[time]
-            highest[places] = self.objective.highest_rewards(lower[places], upper[places], time, others).amax(
-                -1
-            )
+            bounds = self.objective.highest_rewards(lower[indices], upper[indices], time, others)
+            highest[indices] = bounds.amax(-1)
         return highest
 
     def anywhere(self) -> float:
         """Upper bound on the return under any k changes."""
-        total = torch.zeros(
-            self.objective.lanes, dtype=self.trajectory.states.dtype, device=self.trajectory.states.device
-        )
+        total = self.trajectory.states.new_zeros(self.objective.lanes)
         for time, box in enumerate(self.boxes):
             lower, upper = box.ends(self.trajectory.states[time : time + 1])
             actions = self.trajectory.observed[time : time + 1]
@@ -341,10 +312,8 @@ class GroupBounds:
         return float(self.objective.joined(total))
 
 
-NUMBERS = 4_000_000
-"""Numbers in the largest tensor of an expansion, which bounds the memory in use."""
-ROOT = 16_384
-"""Groups of the root between two looks at the clock."""
+NUMBERS = 4_000_000  # Numbers in the largest tensor of an expansion, which bounds the memory in use
+ROOT = 16_384  # Groups of the root between two looks at the clock
 
 
 @dataclass(frozen=True)
@@ -361,15 +330,14 @@ class Groups:
 
     def part(self, rows: slice) -> "Groups":
         """Some of the groups."""
-        own = (self.bounds, self.later, self.path, self.states, self.gathered, self.sequences)
-        return Groups(self.time, *(tensor[rows] for tensor in own))
+        tensors = (self.bounds, self.later, self.path, self.states, self.gathered, self.sequences)
+        return Groups(self.time, *(tensor[rows] for tensor in tensors))
 
 
 class StepTree:
     """Open groups, the incumbent, and counters of the work done, for an episode whose displacements can be
-    enclosed and whose reward is bounded over boxes. Of the limits, `leaves` and `looseness` do not apply;
-    there are at most `sets` sets of time steps at the root, and `evaluations` single steps, or any number
-    (None).
+    enclosed and whose reward is bounded over boxes; with at most `sets` sets of time steps at the root, and
+    `evaluations` single steps or any number (None). The limits `leaves` and `looseness` do not apply.
     """
 
     def __init__(
@@ -411,17 +379,17 @@ class StepTree:
             return ""
         greedy = greedy_sequence(self.process).unsqueeze(0)
         self._offer(self.objective(greedy), greedy)
-        self._plant()
+        self._push_root()
         self.root = self.bound
         while self._heap and -self._heap[0][0] > self.best + self.tolerance:
-            if reached := limit_reached(self.limits.nodes, self.effort, self.limits.budget):
-                return reached
+            if reason := limit_reached(self.limits.nodes, self.effort, self.limits.budget):
+                return reason
             if self.evaluations is not None and self.effort.network_evaluations >= self.evaluations:
                 return f"stopped after evaluations={self.evaluations} single steps of the model"
             self._expand(heapq.heappop(self._heap)[-1])
         return self._left_out if self.gap() else ""
 
-    def _plant(self) -> None:
+    def _push_root(self) -> None:
         """The groups of the root, one for each set of time steps."""
         path = self.bounds.observed
         sets = sum(comb(len(self.open), size) for size in range(1, self.changes + 1))
@@ -431,29 +399,29 @@ class StepTree:
             return
         for size in range(1, self.changes + 1):
             times = torch.tensor(list(combinations(self.open, size)), device=self.device)
-            for part in times.split(ROOT):
+            for batch in times.split(ROOT):
                 if self.limits.budget.out():
                     self._given_up = self.bounds.anywhere()
                     self._left_out = self.limits.budget.reason()
                     return
-                rows = torch.zeros(len(part), dtype=torch.long, device=self.device)
-                self._grow(path, rows, part, path.before[:, 0], self.objective.observed.unsqueeze(0))
+                rows = torch.zeros(len(batch), dtype=torch.long, device=self.device)
+                self._admit(path, rows, batch, path.before[:, 0], self.objective.observed.unsqueeze(0))
 
     def _expand(self, groups: Groups) -> None:
-        """Rolls out the actions of the next change of a block of groups; puts the others back."""
-        taken = int((groups.bounds > self.best + self.tolerance).sum())
+        """Rolls out the actions of the next change of a block of groups; pushes the others back."""
+        size = int((groups.bounds > self.best + self.tolerance).sum())
         width = groups.states.shape[-1]
         others = self.process.others[groups.time]
         last = groups.later.shape[1] == 0
         steps = 1 if last else self.objective.horizon - groups.time
-        most = max(1, NUMBERS // (len(others) * width * steps))
-        if taken > most:
-            self._push(groups.part(slice(most, taken)))
-            taken = most
-        self.effort.expanded += taken
-        path, group = groups.path[:taken].unique(return_inverse=True)
-        row = torch.arange(taken, device=self.device)
-        first = torch.full_like(path, taken).scatter_reduce_(0, group, row, "amin")
+        largest = max(1, NUMBERS // (len(others) * width * steps))
+        if size > largest:
+            self._push(groups.part(slice(largest, size)))
+            size = largest
+        self.effort.expanded += size
+        path, group = groups.path[:size].unique(return_inverse=True)
+        row = torch.arange(size, device=self.device)
+        first = torch.full_like(path, size).scatter_reduce_(0, group, row, "amin")
         states, sequences = groups.states[first], groups.sequences[first]
         rewards = self.process.rewards(states, groups.time)
         gathered = groups.gathered[first].unsqueeze(1) + self.process.changed(rewards, groups.time)
@@ -463,42 +431,42 @@ class StepTree:
             return
         parents, states = states, self.process.branch(states, groups.time).flatten(0, 1)
         if last:
-            ahead = self.process.to_go(states, groups.time + 1)
-            values = self.objective.joined(gathered + ahead.view_as(gathered))
+            rewards_to_go = self.process.to_go(states, groups.time + 1)
+            values = self.objective.joined(gathered + rewards_to_go.view_as(gathered))
             self._offer(values, sequences, groups.time, others)
-            self.rolled_out += len(ahead)
+            self.rolled_out += len(rewards_to_go)
             return
         lane = torch.arange(len(others), device=self.device)
         rows = (group.unsqueeze(1) * len(others) + lane).flatten()
-        later, gathered = groups.later[:taken].repeat_interleave(len(others), 0), gathered.flatten(0, 1)
+        later, gathered = groups.later[:size].repeat_interleave(len(others), 0), gathered.flatten(0, 1)
         if isinstance(self.bounds.trajectory, BentTrajectory):
             kept = self.process.keep(parents, groups.time)
             moved = (states.unflatten(0, (len(kept), -1)) - kept.unsqueeze(1)).flatten(0, 1)[rows]
-            near = self.bounds.of(self.bounds.roll(kept, groups.time + 1), rows // len(others), later, moved)
-            promising = self.objective.joined(near + gathered[rows]) > self.best + self.tolerance
+            upper = self.bounds.of(self.bounds.roll(kept, groups.time + 1), rows // len(others), later, moved)
+            promising = self.objective.joined(upper + gathered[rows]) > self.best + self.tolerance
             rows, later = rows[promising], later[promising]
             if not len(rows):
                 return
         child, rows = rows.unique(return_inverse=True)
         gathered, action, parent = gathered[child], others[child % len(others)], child // len(others)
-        following = self.bounds.roll(states[child], groups.time + 1)
+        child_paths = self.bounds.roll(states[child], groups.time + 1)
         sequences = sequences[parent]
         sequences[:, groups.time] = action
-        self._offer(self.objective.joined(gathered + following.before[:, -1]).unsqueeze(1), sequences)
-        self._grow(following, rows, later, gathered, sequences)
+        self._offer(self.objective.joined(gathered + child_paths.before[:, -1]).unsqueeze(1), sequences)
+        self._admit(child_paths, rows, later, gathered, sequences)
 
-    def _grow(self, paths: Paths, rows: Tensor, times: Tensor, gathered: Tensor, sequences: Tensor) -> None:
-        """Bounds groups, and keeps those that may be better."""
+    def _admit(self, paths: Paths, rows: Tensor, times: Tensor, gathered: Tensor, sequences: Tensor) -> None:
+        """Bounds groups, and pushes those that may be better."""
         bounds = self.objective.joined(self.bounds.of(paths, rows, times) + gathered[rows])
-        kept = bounds > self.best + self.tolerance
-        bounds, rows, times = bounds[kept], rows[kept], times[kept]
+        promising = bounds > self.best + self.tolerance
+        bounds, rows, times = bounds[promising], rows[promising], times[promising]
         for time in times[:, 0].unique().tolist():
-            here = (times[:, 0] == time).nonzero()[:, 0]
-            here = here[bounds[here].argsort(descending=True)]
-            path, at = rows[here], time - paths.start
-            before, own = gathered[path] + paths.before[path, at], sequences[path].to(torch.int16)
-            states, later = paths.states[path, at], times[here, 1:]
-            self._push(Groups(time, bounds[here], later, path, states, before, own))
+            indices = (times[:, 0] == time).nonzero()[:, 0]
+            indices = indices[bounds[indices].argsort(descending=True)]
+            path, column = rows[indices], time - paths.start
+            before, actions = gathered[path] + paths.before[path, column], sequences[path].to(torch.int16)
+            states, later = paths.states[path, column], times[indices, 1:]
+            self._push(Groups(time, bounds[indices], later, path, states, before, actions))
         self._prune()
 
     def _push(self, groups: Groups) -> None:
@@ -506,19 +474,19 @@ class StepTree:
         heapq.heappush(self._heap, (*rank, groups))
 
     def _prune(self) -> None:
-        """Gives up the groups with the lowest bounds beyond the size of the pool."""
+        """Drops the groups with the lowest bounds beyond the size of the pool."""
         if sum(len(groups.bounds) for *_, groups in self._heap) <= self.limits.pool:
             return
-        every = torch.cat([groups.bounds for *_, groups in self._heap])
-        limit = float(every.topk(self.limits.pool + 1).values[-1])
-        # All of the groups with the first bound that does not fit go, so that fewer than the pool remain.
+        bounds = torch.cat([groups.bounds for *_, groups in self._heap])
+        limit = float(bounds.topk(self.limits.pool + 1).values[-1])
+        # All groups with the first bound that does not fit are dropped.
         self._given_up = max(self._given_up, limit)
         self._left_out = f"gave up nodes beyond pool={self.limits.pool}"
         heap, self._heap = self._heap, []
         for *_, groups in heap:
-            taken = int((groups.bounds > limit).sum())
-            if taken:
-                self._push(groups.part(slice(0, taken)))
+            count = int((groups.bounds > limit).sum())
+            if count:
+                self._push(groups.part(slice(0, count)))
 
     def _offer(
         self, values: Tensor, sequences: Tensor, time: int | None = None, actions: Tensor | None = None

@@ -9,24 +9,20 @@ screened, and the best of them and of the visited actions are the starts. Where 
     more                                                 `optimize_acqf_mixed_alternating`; an exchange of
                                                          levels under equalities, which it does not take
 
-All random numbers come from the seed and the identity of the round.
+The action to try is also chosen for its information, the recommendation is not: the posterior mean is
+maximised, and among its maxima and the best visited actions the one with the largest posterior mean by
+`CausalObjective.claimed` is recommended.
 
-The action tried next is chosen also for what it may teach; what a method would recommend for good is not. For
-the recommendation, the posterior mean is maximised; among its maxima and the best visited actions the one is
-recommended with the largest posterior mean by `CausalObjective.claimed`.
-
-How sure that is (`sureness`) is said by its plausible networks f_e: the recommended action's expected reward
-has their mean, and `BEYOND` times their standard deviation, since kernels, noise distributions and graph are
-in doubt as well: without it 95 % intervals held .88 of 60 networks by seed after the start design, with it
-.90. It is better than the best visited action with the share of networks in which it is, by the normal
-approximation Phi(mean / standard deviation) of the difference. Visited actions within 1e-3 of the
+Its uncertainty (`sureness`) follows from the plausible networks f_e of `claimed`: the recommended action's
+expected reward has their mean, and `BEYOND` times their standard deviation, since kernels, noise
+distributions and graph are in doubt as well (without it 95 % intervals covered .88 of 60 networks by seed
+after the start design, with it .90). The probability that it is better than the best visited action is the
+normal approximation Phi(mean / standard deviation) of the difference. Visited actions within 1e-3 of the
 recommendation, in the unit cube, count as the recommendation itself.
 
-Space-filling actions, which ignore what has been learnt, are the baselines without a search. Uniform actions
-are independent from round to round. Sobol actions are the points of one scrambled sequence: after n
-experiments the (n + 1)-th, so that a resumed run continues where it stopped. The recommendation is still the
-maximiser of the posterior mean: these are baselines for the choice of experiments, not for learning from
-them.
+Space-filling actions are the baselines for the choice of experiments: uniform ones, independent from round to
+round, or the points of one scrambled Sobol sequence, after n experiments the (n + 1)-th, so that a resumed
+run continues where it stopped. The recommendation is still the maximiser of the posterior mean.
 
 Source: Balandat et al. (2020), Sec. 4 and App. F (raw points, restarts, common draws); Ren et al. (2025),
 Alg. 1, line 6; Frazier (2018), Sec. 4.2 (recommending the maximiser of the posterior mean); Wan et al. (2021)
@@ -60,24 +56,18 @@ from rehearsal_torch.spaces.candidate_region import CandidateRegion, MixedRegion
 
 # Points screened and starts of the ascent to a recommendation, visited actions among them, and steps.
 SCREENED, STARTS, INCUMBENTS, STEPS = 256, 8, 4, 60
-# Actions that are this near in the unit cube are one action.
-SAME = 1e-3
-# What standard deviations are multiplied by.
-BEYOND = 1.2
-# Combinations of levels that are all evaluated if there is no other coordinate, and that are all ascended
-# from.
+SAME = 1e-3  # Actions that are this near in the unit cube are one action
+BEYOND = 1.2  # Factor of standard deviations
+# Most combinations of levels that are all evaluated if there is no other coordinate, and all ascended from.
 EVALUATED, ASCENDED = 4096, 64
-# Starts under linear limits, where BoTorch ascends one by one.
-ONE_BY_ONE = 4
-# Points that are screened together.
-TOGETHER = 256
+ONE_BY_ONE = 4  # Starts under linear limits, where BoTorch ascends one by one
+TOGETHER = 256  # Points that are screened in one batch
 
 
 class InUnitCube(AcquisitionFunction):
-    """An acquisition function, of (..., 1, k) in the actions' units, in a region's unit coordinates. Points
-    where value or gradient is not finite become flat and lower than all values so far, so that a line search
-    turns back; once the budget is spent all points do, which ends every ascent. It counts the points that it
-    evaluates.
+    """An acquisition function, of (..., 1, k) in the actions' units, in a region's unit coordinates, that
+    counts its evaluations. Where value or gradient is not finite it is flat and lower than all values so far,
+    so that a line search turns back; once the budget is spent it is so everywhere, which ends every ascent.
     """
 
     def __init__(self, function: AcquisitionFunction, region: CandidateRegion, budget: Budget) -> None:
@@ -100,7 +90,7 @@ class InUnitCube(AcquisitionFunction):
         return values.where(defined, -1 - 2 * abs(self.lowest))
 
     def measured(self, X: Tensor) -> Tensor:
-        """The values as they are, (..., 1, k) -> (...), whatever is left of the budget."""
+        """The unchanged values, (..., 1, k) -> (...), whatever the budget."""
         self.evaluations += X.shape[:-2].numel()
         values: Tensor = self.function(self.region.units(X))
         return values
@@ -125,55 +115,54 @@ def maximised(
     seed: int,
     budget: Budget = UNLIMITED,
 ) -> Found:
-    """Maximises a function over a region, from the best of screened points and from known actions (m, k), in
-    their units. NoFiniteValueError if no point has a finite value.
-    """
-    function, limits = InUnitCube(acquisition, region, budget), _constraints(region)
+    """Maximises a function from screened points and actions (m, k); NoFiniteValueError if none is finite."""
+    function, limits = InUnitCube(acquisition, region, budget), _botorch_constraints(region)
     with torch.no_grad():
         if isinstance(region, MixedRegion) and not region.free and region.combinations <= EVALUATED:
-            every = region.every()
-            return _ranked(function, every[region.contains(every)], budget)
-        spread = torch.cat([region.into(region.unit(known)), region.spread(screened, seed)])
+            combinations = region.every()
+            return _evaluate_ranked(function, combinations[region.contains(combinations)], budget)
+        screened_points = torch.cat([region.into(region.unit(known)), region.spread(screened, seed)])
         if isinstance(region, MixedRegion) and region.combinations <= ASCENDED:
-            spread = _crossed(region, spread)
-        found = _ranked(function, spread, budget)
-        best_of_all(found.values)
+            screened_points = _cross_levels(region, screened_points)
+        result = _evaluate_ranked(function, screened_points, budget)
+        best_of_all(result.values)
     if budget.out():
-        return found
-    count = min(starts, len(spread), ONE_BY_ONE if region.limited else starts)
-    begin = found.points[:count]
+        return result
+    count = min(starts, len(screened_points), ONE_BY_ONE if region.limited else starts)
+    start_points = result.points[:count]
     ends = list[Tensor]()
     with torch.enable_grad(), seeded(seed), warnings.catch_warnings():
         # Ascents end at undefined values, or with the budget; SciPy does not know all that BoTorch asks for.
-        for kind in (BotorchWarning, OptimizeWarning):
-            warnings.simplefilter("ignore", kind)
+        for category in (BotorchWarning, OptimizeWarning):
+            warnings.simplefilter("ignore", category)
         warnings.filterwarnings("ignore", "Optimization failed", RuntimeWarning)
         if isinstance(region, MixedRegion) and region.combinations > ASCENDED:
             if len(region.equalities[0]):
                 # BoTorch takes no equality that a coordinate with levels is in.
-                begin = _exchanged(function, region, begin, steps, budget)
+                start_points = _exchange_levels(function, region, start_points, steps, budget)
             else:
-                begin = torch.cat([begin, _alternating(function, region, limits, count, screened, steps)])
+                point = _alternating(function, region, limits, count, screened, steps)
+                start_points = torch.cat([start_points, point])
         elif isinstance(region, MixedRegion):
-            begin = _first_of_levels(region, found.points, count)
+            start_points = _first_of_levels(region, result.points, count)
         if not isinstance(region, MixedRegion) or region.free:
             settings: dict[str, Any] = {"options": {"maxiter": steps}, **limits}
             if isinstance(region, MixedRegion):
-                settings["fixed_features"] = {column: begin[:, column] for column in region.places}
+                settings["fixed_features"] = {column: start_points[:, column] for column in region.places}
                 # One by one, where they do not ascend in parallel: BoTorch asks for it.
                 settings["options"]["max_optimization_problem_aggregation_size"] = 1
-            moved, _ = optimize_acqf(
+            ascended, _ = optimize_acqf(
                 function,
-                torch.stack([torch.zeros_like(begin[0]), torch.ones_like(begin[0])]),
+                torch.stack([torch.zeros_like(start_points[0]), torch.ones_like(start_points[0])]),
                 q=1,
-                num_restarts=len(begin),
-                batch_initial_conditions=begin.unsqueeze(1),
+                num_restarts=len(start_points),
+                batch_initial_conditions=start_points.unsqueeze(1),
                 return_best_only=False,
                 retry_on_optimization_warning=False,
                 **settings,
             )
-            ends.append(region.into(moved[:, 0]))
-    return _ranked(function, torch.cat([*ends, begin]), budget)
+            ends.append(region.into(ascended[:, 0]))
+    return _evaluate_ranked(function, torch.cat([*ends, start_points]), budget)
 
 
 def _alternating(
@@ -203,60 +192,59 @@ def _alternating(
     return region.into(points)
 
 
-def _exchanged(
+def _exchange_levels(
     function: InUnitCube, region: MixedRegion, points: Tensor, steps: int, budget: Budget
 ) -> Tensor:
-    """As many points: the best of these and their neighbours, until none of them is new."""
+    """The best of points and their neighbours, as many as there were, until none of them is new."""
     for _ in range(steps):
-        every = torch.cat([points, region.neighbours(points, ASCENDED)[0]]).unique(dim=0)
-        better = _ranked(function, every, budget).points[: len(points)]
-        if budget.out() or torch.equal(better, points):
+        candidates = torch.cat([points, region.neighbours(points, ASCENDED)[0]]).unique(dim=0)
+        best = _evaluate_ranked(function, candidates, budget).points[: len(points)]
+        if budget.out() or torch.equal(best, points):
             break
-        points = better
+        points = best
     return points
 
 
-def _constraints(region: CandidateRegion) -> dict[str, Any]:
-    """The linear limits of a region, as BoTorch takes them."""
+def _botorch_constraints(region: CandidateRegion) -> dict[str, Any]:
     if not region.limited:
         return {}
-    places = torch.arange(len(region.lower), device=region.lower.device)
-    equal, most = (
-        [(places, sign * normal, sign * float(offset)) for normal, offset in zip(*rows, strict=True)]
+    columns = torch.arange(len(region.lower), device=region.lower.device)
+    equalities, inequalities = (
+        [(columns, sign * normal, sign * float(offset)) for normal, offset in zip(*rows, strict=True)]
         for sign, rows in ((1, region.equalities), (-1, region.inequalities))
     )
-    return {"equality_constraints": equal or None, "inequality_constraints": most or None}
+    return {"equality_constraints": equalities or None, "inequality_constraints": inequalities or None}
 
 
 @torch.no_grad()
-def _ranked(function: InUnitCube, points: Tensor, budget: Budget) -> Found:
-    """Points, best first: all of them, or those whose turn comes before the budget is spent."""
+def _evaluate_ranked(function: InUnitCube, points: Tensor, budget: Budget) -> Found:
+    """Points, best first: those that are evaluated before the budget is spent."""
     values = list[Tensor]()
     for part in points.split(TOGETHER):
         if values and budget.out():
             break
         values.append(function.measured(part.unsqueeze(-2)))
-    known = torch.cat(values)
-    order = ranked(known).argsort(descending=True, stable=True)
-    return Found(points[order], known[order], function.evaluations)
+    all_values = torch.cat(values)
+    order = ranked(all_values).argsort(descending=True, stable=True)
+    return Found(points[order], all_values[order], function.evaluations)
 
 
-def _crossed(region: MixedRegion, points: Tensor) -> Tensor:
+def _cross_levels(region: MixedRegion, points: Tensor) -> Tensor:
     """Points at every feasible combination of levels, about as many as there were, and these."""
-    every = region.every()
-    count = max(1, len(points) // len(every))
-    crossed = points[:count].unsqueeze(0).repeat(len(every), 1, 1)
-    crossed[..., region.places] = every.unsqueeze(1)
+    combinations = region.every()
+    count = max(1, len(points) // len(combinations))
+    crossed = points[:count].unsqueeze(0).repeat(len(combinations), 1, 1)
+    crossed[..., region.places] = combinations.unsqueeze(1)
     moved, feasible = region.slices(crossed.flatten(0, 1))
     return torch.cat([points, moved[feasible]])
 
 
 def _first_of_levels(region: MixedRegion, points: Tensor, count: int) -> Tensor:
     """The first points, best first, and the first at each other combination of levels."""
-    at = points[:, region.places]
-    first = ~(at.unsqueeze(1) == at).all(-1).tril(-1).any(-1)
-    first[:count] = True
-    return points[first]
+    levels = points[:, region.places]
+    unseen = ~(levels.unsqueeze(1) == levels).all(-1).tril(-1).any(-1)
+    unseen[:count] = True
+    return points[unseen]
 
 
 @dataclass(frozen=True)
@@ -271,44 +259,40 @@ class Recommendation:
 
 @dataclass(frozen=True)
 class Sureness:
-    """What is known of a recommendation, and the best visited action beside it."""
+    """The uncertainty of a recommendation, and the best visited action beside it."""
 
-    # The epistemic standard deviation of its expected reward: what is not known of the mechanisms; the noise
-    # of a single experiment is averaged out.
-    std: float
+    std: float  # The epistemic standard deviation of its expected reward
     tried: bool = False  # Whether the recommended action was visited
-    # The best other visited action, (k,), among the best few within bounds and limits; None if there is none.
-    runner_up: Tensor | None = None
+    runner_up: Tensor | None = None  # The best other visited action, (k,), if any
     runner_up_predicted: float = float("nan")  # Its posterior mean reward
-    # The probability that the recommended action's expected reward is larger than the runner-up's.
-    chance: float = float("nan")
+    chance: float = float("nan")  # P(the recommended action's expected reward exceeds the runner-up's)
 
 
 def recommend(objective: CausalObjective, seed: int, budget: Budget = UNLIMITED) -> Recommendation:
     """Maximises the posterior mean from the best visited actions and the best space-filling points."""
     region, visited = objective.region(), objective.starts(INCUMBENTS)
-    found = maximised(objective.mean_reward(), region, visited, SCREENED, STARTS, STEPS, seed, budget)
-    actions = torch.cat([region.units(found.points[:3]), visited])
+    result = maximised(objective.mean_reward(), region, visited, SCREENED, STARTS, STEPS, seed, budget)
+    actions = torch.cat([region.units(result.points[:3]), visited])
     values = objective.expected(actions)
     best = best_of_all(values)
-    return Recommendation(actions[best], float(values[best]), visited, found.evaluations)
+    return Recommendation(actions[best], float(values[best]), visited, result.evaluations)
 
 
 def sureness(objective: CausalObjective, recommended: Recommendation) -> Sureness:
-    """How sure a recommendation is, under the objective that found it, and what it is better than."""
+    """The uncertainty of a recommendation under the objective that found it."""
     actions = torch.cat([recommended.action.unsqueeze(0), recommended.visited])
     rewards = objective.plausible(actions)
-    unit = objective.region().unit(actions)
-    others = ((unit[1:] - unit[0]).abs().amax(-1) > SAME).nonzero()[:, 0] + 1
-    std, tried = BEYOND * float(rewards[0].std()), len(others) < len(recommended.visited)
-    others = others[rewards[others].mean(-1).isfinite()]
-    if not len(others):
+    unit_actions = objective.region().unit(actions)
+    rivals = ((unit_actions[1:] - unit_actions[0]).abs().amax(-1) > SAME).nonzero()[:, 0] + 1
+    std, tried = BEYOND * float(rewards[0].std()), len(rivals) < len(recommended.visited)
+    rivals = rivals[rewards[rivals].mean(-1).isfinite()]
+    if not len(rivals):
         return Sureness(std, tried)
-    means = rewards[others].mean(-1)
+    means = rewards[rivals].mean(-1)
     second = best_of_all(means)
-    apart = rewards[0] - rewards[others[second]]
-    chance = torch.special.ndtr(apart.mean() / apart.std().clamp_min(1e-300))
-    return Sureness(std, tried, actions[others[second]], float(means[second]), float(chance))
+    differences = rewards[0] - rewards[rivals[second]]
+    chance = torch.special.ndtr(differences.mean() / differences.std().clamp_min(1e-300))
+    return Sureness(std, tried, actions[rivals[second]], float(means[second]), float(chance))
 
 
 REWARD = "expected reward of the recommendation"
@@ -327,41 +311,33 @@ class Proposal:
 def decided(
     objective: CausalObjective, proposal: Proposal, recommended: Recommendation, budget: Budget
 ) -> Decision:
-    """The decision to try a proposal.
+    """The decision to try a proposal; its estimate is the posterior mean reward of the recommendation, with a
+    normal interval.
 
-    Its estimate is the posterior mean reward of the recommendation, with a normal interval from its epistemic
-    standard deviation. Trace: ``acquisition`` (the objective at the action tried), ``predicted_reward`` (its
-    posterior mean), ``runner_up`` (the best other action that was tried, its posterior mean, and the chance
-    that the recommendation is better; see `sureness`), ``evaluations``, the proposal's facts, and the entries
-    of a budget that ended the search.
+    Trace: ``acquisition`` (the objective at the proposed action), ``predicted_reward`` (its posterior mean),
+    ``runner_up`` (the best other visited action, its posterior mean, and the chance that the recommendation
+    is better), ``evaluations``, the proposal's facts, and the entries of a budget that ended the search.
     """
     names = objective.task.actions
-    sure = sureness(objective, recommended) if math.isfinite(recommended.predicted) else None
-    evaluations = recommended.evaluations + proposal.facts.get("evaluations", 0)
+    certainty = sureness(objective, recommended) if math.isfinite(recommended.predicted) else None
     trace = {
         **proposal.facts,
         "acquisition": proposal.value,
         "predicted_reward": float(objective.expected(proposal.action.unsqueeze(0))),
-        **_runner_up(names, sure),
-        "evaluations": evaluations,
+        **_runner_up(names, certainty),
+        "evaluations": recommended.evaluations + proposal.facts.get("evaluations", 0),
         **budget.facts(),
     }
-    contradicted = objective.surrogate.contradicted()
-    findings = (
-        [
-            Finding(
-                "bad_fit",
-                f"the experiments contradict what the model assumes of {', '.join(contradicted)}: what is "
-                "claimed through it may be wrong; look for a missing arrow, or at the curve of its rows",
-            )
-        ]
-        if contradicted
-        else []
+    nodes = objective.surrogate.contradicted()
+    text = (
+        f"the experiments contradict what the model assumes of {', '.join(nodes)}: what is "
+        "claimed through it may be wrong; look for a missing arrow, or at the curve of its rows"
     )
+    findings = [Finding("bad_fit", text)] if nodes else []
     return Decision(
         Alteration(names, proposal.action.detach().to("cpu", torch.float64)),
         proposal.value,
-        estimate=None if sure is None else _claim(recommended.predicted, sure.std),
+        estimate=None if certainty is None else _claim(recommended.predicted, certainty.std),
         recommendation=Alteration(names, recommended.action.detach().to("cpu", torch.float64)),
         trace=trace,
         seconds=budget.spent(),
@@ -376,11 +352,11 @@ def _claim(predicted: float, std: float) -> Estimate:
     return Estimate(predicted, REWARD, predicted - half, predicted + half, LEVEL)
 
 
-def _runner_up(names: Sequence[str], sure: Sureness | None) -> dict[str, Any]:
-    if sure is None or sure.runner_up is None or not math.isfinite(sure.chance):
+def _runner_up(names: Sequence[str], certainty: Sureness | None) -> dict[str, Any]:
+    if certainty is None or certainty.runner_up is None or not math.isfinite(certainty.chance):
         return {}
-    action = dict(zip(names, sure.runner_up.tolist(), strict=True))
-    predicted, chance = sure.runner_up_predicted, round(sure.chance, 6)
+    action = dict(zip(names, certainty.runner_up.tolist(), strict=True))
+    predicted, chance = certainty.runner_up_predicted, round(certainty.chance, 6)
     return {"runner_up": {"action": action, "predicted": predicted, "chance": chance}}
 
 
@@ -394,7 +370,7 @@ class TrialSearch(Search[CausalObjective]):
         """The action to try."""
 
     def __call__(self, objective: CausalObjective) -> Decision:
-        """Returns the action to try, and what is recommended for good."""
+        """Returns the action to try, and the recommendation."""
         budget = Budget(self.budget_s)
         proposal = self.propose(objective, budget)
         recommended = recommend(objective, round_seed(self.seed, objective.case.identity), budget)
@@ -411,8 +387,7 @@ class AcquisitionSearch(TrialSearch):
         starts: R, number of starts of the ascent.
         incumbents: How many visited actions are screened as well.
         steps: Maximum number of steps.
-        seed: Together with the identity of the round, determines the screened points, which are spread from
-            the seed after that of the round.
+        seed: Together with the identity of the round, determines the screened points.
         budget_s: See `Search`; a step is one evaluation of all starts.
     """
 
@@ -425,18 +400,18 @@ class AcquisitionSearch(TrialSearch):
 
     def __post_init__(self) -> None:
         names, incumbents = ("screened", "starts", "steps"), self.incumbents
-        fits, wanted = incumbents >= 0 and self.starts <= self.screened, "starts <= screened"
-        wanted = f"positive numbers and {wanted}"
-        self.check_sizes(*names, fits=fits, expected=wanted, incumbents=incumbents)
+        valid, expected = incumbents >= 0 and self.starts <= self.screened, "starts <= screened"
+        expected = f"positive numbers and {expected}"
+        self.check_sizes(*names, fits=valid, expected=expected, incumbents=incumbents)
 
     def propose(self, objective: CausalObjective, budget: Budget) -> Proposal:
         """The best candidate found."""
         region, seed = objective.region(), round_seed(self.seed, objective.case.identity) + 1
-        known, sizes = objective.starts(self.incumbents), (self.screened, self.starts, self.steps)
-        found = maximised(objective.acquisition, region, known, *sizes, seed, budget)
+        incumbents, sizes = objective.starts(self.incumbents), (self.screened, self.starts, self.steps)
+        result = maximised(objective.acquisition, region, incumbents, *sizes, seed, budget)
         facts = {"search": "acquisition", "screened": self.screened, "starts": self.starts}
-        facts["evaluations"] = found.evaluations
-        return Proposal(region.units(found.points[0]), float(found.values[0]), facts)
+        facts["evaluations"] = result.evaluations
+        return Proposal(region.units(result.points[0]), float(result.values[0]), facts)
 
 
 SAMPLINGS = ("uniform", "sobol")

@@ -1,20 +1,19 @@
 """Search for the best action under the best plausible network, with perturbations as neural networks.
 
-Actions (through a sigmoid, in unit coordinates) and the weights of the perturbations jointly maximise
+Actions (through a sigmoid, in unit coordinates) and perturbations' weights jointly maximise
 
     1/S sum_s r(x(a, u_s; eta)),
 
-R restarts as one tensor, by Adam on fixed draws; after a part of the steps only the best restarts continue.
-Some restarts begin at the visited actions with the largest posterior mean and at the maximiser of the
-posterior mean. Actions with levels stay at those of their restart, but for the comparison, where the best
-restarts are also tried with each action at its other levels.
+in R restarts as one tensor, by Adam on fixed draws; after a part of the steps only the best restarts go on.
+Some restarts begin at the visited actions with the largest posterior mean and at its maximiser. Actions with
+levels stay at those of their restart; after screening, the best restarts are also tried at other levels.
 
 The perturbation of a node with p inputs is a small network with 4 p hidden units,
 
     eta_i(w) = 2 sigmoid(v' relu(W w + c) + d + b) - 1,
 
-with a leading restart axis on every weight. The offset b is initialised with sigmoid(b) uniform: the
-perturbations begin anywhere between the most pessimistic and the most optimistic value.
+with a leading restart axis on every weight. The offset b is initialised with sigmoid(b) uniform, so that the
+perturbations begin anywhere between pessimism and optimism.
 
 Source: Sussex et al. (2023), Alg. 1 and App. B.2; the width, the activation and the initialisation of the
 offset follow their released code.
@@ -37,8 +36,7 @@ from rehearsal_torch.spaces.candidate_region import CandidateRegion, MixedRegion
 
 HIDDEN = 4
 MARGIN = 1e-3
-# Levels of an action beyond which only adjacent ones are tried.
-MOST_LEVELS = 20
+MOST_LEVELS = 20  # of an action, beyond which only adjacent ones are tried
 
 
 class PerturbedNetworks(nn.Module):
@@ -50,19 +48,19 @@ class PerturbedNetworks(nn.Module):
         self.weights = nn.ParameterList()
         for width in inputs.values():
             hidden, unit = HIDDEN * width, torch.rand(restarts, dtype=torch.float64, generator=draws)
-            inward = ((restarts, hidden, width), width), ((restarts, hidden), width)
-            outward = ((restarts, hidden), hidden), ((restarts,), hidden)
-            weights = [_uniform(shape, inputs, draws) for shape, inputs in (*inward, *outward)]
+            first_layer = ((restarts, hidden, width), width), ((restarts, hidden), width)
+            second_layer = ((restarts, hidden), hidden), ((restarts,), hidden)
+            weights = [_uniform(shape, inputs, draws) for shape, inputs in (*first_layer, *second_layer)]
             offset = (MARGIN + (1 - 2 * MARGIN) * unit).logit()
             self.weights.extend(nn.Parameter(weight) for weight in (*weights, offset))
 
     def perturbation(self, place: int, scaled: Tensor) -> Tensor:
         """The perturbation eta of a node in [-1, 1], (R, S, p) -> (R, S)."""
         start = 5 * self.places[place]
-        inward, threshold, outward, shift, offset = (self.weights[start + index] for index in range(5))
-        middle = torch.relu(torch.einsum("rsp,rhp->rsh", scaled, inward) + threshold.unsqueeze(-2))
-        last = torch.einsum("rsh,rh->rs", middle, outward) + (shift + offset).unsqueeze(-1)
-        return 2 * torch.sigmoid(last) - 1
+        inner, threshold, outer, shift, offset = (self.weights[start + index] for index in range(5))
+        hidden = torch.relu(torch.einsum("rsp,rhp->rsh", scaled, inner) + threshold.unsqueeze(-2))
+        logit = torch.einsum("rsh,rh->rs", hidden, outer) + (shift + offset).unsqueeze(-1)
+        return 2 * torch.sigmoid(logit) - 1
 
     @torch.no_grad()
     def only(self, chosen: Tensor) -> None:
@@ -77,11 +75,9 @@ def _uniform(shape: Sequence[int], width: int, draws: torch.Generator) -> Tensor
     return size * (2 * torch.rand(*shape, dtype=torch.float64, generator=draws) - 1)
 
 
-# Maximum number of restarts times draws that are evaluated in one tensor.
-CHUNK = 32_768
+CHUNK = 32_768  # Maximum number of restarts times draws that are evaluated in one tensor
 EDGE = 1e-4
-# Minimum distance of random starts from the boundary of the unit box.
-INSET = 1e-3
+INSET = 1e-3  # Minimum distance of random starts from the boundary of the unit box
 
 
 @final
@@ -97,8 +93,7 @@ class OptimisticNetworks(TrialSearch):
         rate: Learning rate of Adam.
         evaluation_draws: Draws with which the best restart is selected at the end.
         incumbents: Number of restarts that begin at visited actions.
-        seed: Together with the identity of the round, determines all random numbers: with s the seed of
-            both, the last choice draws noise with s + 7.
+        seed: Together with the identity of the round, determines all random numbers.
         budget_s: See `Search`; a step is one step of the ascent.
     """
 
@@ -113,11 +108,11 @@ class OptimisticNetworks(TrialSearch):
     budget_s: float | None = None
 
     def __post_init__(self) -> None:
-        others = {"screening_steps": self.screening_steps, "incumbents": self.incumbents}
-        fits = 0 <= self.screening_steps <= self.steps and 0 <= self.incumbents < self.restarts
-        wanted = "positive numbers, screening_steps <= steps and incumbents < restarts"
+        settings = {"screening_steps": self.screening_steps, "incumbents": self.incumbents}
+        valid = 0 <= self.screening_steps <= self.steps and 0 <= self.incumbents < self.restarts
+        expected = "positive numbers, screening_steps <= steps and incumbents < restarts"
         names = ("restarts", "kept", "steps", "evaluation_draws", "rate")
-        self.check_sizes(*names, fits=fits, expected=wanted, **others)
+        self.check_sizes(*names, fits=valid, expected=expected, **settings)
 
     def propose(self, objective: CausalObjective, budget: Budget) -> Proposal:
         """The best action, under the perturbations that are best for it."""
@@ -135,18 +130,18 @@ class OptimisticNetworks(TrialSearch):
             if objective.perturbations[index] is None
         }
         networks = PerturbedNetworks(widths, self.restarts, draws).to(starts.device)
-        known = torch.cat([recommended.action.unsqueeze(0), objective.starts(self.incumbents)])
-        known = known[: max(self.incumbents, 1)]
-        starts[: len(known)] = region.unit(known)
-        free, taken = self._ascended(objective, region, starts, networks, budget)
+        incumbents = torch.cat([recommended.action.unsqueeze(0), objective.starts(self.incumbents)])
+        incumbents = incumbents[: max(self.incumbents, 1)]
+        starts[: len(incumbents)] = region.unit(incumbents)
+        free, steps = self._ascend(objective, region, starts, networks, budget)
         actions = region.units(region.into(torch.sigmoid(free)))
         noise = objective.draw(self.evaluation_draws, seed + 7)
-        values = _evaluated(objective, actions, networks, noise)
+        values = _fresh_values(objective, actions, networks, noise)
         best = best_of_all(values)
-        facts = {"search": "optimistic_networks", "restarts": self.restarts, "steps": taken}
+        facts = {"search": "optimistic_networks", "restarts": self.restarts, "steps": steps}
         return Proposal(actions[best], float(values[best]), facts)
 
-    def _ascended(
+    def _ascend(
         self,
         objective: Optimism,
         region: CandidateRegion,
@@ -155,17 +150,17 @@ class OptimisticNetworks(TrialSearch):
         budget: Budget,
     ) -> tuple[Tensor, float]:
         """Adam with successive elimination: free coordinates (R', k) of the actions, and the step count."""
-        free, taken = nn.Parameter(_logits(region, starts)), 0
+        free, steps = nn.Parameter(_logits(region, starts)), 0
         for max_steps in (self.screening_steps, self.steps - self.screening_steps):
             ascent = torch.optim.Adam([free, *networks.parameters()], lr=self.rate, maximize=True)
             for _ in range(max_steps):
                 if budget.out():
                     break
-                taken += 1
+                steps += 1
                 ascent.zero_grad()
                 _value(objective, region, free, networks, objective.noise).sum().backward()
                 ascent.step()
-                _within(region, free)
+                _project_onto_limits(region, free)
             if len(free) > self.kept:
                 with torch.no_grad():
                     values = ranked(_value(objective, region, free, networks, objective.noise))
@@ -173,19 +168,19 @@ class OptimisticNetworks(TrialSearch):
                     free = nn.Parameter(free[order].clone())
                 networks.only(order)
                 if isinstance(region, MixedRegion):
-                    free = self._exchanged(objective, region, free, networks)
-        return free.detach(), float(taken)
+                    free = self._try_levels(objective, region, free, networks)
+        return free.detach(), float(steps)
 
-    def _exchanged(
+    def _try_levels(
         self, objective: Optimism, region: MixedRegion, free: Tensor, networks: PerturbedNetworks
     ) -> nn.Parameter:
         """The best of the restarts and of those with one action at another level, as many as there were."""
         with torch.no_grad():
             points = region.at_levels(torch.sigmoid(free))
             moved, origins = region.neighbours(points, MOST_LEVELS)
-            every = torch.cat([torch.arange(len(points), device=origins.device), origins])
+            restarts = torch.cat([torch.arange(len(points), device=origins.device), origins])
             points = torch.cat([points, moved])
-            networks.only(every)
+            networks.only(restarts)
             values = ranked(_value(objective, region, _logits(region, points), networks, objective.noise))
             order = values.topk(len(free)).indices
         networks.only(order)
@@ -207,17 +202,15 @@ def _logits(region: CandidateRegion, points: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def _within(region: CandidateRegion, free: Tensor) -> None:
+def _project_onto_limits(region: CandidateRegion, free: Tensor) -> None:
     """Projects actions back onto the linear limits, in place."""
     if region.limited:
         free.copy_(_logits(region, region.into(torch.sigmoid(free))))
 
 
 @torch.no_grad()
-def _evaluated(objective: Optimism, actions: Tensor, networks: PerturbedNetworks, noise: Tensor) -> Tensor:
+def _fresh_values(objective: Optimism, actions: Tensor, networks: PerturbedNetworks, noise: Tensor) -> Tensor:
     """The value of every restart under fresh draws, (R, k) -> (R,); the draws are processed in chunks."""
-    size = max(1, CHUNK // len(actions))
-    totals = [
-        len(part) * objective.optimistic(actions, networks.perturbation, part) for part in noise.split(size)
-    ]
+    parts = noise.split(max(1, CHUNK // len(actions)))
+    totals = [len(part) * objective.optimistic(actions, networks.perturbation, part) for part in parts]
     return torch.stack(totals).sum(0) / len(noise)

@@ -3,14 +3,12 @@
 An action that is pending or has failed is never proposed again, and neither is one outside bounds or limits,
 or at none of its levels.
 
-While results are waited for, an objective that takes pending actions (`CausalObjective.takes_pending`) is
-given them. For others the next action is searched for under a model that is conditioned on these trials,
-imputed with their posterior mean. This removes the epistemic uncertainty near actions that are already under
-way, so that several actions can be requested one after the other.
+Pending actions are passed to objectives that take them (`CausalObjective.takes_pending`). For others the
+model of the search is conditioned on these trials, imputed with their posterior mean, which removes the
+epistemic uncertainty near actions under way: several actions can be requested one after the other.
 
-If the action found is one of these, the best of many space-filling points takes its place. What is claimed,
-and which action is recommended for good, follows from the completed trials alone: an imputed outcome is no
-observation.
+If the search finds a pending or failed action, the best of many space-filling points takes its place. Claims
+and recommendations follow from the completed trials alone: an imputed outcome is no observation.
 
 Source: Ginsbourger et al. (2010), Sec. 4.2 ("kriging believer"); Balandat et al. (2020), App. F (pending
 points).
@@ -38,13 +36,11 @@ from rehearsal_torch.search.trials.acquisition import TrialSearch, decided, reco
 from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.surrogates.network.causal_surrogate import CausalModel
 
-# Maximum number of points of the start design that are skipped, and number of space-filling points among
-# which a new action is chosen.
-TRIES = 512
+TRIES = 512  # Points of the start design that may be skipped; space-filling points for a new action
 
 
 class NothingLeftError(ValueError):
-    """All that could be tried waits for its result, or has failed."""
+    """All possible actions are pending or have failed."""
 
 
 def designed_action(
@@ -56,10 +52,7 @@ def designed_action(
 ) -> Tensor:
     """The next point of the start design for `initial` points, (k,), by the number of the trial; points that
     are already trials are skipped. If all are, as where actions have few levels, it is the one that was
-    completed least often.
-
-    Raises:
-        NothingLeftError: if all points wait for their result or have failed.
+    completed least often; a NothingLeftError if all points are pending or failed.
     """
     number = log.next_id - 1
     points = start_points(task, max(initial, number + 1), seed, held)[number:]
@@ -69,32 +62,26 @@ def designed_action(
     points = points if len(points) < number + TRIES else points[number : number + TRIES]
     points = points[~log.contains(points, "pending", "failed")]
     if not len(points):
-        raise NothingLeftError(_left(task, held))
+        raise NothingLeftError(_nothing_left_message(task, held))
     return points[log.times(points, "completed").argmin()]
 
 
-def _left(task: CausalTask, held: Mapping[str, Sequence[float]] | None = None) -> str:
-    """Why nothing is left to try, and what to do."""
-    every = task.region(held).finite()
-    which = f"{TRIES} space-filling points" if every is None else f"{len(every)} settings that there are"
+def _nothing_left_message(task: CausalTask, held: Mapping[str, Sequence[float]] | None = None) -> str:
+    grid = task.region(held).finite()
+    points = f"{TRIES} space-filling points" if grid is None else f"{len(grid)} settings that there are"
     remedy = "tell, or fill in, the results of what waits, or abandon it, or offer other settings"
-    return f"nothing is left to try: all {which} wait for their result or have failed; {remedy}"
+    return f"nothing is left to try: all {points} wait for their result or have failed; {remedy}"
 
 
 def another_action(objective: CausalObjective, log: TrialLog, seed: int) -> Tensor:
-    """The best of many space-filling points that is neither pending nor failed, (k,).
-
-    Raises:
-        NothingLeftError: if all of them are pending or failed.
-        ValueError: if the best one is infeasible.
-    """
+    """The best of many space-filling points, (k,); if all are pending or failed, a NothingLeftError."""
     region = objective.region()
     if (points := region.finite()) is None:
         points = region.spread(TRIES, round_seed(seed, f"another {objective.case.identity}"))
     points = region.units(points)
     points = points[~log.contains(points, "pending", "failed")]
     if not len(points):
-        raise NothingLeftError(_left(objective.task, objective.levels))
+        raise NothingLeftError(_nothing_left_message(objective.task, objective.levels))
     with torch.no_grad():
         best = objective(points).nan_to_num(nan=-torch.inf).argmax()
     action = points[best].to("cpu", torch.float64)
@@ -103,21 +90,16 @@ def another_action(objective: CausalObjective, log: TrialLog, seed: int) -> Tens
 
 
 def searched_action(objective: CausalObjective, search: Search[Any], log: TrialLog, seed: int) -> Tensor:
-    """The action that a search finds, (k,), or `another_action` if it is pending or has failed.
-
-    Raises:
-        ValueError: if the search finds no action, or one that cannot be set.
-    """
+    """The action (k,) of a search, or `another_action` if it is pending or failed; ValueError without one."""
     if isinstance(search, TrialSearch):
         action = search.propose(objective, Budget(search.budget_s)).action.detach().to("cpu", torch.float64)
     else:
-        action = _found(search(objective), search, objective.task)
+        action = _action_of(search(objective), search, objective.task)
     check_settable(objective.task, action, "proposed")
     return another_action(objective, log, seed) if bool(log.contains(action, "pending", "failed")) else action
 
 
-def _found(decision: Decision, search: Search[Any], task: CausalTask) -> Tensor:
-    """The action (k,) of a decision."""
+def _action_of(decision: Decision, search: Search[Any], task: CausalTask) -> Tensor:
     if decision.alteration is None:
         raise ValueError(
             "the search found no action to try: "
@@ -134,7 +116,7 @@ def _found(decision: Decision, search: Search[Any], task: CausalTask) -> Tensor:
 
 
 def check_settable(task: CausalTask, action: Tensor, what: str) -> None:
-    """Refuses an action (k,) outside bounds, levels and limits; `what` says what happened to it."""
+    """A ValueError for an action (k,) outside bounds, levels or limits; `what`: proposed, for instance."""
     try:
         task.check_action(action)
     except ValueError as error:
@@ -160,9 +142,7 @@ def aware_of_pending(
 
 
 def impute_pending(model: CausalModel, task: CausalTask, log: TrialLog) -> None:
-    """Conditions a model, in place, on the completed trials, and on the pending and failed ones at the
-    outcomes expected from these; its hyper-parameters are unchanged.
-    """
+    """Conditions a model, in place, on the completed trials, and the others at their expected outcomes."""
     model.condition(log.table)
     model.condition(log.table + expected_rows(model, task, log))
 
@@ -170,9 +150,8 @@ def impute_pending(model: CausalModel, task: CausalTask, log: TrialLog) -> None:
 def expected_rows(model: CausalModel, task: CausalTask, log: TrialLog) -> Table:
     """Pending and failed actions with every node at its posterior mean, under the mean of its noise.
 
-    A node that the model does not represent (because it ignores the graph) takes the value of the nearest
-    completed trial; this is used only if the model is one of the reward alone and the reward reads several
-    nodes.
+    A node that the model does not represent takes the value of the nearest completed trial; this is used only
+    if the model is one of the reward alone and the reward reads several nodes.
     """
     table, actions = log.table, log.settings("pending", "failed")
     nearest = torch.cdist(actions / task.box.width, table.columns(task.actions) / task.box.width).argmin(-1)
@@ -181,15 +160,15 @@ def expected_rows(model: CausalModel, task: CausalTask, log: TrialLog) -> Table:
     with torch.no_grad():
         noise = model.draws(1024, 0).mean(0, keepdim=True)
         node_means = network.propagate(actions.to(noise.device), noise)[0].to(actions.device)
-        predicted_reward = dict(zip(network.task.nodes, node_means[:, 0].unbind(-1), strict=True))
+        predicted = dict(zip(network.task.nodes, node_means[:, 0].unbind(-1), strict=True))
         total = network.reward(node_means)[:, 0]
-    nodes |= {name: value for name, value in predicted_reward.items() if name in nodes}
-    if isinstance(reward, WeightedSum) and len(reward.names) == 1 and reward.names[0] not in predicted_reward:
+    nodes |= {name: value for name, value in predicted.items() if name in nodes}
+    if isinstance(reward, WeightedSum) and len(reward.names) == 1 and reward.names[0] not in predicted:
         nodes[reward.names[0]] = total / reward.weights[reward.names[0]]
     values = torch.cat([actions, torch.stack([nodes[name] for name in task.nodes], -1)], -1)
-    marks = torch.zeros_like(values, dtype=torch.bool)
-    marks[:, : actions.shape[-1]] = True
-    return Table(table.names, values, marks)
+    set_marks = torch.zeros_like(values, dtype=torch.bool)
+    set_marks[:, : actions.shape[-1]] = True
+    return Table(table.names, values, set_marks)
 
 
 def decided_beside(
@@ -200,27 +179,23 @@ def decided_beside(
     log: TrialLog,
     seed: int,
 ) -> tuple[CausalObjective, Decision]:
-    """The decision of a round, and the objective of the completed trials by which it is claimed; `make` is
-    that of `aware_of_pending`, and the model stays as it is. Where all that could be tried waits for its
-    result, or has failed, the decision sets nothing and says so; what to keep is recommended as ever.
-    """
-    plain = make(model, case)
-    aware = aware_of_pending(make, deepcopy(model), case, log)
+    """The decision of a round, and the objective of the completed trials that claims it."""
+    completed = make(model, case)
+    with_pending = aware_of_pending(make, deepcopy(model), case, log)
     if not isinstance(search, TrialSearch):
-        return plain, search(aware)
+        return completed, search(with_pending)
     budget = Budget(search.budget_s)
-    proposal = search.propose(aware, budget)
-    recommended = recommend(plain, round_seed(seed, case.identity), budget)
+    proposal = search.propose(with_pending, budget)
+    recommended = recommend(completed, round_seed(seed, case.identity), budget)
     if bool(log.contains(proposal.action.to("cpu", torch.float64), "pending", "failed")):
         try:
-            action = another_action(aware, log, seed).to(plain.visited)
+            action = another_action(with_pending, log, seed).to(completed.visited)
         except NothingLeftError as error:
-            kept = decided(plain, replace(proposal, action=recommended.action), recommended, budget)
-            trace = {name: entry for name, entry in kept.trace.items() if name != "predicted_reward"}
-            return plain, replace(
-                kept, alteration=None, reason=Finding("nothing_left", str(error)), trace=trace
-            )
+            advice = decided(completed, replace(proposal, action=recommended.action), recommended, budget)
+            trace = {name: entry for name, entry in advice.trace.items() if name != "predicted_reward"}
+            reason = Finding("nothing_left", str(error))
+            return completed, replace(advice, alteration=None, reason=reason, trace=trace)
         with torch.no_grad():
-            proposal = replace(proposal, action=action, value=float(aware(action.unsqueeze(0))[0]))
-    decision = decided(plain, proposal, recommended, budget)
-    return plain, replace(decision, trace={**decision.trace, "pending": len(log.in_states("pending"))})
+            proposal = replace(proposal, action=action, value=float(with_pending(action.unsqueeze(0))[0]))
+    decision = decided(completed, proposal, recommended, budget)
+    return completed, replace(decision, trace={**decision.trace, "pending": len(log.in_states("pending"))})

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess, SuccessModel
 from rehearsal_torch.search.alterations import projected_newton
-from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton, _newton, centred
+from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton, _newton_step, centred
 from rehearsal_torch.search.search import Budget
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
@@ -198,7 +198,7 @@ def test_a_linear_world_is_solved_to_within_half_a_percent(world):
 def test_without_a_positive_curvature_the_step_is_the_gradient():
     gradient = torch.tensor([[1.0, -2.0], [1.0, -2.0]], dtype=torch.float64)
     curvature = torch.tensor([[[2.0, 0.0], [0.0, 4.0]], [[1.0, 3.0], [3.0, 1.0]]], dtype=torch.float64)
-    step = _newton(gradient, curvature, torch.zeros(2, 2, dtype=torch.bool))
+    step = _newton_step(gradient, curvature, torch.zeros(2, 2, dtype=torch.bool))
     assert torch.allclose(step[0], torch.tensor([0.5, -0.5], dtype=torch.float64), rtol=1e-6)
     assert torch.equal(step[1], gradient[1])
 

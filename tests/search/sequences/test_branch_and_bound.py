@@ -310,12 +310,14 @@ def test_a_fallback_in_the_remaining_time_names_the_budget_that_was_asked_for():
 def test_a_fallback_of_ones_own_keeps_its_smaller_limit_of_nodes():
     own, objective = AStar(node_limit=3), drawn(3, 7, 4, 3, 4, 10.0)
     made = BranchAndBound(node_limit=50, fallback=own)
-    assert [made._limited(objective, UNLIMITED, expanded).node_limit for expanded in (10, 49, 60)] == [
+    assert [
+        made._limited_fallback(objective, UNLIMITED, expanded).node_limit for expanded in (10, 49, 60)
+    ] == [
         3,
         1,
         0,
     ]
-    assert BranchAndBound(fallback=own)._limited(objective, UNLIMITED, 10).node_limit == 3
+    assert BranchAndBound(fallback=own)._limited_fallback(objective, UNLIMITED, 10).node_limit == 3
     other = BranchAndBound(node_limit=50, fallback=AStar())
-    assert other._limited(objective, UNLIMITED, 10).node_limit == 40
+    assert other._limited_fallback(objective, UNLIMITED, 10).node_limit == 40
     assert own.node_limit == 3
