@@ -1,4 +1,4 @@
-"""Collections of decisions, as verbs return them: a list, with a data frame, a figure and HTML.
+"""Lists of decisions with a data frame, a figure and HTML, as `rehearse` and `RehearsalModel.decide` return.
 
 decisions = rt.rehearse(frame, task, cases)
 print(decisions)         a sentence for each of the first cases
@@ -37,14 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CaseDecision(Decision):
-    """A decision with its case.
-
-    Attributes:
-        name: What the case is called.
-        label: The index of the data frame of all cases, and the place in it.
-        wanted: The desired region in words; empty where these are too long.
-        units: Variable to its unit, where it is known.
-    """
+    """A decision with its case, the index and position of its row (`label`), and the region in words."""
 
     name: str = "1"
     case: DecisionContext | None = field(default=None, repr=False)
@@ -55,22 +48,22 @@ class CaseDecision(Decision):
 
     def sentence(self) -> str:
         """What to set, and the chances without and with it; or why nothing is set."""
-        return self._alone().sentences()[0]
+        return self._as_list().sentences()[0]
 
     def to_frame(self, library: str | None = None) -> Any:
         """One row, as `Decisions.to_frame` has it."""
-        return self._alone().to_frame(library)
+        return self._as_list().to_frame(library)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draws the estimate with its interval, beside that for no action, as `Decisions.plot` does."""
-        return self._alone().plot(ax)
+        return self._as_list().plot(ax)
 
     def __eq__(self, other: object) -> bool:
         """Whether another decision has the same content, whatever its case is called."""
         if not isinstance(other, Decision):
             return NotImplemented
-        content = [each.name for each in fields(Decision) if each.compare]
-        return all(getattr(self, name) == getattr(other, name) for name in content)
+        names = [attribute.name for attribute in fields(Decision) if attribute.compare]
+        return all(getattr(self, name) == getattr(other, name) for name in names)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -80,7 +73,7 @@ class CaseDecision(Decision):
     def _repr_html_(self) -> str:
         return decision_html(self.to_frame("pandas"), [self.sentence()])
 
-    def _alone(self) -> "Decisions":
+    def _as_list(self) -> "Decisions":
         cases = () if self.case is None else [self.case]
         labels = None if self.label is None else self.label[0][[self.label[1]]]
         return Decisions([self], cases, labels, self.wanted, self.library, self.units)
@@ -90,18 +83,14 @@ SHOWN = 10
 
 
 class Decisions(list[Decision]):
-    """Decisions, in the order of their cases.
+    """Decisions, in the order of their cases. A ValueError without a case or label for each.
 
     Attributes:
-        cases: The cases, in the same order; without them, decisions are numbered from 1, and no context is
-            shown.
+        cases: In the same order; without them, decisions are numbered from 1 and show no context.
         labels: The index of the data frame from which the cases come; None if they come from elsewhere.
         wanted: The desired region in words (`data.codings.decision_texts`); empty where these are too long.
         library: The library of the frames of `to_frame` where none is asked for.
         units: Variable to its unit, where it is known.
-
-    Raises:
-        ValueError: if there is not one case, or not one label, for each decision.
     """
 
     def __init__(
@@ -116,9 +105,9 @@ class Decisions(list[Decision]):
         super().__init__(decisions)
         self.cases, self.labels, self.wanted, self.library = tuple(cases), labels, wanted, library
         self.units = dict(units or {})
-        for what, given in (("case", self.cases or self), ("label", self if labels is None else labels)):
-            if len(given) != len(self):
-                raise ValueError(f"expected one {what} for each of {len(self)} decisions; got {len(given)}")
+        for noun, values in (("case", self.cases or self), ("label", self if labels is None else labels)):
+            if len(values) != len(self):
+                raise ValueError(f"expected one {noun} for each of {len(self)} decisions; got {len(values)}")
         for row, decision in enumerate(self):
             # A decision of another class has displays of its own.
             if type(decision) is Decision:
@@ -134,26 +123,20 @@ class Decisions(list[Decision]):
                 )
 
     def to_frame(self, library: str | None = None) -> Any:
-        """One row per case: what to set (``set/NAME``), the estimate with its interval, the estimate for no
-        action, warnings and context (``given/NAME``); `reporting.decision_frame` says what each column
-        means. The index is that of the cases' data frame, if they came from one of pandas.
-
-        Args:
-            library: "pandas", "polars" or "pyarrow"; None for that in which the cases were given. Where
-                pandas has NaN, the others have a missing value.
+        """One row per case (`reporting.decision_frame`): what to set (``set/NAME``), the estimate with its
+        interval, that for no action, warnings and context (``given/NAME``), with the index of pandas' cases.
+        `library` is "pandas", "polars" or "pyarrow"; None for that of the cases.
         """
         return in_library(self._frame(), library or self.library)
 
     def _frame(self) -> "pd.DataFrame":
-        of = {column: each.name for each in self.codings.values() for column in each.columns}
-        feasible = [name for each in self.cases if isinstance(each, RehearsalCase) for name in each.feasible]
-        actions = dict.fromkeys(of.get(name, name) for name in feasible)
-        return decision_frame(self._lines(), list(actions), self.labels)
+        variable_of = {column: coding.name for coding in self.codings.values() for column in coding.columns}
+        feasible = [name for case in self.cases if isinstance(case, RehearsalCase) for name in case.feasible]
+        actions = dict.fromkeys(variable_of.get(name, name) for name in feasible)
+        return decision_frame(self._records(), list(actions), self.labels)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draws the estimate of each case with its interval, beside that for no action, into `ax` or a new
-        figure.
-        """
+        """Draws each case's estimate with its interval beside that for no action (`ax`: new by default)."""
         from rehearsal_torch.reporting.figure_style import drawing
         from rehearsal_torch.reporting.figures.case_figures import draw_decisions_into
 
@@ -162,46 +145,42 @@ class Decisions(list[Decision]):
                 from matplotlib import pyplot
 
                 _, ax = pyplot.subplots(layout="constrained")
-            draw_decisions_into(ax, self._frame(), quantity(self._lines()))
+            draw_decisions_into(ax, self._frame(), quantity(self._records()))
         return ax
 
     @property
     def overall(self) -> Overall | None:
-        """What they come to in all cases together, by the draws that these have in common; None where the
-        method has none, or nothing is altered.
-        """
+        """The mean over all cases, by their common draws; None without draws, or if nothing is altered."""
         return overall(list(map(_answer, self)))
 
     def summary(self) -> str:
-        """What they come to in all cases together, in a sentence: the mean chances without and with them;
-        where the method has no draws of its gain, how many cases have which status, and the mean estimates.
-        Before it, where that is so, that the model is not one to act on alone.
+        """The mean chances without and with the decisions, in a sentence; without draws, counts of statuses
+        and mean estimates. Before it, where so, that the model is not one to act on alone.
         """
-        whole = self.overall
-        last = summary(self._frame(), quantity(self._lines()), self.wanted)
-        first = doubts(each for decision in self for each in decision.findings)
-        return " ".join([*first, last if whole is None else in_all(whole, self.wanted)])
+        pooled = self.overall
+        last = summary(self._frame(), quantity(self._records()), self.wanted)
+        first = doubts(finding for decision in self for finding in decision.findings)
+        return " ".join([*first, last if pooled is None else in_all(pooled, self.wanted)])
 
     def sentences(self) -> list[str]:
-        """A sentence or two for each case, as in the report: what to set, and the chances without and with
-        it; or why nothing is. Where they lie outside the data, that reason in place of the chances, as in
-        `WhatIf.sentence`; the frame keeps the numbers.
+        """For each case what to set and the chances without and with it, as in the report, or why nothing;
+        outside the data, that reason in place of the chances (the frame keeps the numbers).
         """
         sentences = []
-        for line in self._lines():
-            parts = [headline(line, self.units), *chances(line, self.wanted)]
+        for line in self._records():
+            texts = [headline(line, self.units), *chances(line, self.wanted)]
             if line.get("alteration") is None and (reason := reason_of(line)):
-                parts.append(f"Why: {reason}.")
-            sentences.append(f"Case {line['identity']}: {' '.join(part for part in parts if part)}")
+                texts.append(f"Why: {reason}.")
+            sentences.append(f"Case {line['identity']}: {' '.join(text for text in texts if text)}")
         return sentences
 
     def __str__(self) -> str:
-        more = len(self) - SHOWN
-        rest = [f"... and {more} more cases: see sentences() and to_frame()"] if more > 0 else []
+        count = len(self) - SHOWN
+        omitted = [f"... and {count} more cases: see sentences() and to_frame()"] if count > 0 else []
         first, *last = self._sentences()
         if self.overall is None:
-            return "\n".join([*self.sentences()[:SHOWN], *rest, first, *last])
-        return "\n".join([first, *self.sentences()[:SHOWN], *rest, *last])
+            return "\n".join([*self.sentences()[:SHOWN], *omitted, first, *last])
+        return "\n".join([first, *self.sentences()[:SHOWN], *omitted, *last])
 
     def _repr_html_(self) -> str:
         return decision_html(self._frame(), self._sentences())
@@ -209,10 +188,10 @@ class Decisions(list[Decision]):
     def _sentences(self) -> list[str]:
         return [self.summary()]
 
-    def _lines(self) -> list[dict[str, Any]]:
-        facts = [each.facts() for each in self.cases] or [
-            {"identity": each.name if isinstance(each, CaseDecision) else str(number)}
-            for number, each in enumerate(self, 1)
+    def _records(self) -> list[dict[str, Any]]:
+        facts = [case.facts() for case in self.cases] or [
+            {"identity": case.name if isinstance(case, CaseDecision) else str(number)}
+            for number, case in enumerate(self, 1)
         ]
         pairs = zip(facts, self, strict=True)
         return [said({**case, **decision.to_dict()}, self.codings) for case, decision in pairs]
@@ -220,8 +199,8 @@ class Decisions(list[Decision]):
     @property
     def codings(self) -> dict[str, Coding]:
         """What texts are as numbers: tables have the texts, decisions the numbers."""
-        cases = (each for each in self.cases if isinstance(each, RehearsalCase))
-        return {coding.name: coding for each in cases for coding in each.codings}
+        cases = (case for case in self.cases if isinstance(case, RehearsalCase))
+        return {coding.name: coding for case in cases for coding in case.codings}
 
 
 def _answer(decision: Decision) -> Answer:

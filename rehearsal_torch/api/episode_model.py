@@ -1,4 +1,4 @@
-"""A fitted model of episodes, with what their columns mean: what `learn_episodes` and `load` return.
+"""A fitted transition model of episodes with its task, as `learn_episodes` and `load` return it.
 
     model = rt.learn_episodes(frame, task)
     model.look_back(model.cases[0], changes=3)
@@ -108,8 +108,6 @@ class EpisodeModel:
         method: The name of the method that looks back.
         settings: Settings of the search and the objective.
         changes: The maximum number of changed actions, where none is asked for.
-        problem: The table of the fit: its units and their split; None for a loaded model.
-        card: The model card of a loaded model; empty for one that was fitted here.
     """
 
     surrogate: EpisodeSurrogate
@@ -123,17 +121,13 @@ class EpisodeModel:
     card: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def to(self, device: torch.device | str) -> Self:
-        """Moves the fitted model, such as to a GPU: ``model.to("cuda")``. It then looks back there, and its
-        answers are on the CPU as before.
-        """
+        """Moves the fitted model to a device, such as "cuda"; its answers stay on the CPU."""
         self.surrogate.to(device)
         return self
 
     @cached_property
     def cases(self) -> list[EpisodeCase]:
-        """The units that nothing was learnt from (or those of ``dataset.split``), with the actions that stay
-        as they were at the end of each; empty for a loaded model, which has no rows.
-        """
+        """The units of the split that nothing was learnt from; empty for a loaded model without rows."""
         return [] if self.problem is None else [self.problem.case(i) for i in range(self.problem.count())]
 
     @cached_property
@@ -146,36 +140,26 @@ class EpisodeModel:
     def words(self) -> Wording:
         """What units, steps, actions and the reward are called; each unit says at which time it begins."""
         roles = self.reading.roles
-        known: dict[str, Any] = {
+        columns: dict[str, Any] = {
             "reward": roles.reward_settings(),
-            "actions": [each.name for each in roles.actions],
+            "actions": [action.name for action in roles.actions],
         }
-        return wording({}, roles.wording() | known)
+        return wording({}, roles.wording() | columns)
 
     def read(self, table: IntoDataFrame | str | Path) -> list[EpisodeCase]:
-        """The units of a table that came after the fit, to look back at: a case for each with at least two
-        steps, in the order of the units.
-
-        Args:
-            table: One row for each unit and time, with the columns of the task: a data frame (of pandas,
-                polars or pyarrow), or a file.
-
-        Raises:
-            TableError: if the table has faults; all are listed.
-            RequestError: if it is something else.
-        """
+        """Cases of a later table, one for each unit of at least two steps; or a TableError."""
         rows, roles = rows_of(table), self.reading.roles
         if isinstance(rows, pd.DataFrame):
             frame, where = rows.reset_index(drop=True), "the table"
         else:
             frame, where = table_file(rows), str(rows)
-        found = read_episodes(frame, roles, where, length=self.reading.step)
-        if not found.episodes:
+        episodes = read_episodes(frame, roles, where, length=self.reading.step)
+        if not episodes.episodes:
             raise TableError(
-                f"{where}: no {roles.words.unit} with at least 2 steps is left ({dict(found.counts)}): a "
+                f"{where}: no {roles.words.unit} with at least 2 steps is left ({dict(episodes.counts)}): a "
                 "look back needs an action and what came of it"
             )
-        return [found.case(each, self.reading.keep_last) for each in found.episodes]
+        return [episodes.case(episode, self.reading.keep_last) for episode in episodes.episodes]
 
     def look_back(
         self,
@@ -184,18 +168,14 @@ class EpisodeModel:
         records: Sequence[Episode] | Table | IntoDataFrame | None = None,
         **settings: object,
     ) -> LookedBack:
-        """The best change of at most k actions of a unit, as `rt.look_back` finds it, in the task's words.
+        """The best change of at most k actions of a unit, as `rt.look_back` finds it, in the task's words. A
+        RequestError if there is no such unit, or as `rt.look_back` does.
 
         Args:
-            unit: The name of a unit of the table of the fit, one of `cases`, a unit of `read`, or an episode
-                with the same columns.
-            changes: k, the maximum number of actions that differ from the observed ones; None for that of the
-                problem file, or 3.
+            unit: The name of a unit of the fit, one of `cases` or of `read`, or an episode with its columns.
+            changes: k, the maximum number of changed actions; None for that of the problem file, or 3.
             records: The episodes of the fit, for a loaded model; one that was fitted here has them.
             settings: As for `rt.look_back`; they count before those of the model.
-
-        Raises:
-            RequestError: if there is no such unit, or as `rt.look_back` does.
         """
         if records is None and self.problem is not None:
             records = self.problem.observations()
@@ -213,11 +193,11 @@ class EpisodeModel:
         settings: Mapping[str, object],
     ) -> LookedBack:
         """What `rt.look_back` answers with this model; without a reward, with the task's and its words."""
-        own, words = (self.reward, self.words) if reward is None else (reward, None)
+        goal, words = (self.reward, self.words) if reward is None else (reward, None)
         rules = {f"objective.rules.{key}": value for key, value in self.reading.roles.rule_settings().items()}
         settings = {**rules, **self.settings, **settings}
-        found = best_change(self.surrogate, episode, changes, method, own, seed, records, settings, words)
-        return replace(found, findings=(*found.findings, *self.beyond(found.case.episode)))
+        best = best_change(self.surrogate, episode, changes, method, goal, seed, records, settings, words)
+        return replace(best, findings=(*best.findings, *self.beyond(best.case.episode)))
 
     def beyond(self, episode: Episode) -> tuple[Finding, ...]:
         """A finding for each action of which an episode has more than the data of the fit."""
@@ -233,9 +213,7 @@ class EpisodeModel:
         )
 
     def save(self, folder: str | Path) -> Path:
-        """Saves the fitted model as a checkpoint, which `rt.load` and ``checkpoint=FOLDER`` read. Files of a
-        checkpoint in the folder are replaced.
-        """
+        """Saves a checkpoint, over one in the folder, that `rt.load` and ``checkpoint=FOLDER`` read."""
         card = dict(self.card) if self.problem is None else self._card(self.problem)
         settings = {key: _plain(value) for key, value in self.settings.items()}
         card["looking"] = sealed({"method": self.method, "changes": self.changes, "settings": settings})
@@ -251,44 +229,40 @@ class EpisodeModel:
             "reading": dict(problem.facts().reading),
         }
 
-    def _unit(self, given: str | int | EpisodeCase | Episode) -> EpisodeCase | Episode:
+    def _unit(self, unit: str | int | EpisodeCase | Episode) -> EpisodeCase | Episode:
         """A unit: itself, or that of the table with this name, in any split."""
-        if isinstance(given, EpisodeCase | Episode):
-            return given
-        unit = self.reading.roles.words.unit
-        if isinstance(given, bool) or not isinstance(given, str | int | np.integer):
-            what = f"expected the name of a {unit}, one of `cases` or an Episode"
-            raise RequestError(f"unit: {what}; got {type(given).__name__}")
-        name = str(given)
+        if isinstance(unit, EpisodeCase | Episode):
+            return unit
+        noun = self.reading.roles.words.unit
+        if isinstance(unit, bool) or not isinstance(unit, str | int | np.integer):
+            expected = f"expected the name of a {noun}, one of `cases` or an Episode"
+            raise RequestError(f"unit: {expected}; got {type(unit).__name__}")
+        name = str(unit)
         if self.problem is None:
             raise RequestError(
-                f"there is no {unit} {name!r}: a loaded model has no rows. Read a table, "
+                f"there is no {noun} {name!r}: a loaded model has no rows. Read a table, "
                 "units = model.read(table), and give one of these units"
             )
-        if (known := next((each for each in self.cases if each.identity == name), None)) is not None:
-            return known
-        every = {each.identity: each for each in self.problem.all}
-        if name not in every:
-            several = f"the table has {len(every)}, such as {next(iter(every))!r}"
-            hint = did_you_mean(name, list(every)) or several
-            raise RequestError(f"there is no {unit} {name!r}: {hint}")
-        return EpisodeCase(every[name], first=self.reading.first)
+        if (match := next((case for case in self.cases if case.identity == name), None)) is not None:
+            return match
+        episodes = {episode.identity: episode for episode in self.problem.all}
+        if name not in episodes:
+            example = f"the table has {len(episodes)}, such as {next(iter(episodes))!r}"
+            hint = did_you_mean(name, list(episodes)) or example
+            raise RequestError(f"there is no {noun} {name!r}: {hint}")
+        return EpisodeCase(episodes[name], first=self.reading.first)
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_plain(item) for item in value]
     return value if isinstance(value, bool | int | float | str | None) else str(value)
 
 
 def rows_of(table: IntoDataFrame | str | Path) -> Any:
-    """A file, or the rows as a data frame of pandas.
-
-    Raises:
-        RequestError: if they are something else.
-    """
+    """A file, or the rows as a data frame of pandas. A RequestError if they are something else."""
     if isinstance(table, str | Path):
         return table
     if row_count(table) is None:
@@ -308,48 +282,40 @@ def learn_episodes(
     seed: int = 0,
     **settings: object,
 ) -> EpisodeModel:
-    """Fits a model of transitions to a table of episodes.
+    """Fits a model of transitions to a table of episodes. TableError and TaskError list all faults of table
+    and task; a RequestError is for methods and settings.
 
     Args:
-        table: One row for each unit and time: a data frame (of pandas, polars or pyarrow), or a file. Or,
-            without a task, a problem file with ``question: sequence``.
-        task: What its columns mean, with actions and the reward of a step: a dictionary, or a YAML file
-            (docs/episodes.md).
-        method: The name of a file in ``conf/decision`` that looks back; None for that of the problem file,
-            else "closed_form".
+        table: One row for each unit and time, as a data frame or a file; or, without a task, a problem file.
+        task: Columns, actions and the reward of a step: a dictionary, or a YAML file (docs/episodes.md).
+        method: A file in ``conf/decision`` that looks back; None for the problem file's, else "closed_form".
         seed: Determines the split of the units and all random draws.
-        settings: Overrides of the configuration of ``+experiment=own_episodes``, dotted key to plain value,
-            such as ``**{"trainer.max_epochs": 10, "dataset.horizon": 12}``.
-
-    Raises:
-        TableError: if the table has faults; all are listed.
-        TaskError: if the task has faults; all are listed.
-        RequestError: if there is no such method or setting, or the method is for another kind of problem.
-        ValueError: base class of all of the above.
+        settings: Overrides of ``+experiment=own_episodes`` by dotted keys, such as ``**{"dataset.horizon":
+            12}``.
     """
     seed = check_request_seed(seed)
     refuse_arguments(settings, _TAKEN)
-    if built := [key for key in settings if key.rpartition(".")[2].startswith("_")]:
-        raise RequestError(f"{built[0]!r} says what is built, and cannot be set here")
+    if instructions := [key for key in settings if key.rpartition(".")[2].startswith("_")]:
+        raise RequestError(f"{instructions[0]!r} says what is built, and cannot be set here")
     with in_words(), undisturbed():
-        written = None if task is not None else sequence_problem(problem_file(table, "learn_episodes"))
-        method = method or (written.problem.method if written is not None else None) or LOOKING_BACK
+        file = None if task is not None else sequence_problem(problem_file(table, "learn_episodes"))
+        method = method or (file.problem.method if file is not None else None) or LOOKING_BACK
         check_method(method, "look_back")
         config = configuration(method, settings, GROUPS, seed, "own_episodes")
-        given = plain(config)["dataset"]
-        left = [key for key in given if key.startswith("_") or key in ("path", "task", "seed")]
-        given = {key: given[key] for key in given if key not in left}
+        data = plain(config)["dataset"]
+        dropped = [key for key in data if key.startswith("_") or key in ("path", "task", "seed")]
+        data = {key: data[key] for key in data if key not in dropped}
         problem = (
-            EpisodeTable(rows_of(table), task, seed, **given)
-            if written is None
-            else OwnSequence(written, seed, **given)
+            EpisodeTable(rows_of(table), task, seed, **data)
+            if file is None
+            else OwnSequence(file, seed, **data)
         )
         run = build(config, problem)
         surrogate = learnt(run)
         assert isinstance(surrogate, EpisodeSurrogate)
-        kept = {key: value for key, value in settings.items() if key.partition(".")[0] in LOOKING}
-        changes = (written.problem.changes if written is not None else None) or CHANGES
+        later = {key: value for key, value in settings.items() if key.partition(".")[0] in LOOKING}
+        changes = (file.problem.changes if file is not None else None) or CHANGES
         roles, node = problem.roles, run.config["surrogate"]
-        amounts = {each.name: problem.largest[each.name] for each in roles.actions if not each.levels}
+        amounts = {action.name: problem.largest[action.name] for action in roles.actions if not action.levels}
         reading = EpisodeReading(roles, problem.length, problem.first, problem.keep_last, amounts)
-        return EpisodeModel(surrogate, reading, method, seed, kept, node, changes, problem)
+        return EpisodeModel(surrogate, reading, method, seed, later, node, changes, problem)

@@ -1,5 +1,4 @@
-"""One episode, looked back at: the search for the few changes of its actions with the largest return, and the
-decision that it finds, with its course as a frame, a figure and HTML.
+"""Search for the best changes of one episode, and the decision with its course as frame, figure and HTML.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Eq. 7-9.
 """
@@ -40,13 +39,8 @@ FROM, TO = "from/", "to/"
 
 @dataclass(frozen=True, kw_only=True)
 class LookedBack(Decision):
-    """The decision for one episode, with its course, as `look_back` returns it.
-
-    Attributes:
-        case: The episode, and which of its actions are fixed.
-        trajectory: The rewards, doses and actions step by step, as observed and under the decision
-            (`return_record`).
-        words: What the numbers are called.
+    """The decision for one episode, as `look_back` returns it, with the episode (`case`), its `trajectory`
+    (rewards, doses and actions by step, observed and decided), and the names of its numbers (`words`).
     """
 
     case: EpisodeCase = field(repr=False, compare=False)
@@ -57,25 +51,24 @@ class LookedBack(Decision):
     def of(cls, decided: Round, words: Wording) -> Self:
         """The decision of a round with one episode."""
         assert isinstance(decided.case, EpisodeCase)
-        content = {each.name: getattr(decided.decision, each.name) for each in fields(Decision)}
-        return cls(**content, case=decided.case, trajectory=decided.trajectory, words=words)
+        values = {attribute.name: getattr(decided.decision, attribute.name) for attribute in fields(Decision)}
+        return cls(**values, case=decided.case, trajectory=decided.trajectory, words=words)
 
     def to_frame(self, library: str = "pandas") -> Any:
-        """One row per changed time step, as a data frame of pandas, polars or pyarrow (`library`): ``time``
-        (0 is the first, whatever the table calls it), ``action`` and ``observed_action``, their numbers;
-        and for each dose ``from/NAME``, as it was given, and ``to/NAME``, in the dose's unit, or the names
-        of its levels. Both are the same where a dose keeps its level.
+        """A data frame (`library`) with one row per changed time step: ``time`` (from 0), ``action`` and
+        ``observed_action``, their numbers, and for each dose ``from/NAME`` and ``to/NAME``, in its unit or by
+        the names of its levels; equal where a dose keeps its level.
         """
         import pandas as pd
 
-        heads = ["time", "observed_action", "action"]
-        heads += [f"{part}{name}" for name in self._doses() for part in (FROM, TO)]
+        columns = ["time", "observed_action", "action"]
+        columns += [f"{prefix}{name}" for name in self._doses() for prefix in (FROM, TO)]
         observed = self.trajectory["observed_actions"]
         rows = [
-            [time, observed[time], action, *(dose for pair in self._changes(time) for dose in pair)]
+            [time, observed[time], action, *(dose for pair in self._dose_changes(time) for dose in pair)]
             for time, action in sorted(self.actions().items())
         ]
-        return in_library(pd.DataFrame(rows, columns=heads), library)
+        return in_library(pd.DataFrame(rows, columns=columns), library)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draws the observed course and the one under the decision, with the changed steps shaded."""
@@ -93,34 +86,34 @@ class LookedBack(Decision):
 
     def summary(self) -> str:
         """One sentence: how many actions change, and what the model expects of that."""
-        who = self.words.titled(self.case.identity)
+        subject = self.words.titled(self.case.identity)
         if self.alteration is None:
-            what = "refused" if self.undecided else "no action would have been changed"
-            return f"{who}: {what}{f': {self.reason}' if self.reason else ''}."
-        changed, most = len(self.alteration.names), self.trajectory["changes"]
-        found, before = (self.words.sign * self.trajectory[key] for key in ("value", "observed"))
+            outcome = "refused" if self.undecided else "no action would have been changed"
+            return f"{subject}: {outcome}{f': {self.reason}' if self.reason else ''}."
+        changed, limit = len(self.alteration.names), self.trajectory["changes"]
+        value, before = (self.words.sign * self.trajectory[key] for key in ("value", "observed"))
         share = 100 * self.trajectory["improvement"]
         proven = "; proven best for this model" if self.trace.get("proven") else ""
-        may = "may help, " if self.status == "may" else ""
+        hedge = "may help, " if self.status == "may" else ""
         return (
-            f"{who}: {may}{changed} of at most {most} changed actions; {self.words.total[0].lower()}"
-            f"{self.words.total[1:]} {found:.4g} instead of {before:.4g}, {share:.1f}% better"
+            f"{subject}: {hedge}{changed} of at most {limit} changed actions; {self.words.total[0].lower()}"
+            f"{self.words.total[1:]} {value:.4g} instead of {before:.4g}, {share:.1f}% better"
             f"{claimed_ends(self.trajectory)}{proven}."
         )
 
     def __str__(self) -> str:
-        return "\n".join(self._said())
+        return "\n".join(self._sentences())
 
     def _repr_html_(self) -> str:
         heads = [self.words.one_step.lower(), *self._doses()]
         rows = [
-            [str(self.words.start + time), *(_change(*pair) for pair in self._changes(time))]
+            [str(self.words.start + time), *(_change_text(*pair) for pair in self._dose_changes(time))]
             for time in sorted(self.actions())
         ]
-        parts = [f"<p>{escape(each)}</p>" for each in self._said()]
+        parts = [f"<p>{escape(sentence)}</p>" for sentence in self._sentences()]
         return "<div>" + "".join([*parts, *([table_html(heads, rows)] if rows else [])]) + "</div>"
 
-    def _said(self) -> list[str]:
+    def _sentences(self) -> list[str]:
         cause = "" if self.hidden_cause is None else self.hidden_cause.sentence(self.words.actions)
         against = [f"{cause[:1].upper()}{cause[1:]}."] if cause else []
         return [self.summary(), *against, *self.warnings]
@@ -129,28 +122,26 @@ class LookedBack(Decision):
         count = len(self.trajectory["doses"][0]) if self.trajectory["doses"] else 0
         return [self.words.dose(index).name for index in range(count)]
 
-    def _changes(self, time: int) -> list[tuple[float | str, float | str]]:
+    def _dose_changes(self, time: int) -> list[tuple[float | str, float | str]]:
         """Each dose of a step as it was given and under the decision, named where levels have names."""
         doses = zip(self.trajectory["observed_doses"][time], self.trajectory["doses"][time], strict=True)
         changes = []
-        for index, (given, chosen) in enumerate(doses):
+        for index, (observed, chosen) in enumerate(doses):
             level = self.words.dose(index).level
-            changes.append((level(given) or given, level(chosen) or chosen))
+            changes.append((level(observed) or observed, level(chosen) or chosen))
         return changes
 
 
 def words_for(reward: Mapping[str, Any], doses: Sequence[str]) -> Wording:
-    """What the numbers of a decision are called, by the reward of a step, as a node of a configuration (empty
-    if it is not known), and the names of the model's doses.
-    """
-    found = wording({"surrogate": {"doses": list(doses)}, "objective": {"reward": dict(reward)}})
-    named = tuple(replace(each, name=name) for each, name in zip(found.doses, doses, strict=True))
-    return replace(found, doses=named, subject="episode", subjects="episodes")
+    """The names of a decision's numbers, by the reward of a step (plain data) and the doses' names."""
+    words = wording({"surrogate": {"doses": list(doses)}, "objective": {"reward": dict(reward)}})
+    doses_named = tuple(replace(dose, name=name) for dose, name in zip(words.doses, doses, strict=True))
+    return replace(words, doses=doses_named, subject="episode", subjects="episodes")
 
 
-def _change(before: float | str, after: float | str) -> str:
-    first, then = (each if isinstance(each, str) else f"{each:.4g}" for each in (before, after))
-    return first if before == after else f"{first} → {then}"
+def _change_text(before: float | str, after: float | str) -> str:
+    first, second = (dose if isinstance(dose, str) else f"{dose:.4g}" for dose in (before, after))
+    return first if before == after else f"{first} → {second}"
 
 
 # The configuration groups in which settings are allowed, and the settings that are arguments.
@@ -173,8 +164,8 @@ class OneEpisode(Problem):
         """The records; without them, a table with the episode's columns and no rows."""
         if self.records is not None:
             return self.records
-        own = transitions([self.episode_case.episode])
-        return Table(own.names, own.values[:0], own.altered[:0])
+        table = transitions([self.episode_case.episode])
+        return Table(table.names, table.values[:0], table.altered[:0])
 
     def held_out(self) -> Table:
         """The episode's own transitions, (T - 1) rows."""
@@ -215,9 +206,7 @@ def best_change(
     settings: Mapping[str, object],
     words: Wording | None = None,
 ) -> LookedBack:
-    """The best change of at most k actions of an episode, with the arguments of `look_back`; the numbers are
-    called by `words`, or, without, by those of the reward.
-    """
+    """`look_back` of a model without its task, whose numbers are named by `words` or the reward."""
     if isinstance(changes, bool) or not isinstance(changes, int) or changes < 0:
         raise RequestError(f"changes: expected a whole number of at least 0; got {changes!r}")
     if not isinstance(episode, Episode | EpisodeCase):
@@ -230,53 +219,53 @@ def best_change(
                 f"model: expected a model of episodes, such as a TransitionModel; got a "
                 f"{type(surrogate).__name__}"
             )
-        named = reward if isinstance(reward, str) else None
-        given = {**settings, "objective.changes": changes}
-        config = configuration(method, given, GROUPS, reward=named)
-        chosen = _with_reward(method_of(config), reward)
+        reward_name = reward if isinstance(reward, str) else None
+        overrides = {**settings, "objective.changes": changes}
+        config = configuration(method, overrides, GROUPS, reward=reward_name)
+        chosen_method = _with_reward(method_of(config), reward)
         case = episode if isinstance(episode, EpisodeCase) else EpisodeCase(episode)
-        past = None if records is None else transitions_of(records, surrogate)
-        (found,) = decided(OneEpisode(case, past), surrogate, chosen, seed)
+        rows_of_fit = None if records is None else transitions_of(records, surrogate)
+        (round,) = decided(OneEpisode(case, rows_of_fit), surrogate, chosen_method, seed)
     if words is None:
         words = words_for(_reward_node(config, reward), surrogate.dose_names)
-    return LookedBack.of(found, replace(words, first=case.first))
+    return LookedBack.of(round, replace(words, first=case.first))
 
 
 def _reward_node(config: DictConfig, reward: Reward | Mapping[str, float] | str | None) -> dict[str, Any]:
     if isinstance(reward, LinearReward | Mapping):
         return {"weights": dict(reward if isinstance(reward, Mapping) else reward.weights)}
-    named = plain(config)["objective"].get("reward") if reward is None or isinstance(reward, str) else None
-    return dict(named) if isinstance(named, Mapping) else {}
+    node = plain(config)["objective"].get("reward") if reward is None or isinstance(reward, str) else None
+    return dict(node) if isinstance(node, Mapping) else {}
 
 
 def transitions_of(records: Sequence[Episode] | Table | IntoDataFrame, model: Surrogate) -> Table:
     """The records of a fit as a table of transitions."""
-    if isinstance(records, Sequence) and all(isinstance(each, Episode) for each in records):
+    if isinstance(records, Sequence) and all(isinstance(record, Episode) for record in records):
         if not records:
             raise RequestError("records: expected the episodes to which the model was fitted; got none")
         records = transitions(records)
     if row_count(records) is not None:
         records = Table.from_frame(records, called="records")
     if not isinstance(records, Table):
-        kinds = {type(each).__name__: None for each in records} if isinstance(records, Sequence) else {}
-        found = f"a {type(records).__name__}" + (f" of {', '.join(kinds)}" if kinds else "")
-        raise RequestError(f"records: expected a list of Episodes, or their transitions; got {found}")
+        kinds = {type(record).__name__: None for record in records} if isinstance(records, Sequence) else {}
+        kind = f"a {type(records).__name__}" + (f" of {', '.join(kinds)}" if kinds else "")
+        raise RequestError(f"records: expected a list of Episodes, or their transitions; got {kind}")
     if not len(records):
         raise RequestError("records: expected the transitions to which the model was fitted; got none")
-    hidden = SequenceOverturning(model, lambda: records)
-    if hidden.model is None:
+    overturning = SequenceOverturning(model, lambda: records)
+    if overturning.model is None:
         raise RequestError(
             f"records: a {type(model).__name__} is not a model of transitions with doses, so that no hidden "
             "cause is computed from them: leave them out"
         )
-    if missing := hidden.missing(records.names):
+    if absent := overturning.missing(records.names):
         raise RequestError(
-            f"records: no column {missing}; a primed name is that of the next time step "
+            f"records: no column {absent}; a primed name is that of the next time step "
             "(rehearsal_torch.transitions)"
         )
-    if wrong := [name for name in records.names if not bool(records.columns([name]).isfinite().all())]:
+    if incomplete := [name for name in records.names if not bool(records.columns([name]).isfinite().all())]:
         raise RequestError(
-            f"records: the columns {wrong} hold values that are missing or infinite; expected finite "
+            f"records: the columns {incomplete} hold values that are missing or infinite; expected finite "
             "numbers: leave those transitions out"
         )
     return records
@@ -291,5 +280,5 @@ def _with_reward(method: Method, reward: Reward | Mapping[str, float] | str | No
             "reward: expected weights, such as {'SOFA': -1}, the name of a reward, such as 'sofa_score', or "
             f"a Reward; got a {type(reward).__name__}"
         )
-    given = reward if isinstance(reward, Reward) else LinearReward(reward)
-    return replace(method, objective=partial(method.objective, reward=given))
+    reward_object = reward if isinstance(reward, Reward) else LinearReward(reward)
+    return replace(method, objective=partial(method.objective, reward=reward_object))

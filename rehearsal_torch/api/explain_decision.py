@@ -1,4 +1,4 @@
-"""Explaining one decision of a fitted method: `RehearsalModel.explain`.
+"""Computing the explanation of one decision of a fitted method, for `RehearsalModel.explain`.
 
 Collected are, for the recommended action (or the one that was found and not recommended):
 
@@ -11,8 +11,7 @@ Collected are, for the recommended action (or the one that was found and not rec
     edges        whether it stands without single edges of the graph
     hidden cause the tipping strength (`data.sensitivity`)
 
-Runners-up are ranked by the value by which the method's search compares actions. A flat optimum shows as a
-runner-up that is not told apart from the action.
+Runners-up are ranked by the value of the method's search. At a flat optimum their difference is about zero.
 
 For every directed edge into an altered variable, an outcome, or a variable on a directed path between them,
 the graph without it is taken for true:
@@ -38,13 +37,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from rehearsal_torch.api.explanation import (
-    Adjusted,
-    Explanation,
-    NearRows,
-    RunnerUp,
-    WithoutEdge,
-)
+from rehearsal_torch.api.explanation import Adjusted, Explanation, NearRows, RunnerUp, WithoutEdge
 from rehearsal_torch.api.fit_and_decide import decided
 from rehearsal_torch.api.rehearsal_request import NewCases
 from rehearsal_torch.api.what_if import FittedMethod, difference_of, number, objectives_in
@@ -63,15 +56,12 @@ from rehearsal_torch.surrogates.rehearsal_surrogate import ROUNDING, RehearsalSu
 from rehearsal_torch.user_error import RequestError
 
 POINTS = 512
-# By which share of its range a variable differs clearly.
-APART = 0.1
+APART = 0.1  # By which share of its range a variable differs clearly.
 
 
 @dataclass(frozen=True)
 class FittedRows:
-    """The rows of a fit, which a saved model does not hold, and the method fitted to them under another
-    graph.
-    """
+    """The rows of a fit, which no saved model holds, and the method fitted to them under other graphs."""
 
     observations: Callable[[], Table]
     under: Callable[[RehearsalGraph], RehearsalSurrogate]
@@ -89,19 +79,19 @@ def explain(
     action = _considered(decision)
     names = () if action.alteration is None else action.alteration.names
     adjusted = tuple(
-        _adjusted(model, each) for each in sorted(model.task.candidates, key=lambda own: own != names)
+        _adjustment(model, group) for group in sorted(model.task.candidates, key=lambda group: group != names)
     )
     if action.alteration is None:
         return Explanation(case, decision, {}, adjusted, None, (), (), wanted=wanted_in(model.task))
     setting = dict(zip(names, action.alteration.values.tolist(), strict=True))
     notes: list[str] = []
     observed = None if past is None else past.observations()
-    near = _near(model, case, action, observed, rows)
+    near = _near_rows(model, case, action, observed, rows)
     if near is None:
         notes.append("There are too few rows to say which are near.")
     edges: tuple[WithoutEdge, ...] = ()
     with in_numbers("the fitted surrogate"), torch.random.fork_rng(devices=[]):
-        others = _runners_up(model, objectives_in(model, [case]), action)
+        runners_up = _runners_up(model, objectives_in(model, [case]), action)
         if len(model.surrogate.overlap.graphs) > 1:
             notes.append("Single edges were not taken out: the method weighs several graphs itself.")
         elif decision.undecided:
@@ -115,8 +105,8 @@ def explain(
         words(setting),
         adjusted,
         near,
-        tuple(replace(each, alteration=words(each.alteration)) for each in others),
-        tuple(replace(each, instead=words(each.instead)) for each in edges),
+        tuple(replace(rival, alteration=words(rival.alteration)) for rival in runners_up),
+        tuple(replace(edge, instead=words(edge.instead)) for edge in edges),
         tuple(notes),
         wanted_in(model.task),
     )
@@ -139,39 +129,39 @@ def _considered(decision: Decision) -> Decision:
     return replace(decision, alteration=Alteration(tuple(would), values))
 
 
-def _adjusted(model: FittedMethod, names: tuple[str, ...]) -> Adjusted:
+def _adjustment(model: FittedMethod, names: tuple[str, ...]) -> Adjusted:
     task = model.task
     sets = adjustment(task.graph, task.context, names, task.outcomes)
-    own, context, before, between = map(task.variables, (names, task.context, sets.before, sets.between))
-    reasons = tuple(sentence_in_words(each, task.coded) for each in sets.reasons)
+    altered, context, before, between = map(task.variables, (names, task.context, sets.before, sets.between))
+    reasons = tuple(sentence_in_words(reason, task.coded) for reason in sets.reasons)
     enters = model.surrogate.by_adjustment
-    return Adjusted(own, context, before, between, reasons, enters, sets.front_door)
+    return Adjusted(altered, context, before, between, reasons, enters, sets.front_door)
 
 
-def _near(
+def _near_rows(
     model: FittedMethod, case: RehearsalCase, action: Decision, observed: Table | None, shown: bool
 ) -> NearRows | None:
     """The rows near the action: of all rows where they are known, else of those that the model stores."""
-    known = model.surrogate.overlap
+    overlap = model.surrogate.overlap
     assert action.alteration is not None
     names = action.alteration.names
-    if not known.known or names not in model.task.candidates:
+    if not overlap.known or names not in model.task.candidates:
         return None
     point = torch.cat([model.task.given([case])[0], action.alteration.values.to(torch.float64)])
-    values = known.stored().cpu() if observed is None else observed.columns(known.names)
-    distances, radius = known.distances(names, point, values).cpu(), known.limit(names)
+    values = overlap.stored().cpu() if observed is None else observed.columns(overlap.names)
+    distances, radius = overlap.distances(names, point, values).cpu(), overlap.limit(names)
     order = distances.argsort(stable=True)
     order = order[distances[order] <= radius + ROUNDING]
-    used = (*model.task.context, *names)
-    columns = values[order][:, [known.names.index(name) for name in used]]
-    ends = zip(used, columns.T, strict=True) if len(order) else ()
-    region = {name: (float(column.min()), float(column.max())) for name, column in ends}
-    region, classes = _in_words(model.task, region, columns, used)
+    columns_used = (*model.task.context, *names)
+    columns = values[order][:, [overlap.names.index(name) for name in columns_used]]
+    pairs = zip(columns_used, columns.T, strict=True) if len(order) else ()
+    region = {name: (float(column.min()), float(column.max())) for name, column in pairs}
+    region, classes = _in_words(model.task, region, columns, columns_used)
     desired, frame = None, None
     if observed is not None:
         desired = int(model.task.region.contains(observed.columns(model.task.outcomes)[order]).sum())
     if shown:
-        source, heads = (values, known.names) if observed is None else (observed.values, observed.names)
+        source, heads = (values, overlap.names) if observed is None else (observed.values, observed.names)
         frame = pd.DataFrame(source[order].numpy(), columns=list(heads))
         if model.task.codings:
             rows: list[Any] = frame.to_dict("records")
@@ -182,7 +172,7 @@ def _near(
 
 
 def _in_words(
-    task: RehearsalTask, region: Mapping[str, tuple[float, float]], columns: Tensor, used: Sequence[str]
+    task: RehearsalTask, region: Mapping[str, tuple[float, float]], columns: Tensor, names: Sequence[str]
 ) -> tuple[dict[str, tuple[Any, Any]], dict[str, tuple[str, ...]]]:
     """The region with texts in place of codes, and for each variable of classes those that occur."""
     worded: dict[str, tuple[Any, Any]] = dict(region)
@@ -195,9 +185,9 @@ def _in_words(
             if low is not None and high is not None:
                 worded[coding.name] = (low, high)
             continue
-        rows = columns[:, [used.index(name) for name in coding.columns]].tolist()
+        rows = columns[:, [names.index(name) for name in coding.columns]].tolist()
         present = {coding.text(row) for row in rows}
-        classes[coding.name] = tuple(each for each in coding.levels if each in present)
+        classes[coding.name] = tuple(level for level in coding.levels if level in present)
         worded = {name: ends for name, ends in worded.items() if name not in coding.columns}
     return worded, classes
 
@@ -211,22 +201,22 @@ def _runners_up(
     search = copy(model.method.search)
     search.declines = False
     sets = []
-    for each in objective.whole:
-        if each.names != names:
-            alone = Candidates(objective.cases, [each], objective.surrogate)
-            sets.append(search(alone))
-    finite = [each.value if math.isfinite(each.value) else -math.inf for each in sets]
+    for candidate in objective.whole:
+        if candidate.names != names:
+            single = Candidates(objective.cases, [candidate], objective.surrogate)
+            sets.append(search(single))
+    finite = [decision.value if math.isfinite(decision.value) else -math.inf for decision in sets]
     if sets and (best := _considered(sets[finite.index(max(finite))])).alteration is not None:
-        runners_up.append(_compared(objective, action, best, "set"))
-    own = next((each for each in objective.whole if each.names == names), None)
-    other = None if own is None else _elsewhere(own, model.task.box.only(names), action.alteration.values)
-    if other is not None:
-        runners_up.append(_compared(objective, action, Decision(Alteration(names, other), 0.0), "action"))
+        runners_up.append(_runner_up(objective, action, best, "set"))
+    mine = next((candidate for candidate in objective.whole if candidate.names == names), None)
+    rival = None if mine is None else _distinct(mine, model.task.box.only(names), action.alteration.values)
+    if rival is not None:
+        runners_up.append(_runner_up(objective, action, Decision(Alteration(names, rival), 0.0), "action"))
     return tuple(runners_up)
 
 
 @torch.no_grad()
-def _elsewhere(objective: AlterationObjective, box: Box, action: Tensor) -> Tensor | None:
+def _distinct(objective: AlterationObjective, box: Box, action: Tensor) -> Tensor | None:
     """The best of some actions that differ clearly from a given one, (k,); None if there is none."""
     step = (APART * box.width).diag()
     spread = cycled(box.sobol(POINTS), box.names, objective.cases[0].codings, box.levels)
@@ -242,24 +232,24 @@ def _elsewhere(objective: AlterationObjective, box: Box, action: Tensor) -> Tens
     return points[int(values.argmax()), 0].to("cpu", torch.float64)
 
 
-def _compared(
-    objective: Candidates[AlterationObjective], action: Decision, other: Decision, of: Any
+def _runner_up(
+    objective: Candidates[AlterationObjective], action: Decision, second: Decision, of: Any
 ) -> RunnerUp:
     """The other action with its estimate, and the difference to the first."""
     assert action.alteration is not None
-    assert other.alteration is not None
-    names, values = other.alteration.names, other.alteration.values
-    (mine,), (found,) = (objective.appraisals([each]) for each in (action, other))
+    assert second.alteration is not None
+    names, values = second.alteration.names, second.alteration.values
+    (chosen,), (rival,) = (objective.appraisals([decision]) for decision in (action, second))
     setting = dict(zip(names, values.tolist(), strict=True))
-    estimate, own = None if found is None else found.estimate, None if mine is None else mine.estimate
-    apart = None
-    if estimate is not None and own is not None:
-        apart = Estimate(round(own.point - estimate.point, 6), DIFFERENCE)
-    known, basis = difference_of(objective, action.alteration, other.alteration), ""
-    if known is not None:
-        apart, basis = known
-    against = None if found is None else found.refused or found.unsupported or found.declined
-    return RunnerUp(setting, of, estimate, apart, str(against or ""), basis)
+    estimate, base = None if rival is None else rival.estimate, None if chosen is None else chosen.estimate
+    difference = None
+    if estimate is not None and base is not None:
+        difference = Estimate(round(base.point - estimate.point, 6), DIFFERENCE)
+    contrast, basis = difference_of(objective, action.alteration, second.alteration), ""
+    if contrast is not None:
+        difference, basis = contrast
+    objection = None if rival is None else rival.refused or rival.unsupported or rival.declined
+    return RunnerUp(setting, of, estimate, difference, str(objection or ""), basis)
 
 
 def _without_edges(
@@ -273,10 +263,10 @@ def _without_edges(
     """What becomes of a decision without each edge into an altered variable, an outcome, or between them."""
     assert action.alteration is not None
     task, names, recommended = model.task, action.alteration.names, decision.alteration is not None
-    (own,) = gains(model.method.objective, model.surrogate, [case], [action]).tolist()
+    (own_gain,) = gains(model.method.objective, model.surrogate, [case], [action]).tolist()
     # By fit: the gain of the action, and what the method would set.
-    first = fit_key(model.surrogate, task, task.graph)
-    known: dict[Hashable, tuple[float, dict[str, float]]] = {first: (own, {})}
+    fitted = fit_key(model.surrogate, task, task.graph)
+    gain_of: dict[Hashable, tuple[float, dict[str, float]]] = {fitted: (own_gain, {})}
 
     def verdict(edge: tuple[str, str], graph: RehearsalGraph | None, problem: str) -> WithoutEdge:
         if graph is None or (problem := fault(task, graph)):
@@ -286,79 +276,75 @@ def _without_edges(
             where = f"no directed path leads from {altered} to {outcomes} then"
             return WithoutEdge(edge, "falls" if recommended else "stands", 0.0, where)
         key = fit_key(model.surrogate, task, graph)
-        if key not in known and past is None:
-            why = "that needs the rows of the fit, which were not saved: explain(case, table=...)"
-            return WithoutEdge(edge, "unknown", None, why)
-        if key not in known and len(known) > refits:
-            why = f"more than {refits} fits are needed, the limit of this explanation (refits=...)"
-            return WithoutEdge(edge, "unknown", None, why)
-        if key not in known and past is not None:
-            known[key] = _judged(model, case, action, past.under(graph))
-        why = "the fit does not change" if key == first else "fitted again under the graph without it"
-        gain, instead = known[key]
+        if key not in gain_of and past is None:
+            reason = "that needs the rows of the fit, which were not saved: explain(case, table=...)"
+            return WithoutEdge(edge, "unknown", None, reason)
+        if key not in gain_of and len(gain_of) > refits:
+            reason = f"more than {refits} fits are needed, the limit of this explanation (refits=...)"
+            return WithoutEdge(edge, "unknown", None, reason)
+        if key not in gain_of and past is not None:
+            gain_of[key] = _gain_and_choice(model, case, action, past.under(graph))
+        reason = "the fit does not change" if key == fitted else "fitted again under the graph without it"
+        gain, instead = gain_of[key]
         if not math.isfinite(gain):
             return WithoutEdge(edge, "unknown", None, "the method has no estimate of the gain")
-        return WithoutEdge(edge, "stands" if (gain > 0) == recommended else "falls", gain, why, instead)
+        return WithoutEdge(edge, "stands" if (gain > 0) == recommended else "falls", gain, reason, instead)
 
-    edges = _without(task, _ends(task.graph, names, task.outcomes))
+    edges = _graphs_without(task, _variables_between(task.graph, names, task.outcomes))
     return tuple(verdict(edge, graph, problem) for edge, graph, problem in edges)
 
 
-def _judged(
+def _gain_and_choice(
     model: FittedMethod, case: RehearsalCase, action: Decision, surrogate: RehearsalSurrogate
 ) -> tuple[float, dict[str, float]]:
     """The gain of an action under a fit, and what the method would set there, if that differs clearly."""
     (gain,) = gains(model.method.objective, surrogate, [case], [action]).tolist()
-    stated = () if case.costs is None else [case.costs.stated()]
+    unit_costs = () if case.costs is None else [case.costs.stated()]
     problem = NewCases(
-        surrogate.task, surrogate.task.given([case]), [case.identity], [case.present], unit_costs=stated
+        surrogate.task, surrogate.task.given([case]), [case.identity], [case.present], unit_costs=unit_costs
     )
-    (again,) = decided(problem, surrogate, model.method, model.seed, overturning=model.overturning)
-    other, own = again.decision.alteration, action.alteration
-    assert own is not None
-    same = other is not None and other.names == own.names
-    if other is None or (
-        same and not clearly_apart(model.task.box.only(own.names), other.values, own.values)
+    (round,) = decided(problem, surrogate, model.method, model.seed, overturning=model.overturning)
+    chosen, altered = round.decision.alteration, action.alteration
+    assert altered is not None
+    same_names = chosen is not None and chosen.names == altered.names
+    if chosen is None or (
+        same_names and not clearly_apart(model.task.box.only(altered.names), chosen.values, altered.values)
     ):
         return gain, {}
-    return gain, dict(zip(other.names, other.values.tolist(), strict=True))
+    return gain, dict(zip(chosen.names, chosen.values.tolist(), strict=True))
 
 
 def clearly_apart(box: Box, points: Tensor, action: Tensor) -> Tensor:
-    """Whether points differ from an action in some variable by at least a tenth of its range, or in its
-    level, (..., k), (k,) -> (...) bool.
-    """
+    """Which points (..., k) differ from an action by a tenth of a range or in a level, (...) bool."""
     levelled = torch.tensor([name in box.levels for name in box.names])
     apart = (points - action).abs()
     clear = torch.where(levelled, apart > box.near, apart >= APART * box.width * (1 - 1e-9))
     return (clear & (box.width > 0)).any(-1)
 
 
-def _ends(graph: RehearsalGraph, altered: Sequence[str], outcomes: Sequence[str]) -> list[str]:
+def _variables_between(graph: RehearsalGraph, altered: Sequence[str], outcomes: Sequence[str]) -> list[str]:
     """The altered variables and the outcomes, and what lies on a directed path between them."""
     after = graph.descendants(altered, altered) & graph.ancestors(outcomes)
     return [name for name in graph.names if name in after or name in altered or name in outcomes]
 
 
-def _without(
+def _graphs_without(
     task: RehearsalTask, into: Sequence[str]
 ) -> Iterator[tuple[tuple[str, str], RehearsalGraph | None, str]]:
-    """Each edge into one of some variables, the graph without it, and why there is no such graph; the edges
-    of the indicators of classes are one edge of their variable.
-    """
+    """Each edge into some variables, all of an indicator's as one, the graph without it, or its fault."""
     graph = task.graph
-    parts = {each.name: each.columns for each in task.codings}
-    seen: dict[tuple[str, tuple[str, ...]], None] = {}
+    columns_of = {coding.name: coding.columns for coding in task.codings}
+    groups: dict[tuple[str, tuple[str, ...]], None] = {}
     for name in dict.fromkeys(into):
         for cause in task.variables(graph.parents(name)):
-            seen[cause, graph.clique(name)] = None
-    for cause, members in seen:
+            groups[cause, graph.clique(name)] = None
+    for cause, members in groups:
         target = ", ".join(task.variables(members))
-        gone = {(part, member) for part in parts.get(cause, (cause,)) for member in members}
-        edges = [edge for edge in graph.edges if edge not in gone]
+        removed = {(column, member) for column in columns_of.get(cause, (cause,)) for member in members}
+        edges = [edge for edge in graph.edges if edge not in removed]
         try:
-            left = RehearsalGraph.mixed(graph.names, edges, graph.bidirected)
+            graph_without = RehearsalGraph.mixed(graph.names, edges, graph.bidirected)
         except ValueError as error:
             yield (cause, target), None, str(error)
             continue
-        yield (cause, target), left, ""
+        yield (cause, target), graph_without, ""

@@ -1,4 +1,4 @@
-"""Explanations of decisions: covariates, near rows, runners-up, and what single edges of the graph do.
+"""The explanation of a decision as records and sentences: covariates, near rows, runners-up, edges.
 
     explanation = model.explain(case)
     explanation.sentence()       the recommendation
@@ -31,7 +31,6 @@ class Adjusted:
     """What is adjusted for where one candidate set is altered (`graphs.separation`).
 
     Attributes:
-        context: The context, which is always given.
         before: Covariates that the alteration does not influence.
         between: Covariates between two of the alterations, or mediators.
         reasons: Why that does not suffice; empty if it does.
@@ -50,31 +49,31 @@ class Adjusted:
     def sentence(self) -> str:
         """The covariates in words."""
         if self.front_door:
-            own, through = ", ".join(self.names), ", ".join(self.between)
-            known = (
+            name, mediators = ", ".join(self.names), ", ".join(self.between)
+            covariates = (
                 f", given {', '.join([*self.context, *self.before])}" if self.context or self.before else ""
             )
             return (
-                f"A hidden cause joins {own} and the outcome; the effect of setting {own} is told through "
-                f"{through} (the front door){known}."
+                f"A hidden cause joins {name} and the outcome; the effect of setting {name} is told through "
+                f"{mediators} (the front door){covariates}."
             )
-        every = [*self.context, *self.before, *self.between]
-        known, parts = ", ".join(every) or "nothing", []
-        if self.context and len(every) > len(self.context):
+        all_covariates = [*self.context, *self.before, *self.between]
+        covariates, parts = ", ".join(all_covariates) or "nothing", []
+        if self.context and len(all_covariates) > len(self.context):
             parts.append(f"context {', '.join(self.context)}")
         if self.between:
             parts.append(f"between the actions {', '.join(self.between)}")
         detail = f" ({'; '.join(parts)})" if parts else ""
         if self.enters:
-            said = f"Setting {', '.join(self.names)} is adjusted for {known}{detail}"
+            text = f"Setting {', '.join(self.names)} is adjusted for {covariates}{detail}"
         else:
-            said = (
+            text = (
                 f"The method fits every equation of the graph; for setting {', '.join(self.names)} it would "
-                f"suffice to adjust for {known}{detail}"
+                f"suffice to adjust for {covariates}{detail}"
             )
         if self.reasons:
-            return f"{said}, which does not suffice: {'; '.join(self.reasons)}."
-        return f"{said}; by the graph, no common cause of action and outcome is left."
+            return f"{text}, which does not suffice: {'; '.join(self.reasons)}."
+        return f"{text}; by the graph, no common cause of action and outcome is left."
 
 
 @dataclass(frozen=True)
@@ -83,16 +82,12 @@ class NearRows:
 
     Attributes:
         count: How many of the `compared` rows lie within `radius`.
-        radius: In standard deviations of context and action: for 97.5 % of the rows, the 5th nearest row is
-            within it (`surrogates.rehearsal_surrogate`).
+        radius: In standard deviations: for 97.5 % of the rows, the 5th nearest row is within it.
         region: Context variables and actions to (smallest, largest) among the near rows.
         desired: How many of the near rows have a desired outcome; None if the outcomes are not known.
-        effective: The effective number of rows near the decision as the method counts it; None if it does
-            not.
-        contents: The near rows, nearest first; None unless they were asked for.
+        effective: Their effective number as the method counts it; None if it does not.
         classes: Variable of classes to those that occur among the near rows.
-        beyond: The share of such cases, whose covariates differ, in which no row is near the action; None if
-            the method does not tell.
+        beyond: The share of such cases in which no row is near the action; None if it is unknown.
     """
 
     count: int
@@ -112,27 +107,27 @@ class NearRows:
 
     def sentences(self) -> list[str]:
         """How many rows are near, and where they lie."""
-        near = (
+        text = (
             f"{self.count:,} of {self.compared:,} rows ({self.share:.1%}) lie near this action in this "
             f"context (within {self.radius:.2f} standard deviations)"
         )
         if self.effective is not None:
-            near += f"; the method counts {self.effective:.4g} effective rows"
+            text += f"; the method counts {self.effective:.4g} effective rows"
         if self.beyond is not None:
-            near += f"; with the covariates of such cases, no row is near for {percent(self.beyond)} of them"
-        found = [f"{near}."]
+            text += f"; with the covariates of such cases, no row is near for {percent(self.beyond)} of them"
+        sentences = [f"{text}."]
         ends = [
-            f"{name} {_end(low)}"
+            f"{name} {_end_text(low)}"
             if low == high and isinstance(low, str)
-            else f"{name} from {_end(low)} to {_end(high)}"
+            else f"{name} from {_end_text(low)} to {_end_text(high)}"
             for name, (low, high) in self.region.items()
         ]
-        ends += [f"{name} {' or '.join(each)}" for name, each in self.classes.items() if each]
+        ends += [f"{name} {' or '.join(levels)}" for name, levels in self.classes.items() if levels]
         if ends:
-            found.append(f"The near rows have {', '.join(ends)}.")
+            sentences.append(f"The near rows have {', '.join(ends)}.")
         if self.desired is not None and self.count:
-            found.append(f"{self.desired:,} of these {self.count:,} rows have a desired outcome.")
-        return found
+            sentences.append(f"{self.desired:,} of these {self.count:,} rows have a desired outcome.")
+        return sentences
 
 
 @dataclass(frozen=True)
@@ -140,12 +135,8 @@ class RunnerUp:
     """The best action that was not chosen.
 
     Attributes:
-        of: "set", the best action of another candidate set; or "action", the best one of the same set that
-            differs in some variable by at least a tenth of its range, or in its level.
-        estimate: The estimate of it; None if the method has none.
-        difference: The estimate of the explained action minus this one, with its interval where the method
-            has one; None if one of the two has no estimate.
-        against: Why the method would not recommend it; empty if there is no reason.
+        of: "set", the best action of another candidate set; or "action", the best other one.
+        difference: The explained action's estimate minus this one's, or None.
         basis: How the interval was found where the two set different variables; else empty.
     """
 
@@ -157,26 +148,24 @@ class RunnerUp:
     basis: str = ""
 
     def sentence(self, withheld: bool = False) -> str:
-        """The runner-up, and by how much it falls behind; no number where the explained action is `withheld`,
-        as it lies outside the data.
-        """
-        which = "Best of the other candidate sets" if self.of == "set" else "Best clearly different action"
-        said = f"{which}: {in_settings(self.alteration)}"
+        """How far it falls behind; without numbers if the explained action is `withheld`."""
+        kind = "Best of the other candidate sets" if self.of == "set" else "Best clearly different action"
+        text = f"{kind}: {in_settings(self.alteration)}"
         if withheld:
-            said += "; not compared, as the decision lies outside the data"
+            text += "; not compared, as the decision lies outside the data"
         elif self.difference is None:
-            said += "; the method has no estimate of the difference"
+            text += "; the method has no estimate of the difference"
         elif self.difference.lower is None or self.difference.upper is None:
-            said += f"; {_worse(self.difference)} (the method has no interval of this difference)"
+            text += f"; {_worse_text(self.difference)} (the method has no interval of this difference)"
         else:
-            told = (
+            verdict = (
                 "not told apart"
                 if self.difference.lower <= 0 <= self.difference.upper
-                else _worse(self.difference)
+                else _worse_text(self.difference)
             )
-            said += f"; {told}: a difference of {in_points(self.difference)}"
-            said += f" ({self.basis})" if self.basis else ""
-        return f"{said}. It would not be recommended: {self.against}." if self.against else f"{said}."
+            text += f"; {verdict}: a difference of {in_points(self.difference)}"
+            text += f" ({self.basis})" if self.basis else ""
+        return f"{text}. It would not be recommended: {self.against}." if self.against else f"{text}."
 
 
 @dataclass(frozen=True)
@@ -185,11 +174,8 @@ class WithoutEdge:
 
     Attributes:
         edge: (cause, effect); the effect may be several variables that are joined by bi-directional edges.
-        gain: The estimate of the action minus that of no action under the graph without the edge; None if it
-            is not known.
-        because: How the verdict was found.
-        instead: What the method would set under that graph, name to value, where that differs clearly from
-            the action: other variables, another level, or a tenth of a range; empty otherwise.
+        gain: The estimate minus that of no action under the graph without the edge; None if unknown.
+        instead: What the method would set under that graph, where that differs clearly from the action.
     """
 
     edge: tuple[str, str]
@@ -205,8 +191,8 @@ class WithoutEdge:
 
     def sentence(self, withheld: bool = False) -> str:
         """The verdict in words; no number of an action that is `withheld`, as it lies outside the data."""
-        known = None if withheld else self.gain
-        gain = "" if known is None else f" (a gain of {Intervals().difference(known)})"
+        shown_gain = None if withheld else self.gain
+        gain = "" if shown_gain is None else f" (a gain of {Intervals().difference(shown_gain)})"
         instead = f"; it would then set {in_settings(self.instead)}" if self.instead else ""
         verdict = {"stands": "stands", "falls": "no longer stands", "unknown": "was not checked"}[
             self.verdict
@@ -219,12 +205,10 @@ class Explanation:
     """Why a method decides as it does in one case.
 
     Attributes:
-        considered: The action that is explained, name to value: the recommended one, or the one that was
-            found and not recommended; empty if there is none.
+        considered: The recommended action, or the one withdrawn, name to value; else empty.
         adjusted: What is adjusted for, one entry per candidate set; that of the considered action first.
         rows: The rows near the considered action; None if there is none, or too few rows were kept.
-        edges: What becomes of the decision without single edges into the action, an outcome, or what lies
-            between them.
+        edges: The decision without single edges into the action, an outcome, or what lies between.
         notes: What could not be asked, one sentence each.
     """
 
@@ -239,88 +223,82 @@ class Explanation:
     wanted: str = ""
 
     def sentence(self) -> str:
-        """The decision with its chances, or why there is none; where it lies outside the data, that reason in
-        place of the chances.
-        """
-        one, (beyond, _) = self.decision, outside(self.decision.findings)
-        if one.alteration is None:
-            what = "Refused" if one.undecided else "No action"
-            would = f"; the best action found was {in_settings(self.considered)}" if self.considered else ""
-            said = f"{what}: {one.reason or 'the method gives no reason'}{would}."
-            return f"{said} {_capital(beyond)}." if beyond else said
-        said = f"Recommended: {in_settings(self.considered)}"
+        """The decision with its chances or its reason; outside the data, that reason in their place."""
+        decision, (beyond, _) = self.decision, outside(self.decision.findings)
+        if decision.alteration is None:
+            outcome = "Refused" if decision.undecided else "No action"
+            best = f"; the best action found was {in_settings(self.considered)}" if self.considered else ""
+            text = f"{outcome}: {decision.reason or 'the method gives no reason'}{best}."
+            return f"{text} {_capitalised(beyond)}." if beyond else text
+        text = f"Recommended: {in_settings(self.considered)}"
         if beyond:
-            return f"{said}; {beyond}."
-        told = Intervals()
-        if one.estimate is not None:
-            of = in_words(one.estimate.of, self.wanted)
-            said += f"; the estimated {of} is {chance_of(one.estimate, told)}"
-        if one.unchanged is not None:
-            said += f"; {chance_of(one.unchanged, told)} with the present values"
-        if one.baseline is None:
-            return f"{said}."
-        usual = "with no action" if one.unchanged is None else "with what is usual in such a case"
-        return f"{said}; {chance_of(one.baseline, told)} {usual}."
+            return f"{text}; {beyond}."
+        intervals = Intervals()
+        if decision.estimate is not None:
+            of = in_words(decision.estimate.of, self.wanted)
+            text += f"; the estimated {of} is {chance_of(decision.estimate, intervals)}"
+        if decision.unchanged is not None:
+            text += f"; {chance_of(decision.unchanged, intervals)} with the present values"
+        if decision.baseline is None:
+            return f"{text}."
+        usual = "with no action" if decision.unchanged is None else "with what is usual in such a case"
+        return f"{text}; {chance_of(decision.baseline, intervals)} {usual}."
 
     def sentences(self) -> list[str]:
         """The explanation in plain text, the decision first; no number of a decision outside the data."""
-        one, beyond = self.decision, self._beyond
+        decision, beyond = self.decision, self._outside_data
         sentences = [self.sentence()]
-        sentences += [each.sentence() for each in self.adjusted[: 1 if self.considered else None]]
+        sentences += [fact.sentence() for fact in self.adjusted[: 1 if self.considered else None]]
         sentences += [] if self.rows is None else self.rows.sentences()
-        sentences += [*(each.sentence(beyond) for each in self.runners_up), *self._edges()]
-        if one.sensitivity is not None and not beyond:
-            sentences.append(_capital(f"{one.sensitivity.sentence()}."))
-        more = further(one.findings, sentences[0])
-        return [*sentences, *(_capital(f"{each.rstrip('.')}.") for each in more), *self.notes]
+        sentences += [*(fact.sentence(beyond) for fact in self.runners_up), *self._edge_sentences()]
+        if decision.sensitivity is not None and not beyond:
+            sentences.append(_capitalised(f"{decision.sensitivity.sentence()}."))
+        more = further(decision.findings, sentences[0])
+        return [*sentences, *(_capitalised(f"{text.rstrip('.')}.") for text in more), *self.notes]
 
     def to_frame(self, library: str = "pandas") -> Any:
-        """One row per fact: its part (decision, adjustment, rows, region, runner-up, edge, hidden cause),
-        what it is about, what it says, and a number with its interval, NaN where there is none (in polars and
-        pyarrow, a missing value).
-        """
-        frame = pd.DataFrame(list(self._facts()), columns=list(COLUMNS))
+        """One row per fact: part, subject, sentence, and a number with its interval, if it has one."""
+        frame = pd.DataFrame(list(self._frame_rows()), columns=list(COLUMNS))
         return in_library(frame.astype(dict.fromkeys(COLUMNS[3:], float)), library)
 
     def __str__(self) -> str:
         return "\n".join(self.sentences())
 
     def _repr_html_(self) -> str:
-        first, *others = self.sentences()
-        none = self._beyond
-        rows = [[each.text, each.verdict, _number(each.gain, none), each.because] for each in self.edges]
-        in_table = {each.sentence(none) for each in self.edges}
-        texts = [f"<p>{escape(each)}</p>" for each in others if each not in in_table]
+        headline, *sentences = self.sentences()
+        withheld = self._outside_data
+        gains = ["" if edge.gain is None or withheld else f"{edge.gain:+.3f}" for edge in self.edges]
+        edges = zip(self.edges, gains, strict=True)
+        rows = [[edge.text, edge.verdict, gain, edge.because] for edge, gain in edges]
+        in_table = {edge.sentence(withheld) for edge in self.edges}
+        texts = [f"<p>{escape(sentence)}</p>" for sentence in sentences if sentence not in in_table]
         table = [table_html(["without the edge", "the decision", "gain", "why"], rows)] if rows else []
-        return "<div>" + "".join([f"<p><strong>{escape(first)}</strong></p>", *texts, *table]) + "</div>"
+        return "<div>" + "".join([f"<p><strong>{escape(headline)}</strong></p>", *texts, *table]) + "</div>"
 
     @property
-    def _beyond(self) -> bool:
-        """Whether the decision lies outside the data."""
+    def _outside_data(self) -> bool:
         return bool(outside(self.decision.findings)[0])
 
-    def _edges(self) -> list[str]:
-        """One sentence for each edge without which the decision does not stand, or another action is clearly
-        preferred; one for all others of a kind.
-        """
-        standing = [each for each in self.edges if each.verdict == "stands"]
-        unknown = [each for each in self.edges if each.verdict == "unknown"]
-        single = [each for each in self.edges if each.verdict == "falls"]
-        single += [each for each in standing if each.instead]
-        sentences = [each.sentence(self._beyond) for each in single]
+    def _edge_sentences(self) -> list[str]:
+        """A sentence for each edge that changes something, and one for all others of a kind."""
+        standing = [edge for edge in self.edges if edge.verdict == "stands"]
+        unknown = [edge for edge in self.edges if edge.verdict == "unknown"]
+        separate = [edge for edge in self.edges if edge.verdict == "falls"]
+        separate += [edge for edge in standing if edge.instead]
+        sentences = [edge.sentence(self._outside_data) for edge in separate]
         if standing:
             sentences.append(f"It stands without {_one_of(standing)}.")
-        for why in dict.fromkeys(each.because for each in unknown):
-            some = [each for each in unknown if each.because == why]
-            sentences.append(f"Not checked without {_one_of(some)}: {why}.")
+        for reason in dict.fromkeys(edge.because for edge in unknown):
+            edges = [edge for edge in unknown if edge.because == reason]
+            sentences.append(f"Not checked without {_one_of(edges)}: {reason}.")
         return sentences
 
-    def _facts(self) -> Iterator[tuple[Any, ...]]:
+    def _frame_rows(self) -> Iterator[tuple[Any, ...]]:
         """The rows of the frame, with None where there is no number."""
-        decision, rows, beyond = self.decision, self.rows, self._beyond
-        yield "decision", in_settings(self.considered), self.sentence(), *_numbers(decision.estimate)
-        for each in self.adjusted:
-            yield "adjustment", ", ".join(each.names), each.sentence(), None, None, None
+        decision, rows, beyond = self.decision, self.rows, self._outside_data
+        yield "decision", in_settings(self.considered), self.sentence(), *_point_and_ends(decision.estimate)
+        for adjusted in self.adjusted:
+            yield "adjustment", ", ".join(adjusted.names), adjusted.sentence(), None, None, None
         if rows is not None:
             yield "rows", "near", rows.sentences()[0], float(rows.count), None, None
             for name, (low, high) in rows.region.items():
@@ -329,39 +307,34 @@ class Explanation:
                 yield "region", name, says, None, *ends
             for name, classes in rows.classes.items():
                 yield "region", name, " or ".join(classes), None, None, None
-        for other in self.runners_up:
-            says, numbers = other.sentence(beyond), _numbers(other.difference)
-            yield "runner-up", in_settings(other.alteration), says, *numbers
+        for runner_up in self.runners_up:
+            says, numbers = runner_up.sentence(beyond), _point_and_ends(runner_up.difference)
+            yield "runner-up", in_settings(runner_up.alteration), says, *numbers
         for edge in self.edges:
             yield "edge", edge.text, edge.sentence(beyond), edge.gain, None, None
         if (hidden := decision.sensitivity) is not None:
             yield "hidden cause", "tipping", hidden.sentence(), hidden.tipping, None, None
 
 
-def _numbers(estimate: Estimate | None) -> tuple[float | None, ...]:
-    """The point and the interval of an estimate."""
+def _point_and_ends(estimate: Estimate | None) -> tuple[float | None, ...]:
     return (None,) * 3 if estimate is None else (estimate.point, *(ends_of(estimate) or (None, None)))
 
 
-def _number(value: float | None, withheld: bool) -> str:
-    return "" if value is None or withheld else f"{value:+.3f}"
-
-
-def _end(value: float | str) -> str:
+def _end_text(value: float | str) -> str:
     return value if isinstance(value, str) else f"{value:.4g}"
 
 
-def _worse(difference: Estimate) -> str:
-    way = "worse" if difference.point >= 0 else "better"
+def _worse_text(difference: Estimate) -> str:
+    direction = "worse" if difference.point >= 0 else "better"
     if difference.lower is not None:
-        return f"{way} by the estimate"
-    return f"{Intervals().difference(abs(difference.point))} {way} by the estimate"
+        return f"{direction} by the estimate"
+    return f"{Intervals().difference(abs(difference.point))} {direction} by the estimate"
 
 
 def _one_of(edges: Sequence[WithoutEdge]) -> str:
-    texts = [each.text for each in edges]
+    texts = [edge.text for edge in edges]
     return texts[0] if len(texts) == 1 else f"any one of {', '.join(texts)}"
 
 
-def _capital(text: str) -> str:
+def _capitalised(text: str) -> str:
     return text[:1].upper() + text[1:]

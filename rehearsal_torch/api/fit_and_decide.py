@@ -1,4 +1,4 @@
-"""What the functions of Python share: a method's configuration, its fit and its decisions.
+"""Configuration, fit and decisions of a method, as all Python functions of this room use them.
 
 They leave the caller's random states and number of threads as they were: within `undisturbed`, which is
 around everything that seeds (a fit and a decision do, as their networks and samplers take no generator).
@@ -45,24 +45,16 @@ def in_words() -> Iterator[None]:
 
 @contextmanager
 def undisturbed(seeds: bool = True) -> Iterator[None]:
-    """Restores torch's number of threads, and, after what `seeds` them, the random states of Python, NumPy
-    and torch.
-    """
-    threads = torch.get_num_threads()
-    if not seeds:
+    """Restores torch's number of threads and, unless `seeds` is false, all global random states."""
+    threads, states = torch.get_num_threads(), (random.getstate(), np.random.get_state())  # noqa: NPY002
+    with torch.random.fork_rng(devices=[], enabled=seeds):
         try:
             yield
         finally:
             torch.set_num_threads(threads)
-        return
-    states = random.getstate(), np.random.get_state()  # noqa: NPY002  deciding seeds the global state
-    with torch.random.fork_rng(devices=[]):
-        try:
-            yield
-        finally:
-            random.setstate(states[0])
-            np.random.set_state(states[1])  # noqa: NPY002
-            torch.set_num_threads(threads)
+            if seeds:
+                random.setstate(states[0])
+                np.random.set_state(states[1])  # noqa: NPY002
 
 
 def configuration(
@@ -73,18 +65,14 @@ def configuration(
     experiment: str | None = None,
     reward: str | None = None,
 ) -> DictConfig:
-    """The configuration of a method, a file in ``conf/decision``.
+    """The configuration of a method, a file in ``conf/decision``. A RequestError for settings of other
+    groups, a UserError for unknown keys or options and values of another type.
 
     Args:
-        settings: Dotted key to value, or group to the name of one of its options, such as ``surrogate`` to
-            ``nested_ridge_cg``.
+        settings: Dotted key to value, or group to an option, such as ``surrogate`` to ``nested_ridge_cg``.
         groups: The configuration groups in which settings are allowed.
         experiment: The name of a file in ``conf/experiment``; None for none.
         reward: The name of a file in ``conf/reward``; None for that of the method.
-
-    Raises:
-        RequestError: if a setting belongs to another group, or is another data set.
-        UserError: if there is no such key or option, or a value is of another type than the one it replaces.
     """
     unknown = [key for key in settings if key.partition(".")[0] not in groups]
     if unknown:
@@ -97,17 +85,17 @@ def configuration(
             "'dataset' cannot be chosen here: the rows are an argument; its settings have dots, such as "
             "**{'dataset.validation': 0.25}"
         )
-    named = {key: str(value) for key, value in settings.items() if isinstance(value, str) and options(key)}
-    named |= {} if reward is None else {"reward": reward}
-    for group, option in named.items():
+    choices = {key: str(value) for key, value in settings.items() if isinstance(value, str) and options(key)}
+    choices |= {} if reward is None else {"reward": reward}
+    for group, option in choices.items():
         if option not in (known := options(group)):
             raise UserError(
                 f"there is no {group} called {option!r}",
                 remedy=did_you_mean(option, known) or f"See the folder conf/{group}",
             )
-    config = composed(experiment, decision=method, **named)
+    config = composed(experiment, decision=method, **choices)
     return with_settings(
-        config, {"seed": seed, **{key: value for key, value in settings.items() if key not in named}}
+        config, {"seed": seed, **{key: value for key, value in settings.items() if key not in choices}}
     )
 
 
@@ -119,7 +107,7 @@ def refuse_arguments(settings: Mapping[str, object], taken: Mapping[str, str]) -
 
 
 def provenance(seed: int, rows: Table) -> dict[str, Any]:
-    """What a card says of the making of a model."""
+    """The origin of a model, for its card."""
     return {
         "seed": seed,
         "commit": commit(),
@@ -147,11 +135,7 @@ def decided(
     claims: Claims | None = None,
     overturning: Overturning | None = None,
 ) -> list[Round]:
-    """The rounds of all cases of a problem, in order: decisions with cases and trajectories.
-
-    Args:
-        claims: Replaces the claims of the decisions; None keeps the method's own.
-    """
+    """The rounds of all cases, in order; `claims` replace those of the method, which None keeps."""
     suits(method, surrogate)
     if method.search.draws:
         seed_and_use_one_thread(seed)

@@ -64,7 +64,9 @@ AGAIN = "fetch the model again, or save it again"
 def load(
     folder: str | Path, task: object = None, trusted: Sequence[str] = ()
 ) -> Surrogate | RehearsalModel | EpisodeModel:
-    """Reads a saved model, a checkpoint, or the checkpoint of a run folder; runs no code from it.
+    """Reads a saved model, a checkpoint, or the checkpoint of a run folder; runs no code from it. A
+    CheckpointError if a file is missing or damaged, belongs to another model, asks for an untrusted class, or
+    was fitted for another question than `task`, naming the differing fields.
 
     Args:
         folder: The folder of a model (`RehearsalModel.save`), of a checkpoint, or of a run.
@@ -75,17 +77,11 @@ def load(
             importing them runs their code, never code from the folder.
 
     Returns:
-        The model, ready to decide or to look back: that of a saved model, or of the folder of a run on cases
-        or on a table of episodes. Of a checkpoint alone, of trials and of online runs, the surrogate, in
-        evaluation mode.
+        The model, ready to decide or to look back: of a saved model, or of a run on cases or episodes. Of a
+        checkpoint alone, of trials and of online runs, the surrogate, in evaluation mode.
 
     Warns:
         RequestWarning: what the decisions of a run rest on besides the model that is returned.
-
-    Raises:
-        CheckpointError: if a file is missing or damaged, belongs to another model, or asks for a class that
-            is not trusted; or if it was fitted for another question than `task`, naming each field that
-            differs.
     """
     folder = Path(folder)
     surrogate = load_surrogate(folder, task, trusted)
@@ -93,11 +89,11 @@ def load(
     if isinstance(surrogate, EpisodeSurrogate) and READING in card:
         return model_of(folder, surrogate, card)
     if SHA in card:
-        return _model(folder, surrogate, card, trusted)
-    return surrogate if (found := _of_run(folder, surrogate, card, trusted)) is None else found
+        return _saved(folder, surrogate, card, trusted)
+    return surrogate if (model := _model_of_run_folder(folder, surrogate, card, trusted)) is None else model
 
 
-def _of_run(
+def _model_of_run_folder(
     folder: Path, surrogate: Any, card: Mapping[str, Any], trusted: Sequence[str]
 ) -> RehearsalModel | None:
     """The model of the folder of a run on cases; None for other folders, and for online runs."""
@@ -116,11 +112,11 @@ def _of_run(
     return model
 
 
-def _model(folder: Path, surrogate: Any, card: dict[str, Any], trusted: Sequence[str]) -> RehearsalModel:
+def _saved(folder: Path, surrogate: Any, card: dict[str, Any], trusted: Sequence[str]) -> RehearsalModel:
     path = folder / METHOD
-    content = _content(path, card[SHA])
+    content = _method_content(path, card[SHA])
     for group, room in ROOMS.items():
-        _allowed(content[group], group, room, trusted, path)
+        _check_class(content[group], group, room, trusted, path)
     if not isinstance(surrogate, RehearsalSurrogate):
         raise CheckpointError(
             f"{path}: expected a model of a rehearsal task beside it; got a {type(surrogate).__name__}"
@@ -146,81 +142,81 @@ def _model(folder: Path, surrogate: Any, card: dict[str, Any], trusted: Sequence
     )
 
 
-def _doubts(plain: object, folder: Path, task: RehearsalTask, trusted: Sequence[str]) -> Doubts | None:
+def _doubts(content: object, folder: Path, task: RehearsalTask, trusted: Sequence[str]) -> Doubts | None:
     """What is doubted of the graph, with the fits that the folder has under other graphs."""
-    if plain is None:
+    if content is None:
         return None
-    known, fits = mapping(plain), dict[Hashable, RehearsalSurrogate]()
+    record, fits = mapping(content), dict[Hashable, RehearsalSurrogate]()
     try:
-        refuted = tuple(_refuted(one) for one in known["refuted"])
-        members, count = bool(known["members"]), range(min(int(known["fits"]), MOST_FITS))
+        refuted = tuple(_refuted(arrow) for arrow in record["refuted"])
+        members, count = bool(record["members"]), range(min(int(record["fits"]), MOST_FITS))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(f"{folder / METHOD}: doubts: cannot be read ({error}): {AGAIN}") from None
-    for place in count:
-        found: Any = load_surrogate(folder / UNDER / str(place), None, trusted)
+    for index in count:
+        surrogate: Any = load_surrogate(folder / UNDER / str(index), None, trusted)
         # Bounds that the caller gave count under every graph.
-        found.adopt(replace(task, graph=found.task.graph))
-        fits[signature(found.task.graph)] = found
+        surrogate.adopt(replace(task, graph=surrogate.task.graph))
+        fits[signature(surrogate.task.graph)] = surrogate
 
-    def gone(graph: RehearsalGraph) -> RehearsalSurrogate:
+    def missing_fit(graph: RehearsalGraph) -> RehearsalSurrogate:
         raise CheckpointError(f"{folder}: holds no fit under {graph.to_plain()}: {AGAIN}")
 
-    return Doubts(refuted, members, gone, fits)
+    return Doubts(refuted, members, missing_fit, fits)
 
 
 def _refuted(plain: Mapping[str, Any]) -> Refuted:
-    """A refuted arrow; another error than of this module if it is none."""
+    """A refuted arrow from plain data; KeyError, TypeError or ValueError if it is invalid."""
     sets = {name: tuple(map(str, plain[name])) for name in ("first", "second", "given")}
     size, lower, upper, p = (float(plain[name]) for name in ("size", "lower", "upper", "p"))
     return Refuted(**sets, size=size, lower=lower, upper=upper, p=p, claims=int(plain["claims"]))
 
 
-def _content(path: Path, expected: object) -> dict[str, Any]:
+def _method_content(path: Path, expected: object) -> dict[str, Any]:
     """The content of method.yaml, if it is the file that the card was written for."""
     try:
         size = path.stat().st_size
-        written = path.read_bytes() if size <= LARGEST else b""
+        content_bytes = path.read_bytes() if size <= LARGEST else b""
     except OSError as error:
         raise CheckpointError(
             f"{path} is missing ({error.strerror}), which the card names: fetch the whole folder again"
         ) from error
-    if hashlib.sha256(written).hexdigest() != expected:
+    if hashlib.sha256(content_bytes).hexdigest() != expected:
         raise CheckpointError(f"{path} is not the file that card.yaml was written for: {AGAIN}")
     try:
-        content = yaml_of(written.decode(), str(path))
+        content = yaml_of(content_bytes.decode(), str(path))
     except (PlainFileError, UnicodeDecodeError) as error:
         raise CheckpointError(f"{path} is not plain YAML ({error}): fetch the model again") from error
     kinds = {"objective": dict, "search": dict, "seed": int, "strengths": list, "units": dict, "left": str}
-    wrong = [
+    faults = [
         f"{name}: expected a {kind.__name__}"
         for name, kind in kinds.items()
         if not isinstance(content, dict) or type(content.get(name)) is not kind
     ]
-    if not wrong:
+    if not faults:
         try:
             check_seed(content["seed"])
         except ValueError as error:
-            wrong = [str(error)]
-    if not wrong and not all(isinstance(text, str) for pair in content["units"].items() for text in pair):
-        wrong = ["units: expected names of variables with texts"]
-    if wrong:
-        raise CheckpointError(f"{path}: {'; '.join(wrong)}: {AGAIN}")
+            faults = [str(error)]
+    if not faults and not all(isinstance(text, str) for pair in content["units"].items() for text in pair):
+        faults = ["units: expected names of variables with texts"]
+    if faults:
+        raise CheckpointError(f"{path}: {'; '.join(faults)}: {AGAIN}")
     return content
 
 
-def _allowed(node: Mapping[str, Any], group: str, room: str, trusted: Sequence[str], path: Path) -> None:
+def _check_class(node: Mapping[str, Any], group: str, room: str, trusted: Sequence[str], path: Path) -> None:
     """Refuses everything that would build something else than a class of a room, or of a trusted module."""
-    for where, each in mappings(node, group):
-        odd = [key for key in each if str(key).startswith("_") and key not in INSTRUCTIONS]
-        if odd or any(isinstance(value, str) and "${" in value for value in each.values()):
+    for where, mapping_at in mappings(node, group):
+        instructions = [key for key in mapping_at if str(key).startswith("_") and key not in INSTRUCTIONS]
+        if instructions or any(isinstance(value, str) and "${" in value for value in mapping_at.values()):
             raise CheckpointError(
-                f"{path}: {where}: unknown instruction {odd or 'in ${...}'}; nothing was built"
+                f"{path}: {where}: unknown instruction {instructions or 'in ${...}'}; nothing was built"
             )
-        target = each.get("_target_")
+        target = mapping_at.get("_target_")
         if where != group and target is None:
             continue
-        named = [str(target).rpartition(".")[0]] if target in trusted else []
-        if not isinstance(defined_in(target, (room, *trusted, *named)), type):
+        module = [str(target).rpartition(".")[0]] if target in trusted else []
+        if not isinstance(defined_in(target, (room, *trusted, *module)), type):
             raise CheckpointError(
                 f"{path}: {where} asks to build {target!r}, which is not a class of {room}; nothing was "
                 "built. Load only models that rehearsal_torch wrote; to load a class of your own, name its "
@@ -229,7 +225,6 @@ def _allowed(node: Mapping[str, Any], group: str, room: str, trusted: Sequence[s
 
 
 def _strengths(plain: list[Any], path: Path) -> dict[tuple[str, ...], Mapping[str, float] | None]:
-    """The strengths of covariates by altered variables."""
     strengths: dict[tuple[str, ...], Mapping[str, float] | None] = {}
     for entry in plain:
         names, covariates = (mapping(entry).get(key) for key in ("altered", "covariates"))
@@ -251,16 +246,14 @@ NEEDED = ("objective", "search", "seed")
 
 
 def needed(run: Recorded, names: tuple[str, ...] = NEEDED) -> None:
-    """Refuses an online run, whose checkpoint does not answer for its decisions, and one whose configuration
-    lacks a part.
-    """
+    """Refuses online runs, whose checkpoint answers for no round, and incomplete configurations."""
     folder = str(run.path)
     if run.config.get("learn"):
-        what = "is an online run, which fits again after every round: its checkpoint answers for no round"
-        raise UserError(what, folder)
-    if missing := [name for name in names if name not in run.config]:
-        what = f"config.yaml has no {' and no '.join(missing)}"
-        raise UserError(what, folder, "Restore the file from a copy")
+        fault = "is an online run, which fits again after every round: its checkpoint answers for no round"
+        raise UserError(fault, folder)
+    if absent := [name for name in names if name not in run.config]:
+        fault = f"config.yaml has no {' and no '.join(absent)}"
+        raise UserError(fault, folder, "Restore the file from a copy")
 
 
 def model_of_run(
@@ -270,12 +263,7 @@ def model_of_run(
     card: Mapping[str, Any],
     trusted: Sequence[str] = (),
 ) -> RehearsalModel:
-    """The model of a run, with surrogate, its configuration (`node`) and card of the checkpoint.
-
-    Raises:
-        UserError: if the checkpoint is that of another kind of problem, or the configuration lacks a part.
-        ValueError: if the method cannot be built, or asks for a class that is not trusted.
-    """
+    """The model of a run from surrogate, configuration `node` and card; UserError if parts are missing."""
     needed(run)
     seed = run.config["seed"]
     try:
@@ -283,60 +271,58 @@ def model_of_run(
     except ValueError as error:
         raise UserError(f"config.yaml: {error}", str(run.path), "Restore the file from a copy") from None
     if not isinstance(surrogate, RehearsalSurrogate):
-        found = type(surrogate).__name__
-        raise UserError(f"expected the model of a rehearsal task; got a {found}", str(run.path))
-    whole = OmegaConf.create({**run.config, "trusted": list(trusted)})
+        kind = type(surrogate).__name__
+        raise UserError(f"expected the model of a rehearsal task; got a {kind}", str(run.path))
+    config = OmegaConf.create({**run.config, "trusted": list(trusted)})
     with in_words():
         if isinstance(surrogate, ImputedSurrogate):
-            pooled(whole, len(surrogate.each))
-        method = method_of(whole)
+            pooled(config, len(surrogate.each))
+        method = method_of(config)
         suits(method, surrogate)
-    held = plain(whole)
-    own = {name for decision in run.decisions for name in mapping(decision.get("bounds"))}
+    nodes = plain(config)
+    own_bounds = {name for decision in run.decisions for name in mapping(decision.get("bounds"))}
     name, use = run.choices.get("decision", ""), intended_use(surrogate.task)
     held_out = "see the report of the run"
-    known = {"intended_use": use, "limits": list(LIMITS), "held_out": held_out, "method": name}
+    card_fields = {"intended_use": use, "limits": list(LIMITS), "held_out": held_out, "method": name}
     return RehearsalModel(
         surrogate,
         method,
-        {**{group: held.get(group, {}) for group in NODES}, "surrogate": dict(node)},
+        {**{group: nodes.get(group, {}) for group in NODES}, "surrogate": dict(node)},
         name,
         seed,
         RecordedStrengths(surrogate.task, _decided_strengths(run.decisions)),
-        lambda: {**known, **card},
-        bounds_left=left_behind("cases of this run have of their own", own, surrogate.task),
+        lambda: {**card_fields, **card},
+        bounds_left=left_behind("cases of this run have of their own", own_bounds, surrogate.task),
         units={name: str(unit) for name, unit in mapping(run.words.get("units_of")).items() if unit},
     )
 
 
 def notes(config: Mapping[str, Any], refuted: bool = False) -> list[str]:
-    """What the decisions of a run rest on besides its model, a sentence each; `refuted` if some were
-    withdrawn as the rows contradict the graph.
-    """
-    found = []
+    """What the decisions of a run rest on besides its model; `refuted` if rows contradict the graph."""
+    texts = []
     if config.get("claims") == "cross_fitted":
-        found.append(
+        texts.append(
             "The decisions of this run have claims from rows that did not choose (claims=cross_fitted). The "
             "numbers here are the method's own, and may be too optimistic for actions that it chose itself."
         )
     if mapping(config.get("certificate")):
-        found.append("Certificates are not computed here; those of the decisions are in the run's report.")
+        texts.append("Certificates are not computed here; those of the decisions are in the run's report.")
     if config.get("graphs"):
-        found.append("The other graphs that may be true (graphs=...) are not judged here.")
+        texts.append("The other graphs that may be true (graphs=...) are not judged here.")
     if refuted:
-        found.append(
+        texts.append(
             "The rows of this run contradict its graph. What becomes of a decision with what is missing "
             "drawn is not judged here: it may be recommended where the run withdrew it."
         )
-    return found
+    return texts
 
 
 def _decided_strengths(decisions: Sequence[Decided]) -> dict[tuple[str, ...], Mapping[str, float] | None]:
     """The strongest covariate for each set of variables that a decision of the run alters."""
     strengths: dict[tuple[str, ...], Mapping[str, float] | None] = {}
     for decision in decisions:
-        stated = mapping(decision.get("sensitivity"))
-        strength, covariate = finite(stated.get("yardstick")), stated.get("covariate")
+        sensitivity = mapping(decision.get("sensitivity"))
+        strength, covariate = finite(sensitivity.get("yardstick")), sensitivity.get("covariate")
         if strength is not None and strength >= 1 and isinstance(covariate, str) and covariate:
             strengths[tuple(mapping(decision.get("alteration")))] = {covariate: strength}
     return strengths
@@ -347,25 +333,25 @@ MOST_CHANGES = 10_000
 
 def model_of(folder: Path, surrogate: EpisodeSurrogate, card: Mapping[str, Any]) -> EpisodeModel:
     """The model of a checkpoint, or of a run folder with one, whose card says how episodes are read."""
-    place = folder if (folder / "card.yaml").is_file() else folder / "checkpoint"
-    path = place / "card.yaml"
+    checkpoint_folder = folder if (folder / "card.yaml").is_file() else folder / "checkpoint"
+    path = checkpoint_folder / "card.yaml"
     reading = _reading(card["reading"], path)
-    actions = tuple(each.name for each in reading.roles.actions)
+    actions = tuple(action.name for action in reading.roles.actions)
     try:
         surrogate.adopt(Columns(reading.roles.names))
     except OtherQuestionError as error:
         raise CheckpointError(f"{path}: reading: {error}: {AGAIN}") from None
-    if (own := tuple(surrogate.dose_names)) != actions:
+    if (doses := tuple(surrogate.dose_names)) != actions:
         raise CheckpointError(
-            f"{path}: reading: expected the actions {list(own)}; got {list(actions)}: {AGAIN}"
+            f"{path}: reading: expected the actions {list(doses)}; got {list(actions)}: {AGAIN}"
         )
-    looking = _part(card["looking"], f"{path}: looking") if "looking" in card else {}
+    looking = _opened_part(card["looking"], f"{path}: looking") if "looking" in card else {}
     method, changes = looking.get("method", LOOKING_BACK), looking.get("changes", CHANGES)
     settings, seed = looking.get("settings", {}), 0 if card.get("seed") is None else card["seed"]
-    if not _whole(changes, 0, MOST_CHANGES) or not _whole(seed, 0, LARGEST_SEED):
-        what = f"expected whole numbers of changes (at most {MOST_CHANGES}) and seed"
-        raise CheckpointError(f"{path}: {what}; got {changes!r} and {seed!r}: {AGAIN}")
-    if not isinstance(settings, Mapping) or not _harmless(settings):
+    if not _is_whole(changes, 0, MOST_CHANGES) or not _is_whole(seed, 0, LARGEST_SEED):
+        expected = f"expected whole numbers of changes (at most {MOST_CHANGES}) and seed"
+        raise CheckpointError(f"{path}: {expected}; got {changes!r} and {seed!r}: {AGAIN}")
+    if not isinstance(settings, Mapping) or not _is_plain_setting(settings):
         raise CheckpointError(
             f"{path}: looking.settings: expected names and plain values, none of which says what is built; "
             f"nothing was built: {AGAIN}"
@@ -373,62 +359,62 @@ def model_of(folder: Path, surrogate: EpisodeSurrogate, card: Mapping[str, Any])
     try:
         with in_words():
             check_method(method if isinstance(method, str) else str(method), "look_back")
-            if taken := [key for key in settings if key in TAKEN]:
-                raise ValueError(f"settings: {taken[0]!r} is none that a model keeps")
+            if argument_keys := [key for key in settings if key in TAKEN]:
+                raise ValueError(f"settings: {argument_keys[0]!r} is none that a model keeps")
             # Values of a wrong kind are refused here, and not when somebody asks.
             method_of(method_configuration(method, dict(settings), GROUPS))
     except ValueError as error:
         raise CheckpointError(f"{path}: looking: {error}") from None
-    node = configuration(place)
+    node = configuration(checkpoint_folder)
     return EpisodeModel(surrogate, reading, method, seed, dict(settings), node, changes, None, dict(card))
 
 
 def _reading(plain: object, path: Path) -> EpisodeReading:
-    known = _part(plain, f"{path}: reading")
-    step, first, kept = known.get("step"), known.get("first"), known.get("keep_last", 1)
-    amounts = known.get("amounts", {})
-    sound = (
-        isinstance(known.get("task"), Mapping)
+    record = _opened_part(plain, f"{path}: reading")
+    step, first, keep_last = record.get("step"), record.get("first"), record.get("keep_last", 1)
+    amounts = record.get("amounts", {})
+    valid = (
+        isinstance(record.get("task"), Mapping)
         and isinstance(step, int | float)
-        and (_number(step) and step > 0)
-        and (first is None or _whole(first, -(2**63), 2**63))
-        and _whole(kept, 0, 2**31)
-        and (isinstance(amounts, Mapping) and all(map(_number, amounts.values())))
+        and (_is_number(step) and step > 0)
+        and (first is None or _is_whole(first, -(2**63), 2**63))
+        and _is_whole(keep_last, 0, 2**31)
+        and (isinstance(amounts, Mapping) and all(map(_is_number, amounts.values())))
     )
-    if not sound:
+    if not valid:
         raise CheckpointError(
             f"{path}: reading: expected a task, step (a length above 0), first and keep_last (whole "
             f"numbers) and amounts: {AGAIN}"
         )
     try:
-        roles = SequenceProblem.of(known["task"]).roles()
+        roles = SequenceProblem.of(record["task"]).roles()
     except TaskError as error:
         raise CheckpointError(f"{path}: reading: {'; '.join(error.faults)}: {AGAIN}") from None
-    if odd := [name for name in amounts if name not in [each.name for each in roles.actions]]:
-        raise CheckpointError(f"{path}: reading: amounts: {odd[0]!r} is no action: {AGAIN}")
-    return EpisodeReading(roles, float(step or 1), first, int(kept), dict(amounts))
+    if unknown := [name for name in amounts if name not in [action.name for action in roles.actions]]:
+        raise CheckpointError(f"{path}: reading: amounts: {unknown[0]!r} is no action: {AGAIN}")
+    return EpisodeReading(roles, float(step or 1), first, int(keep_last), dict(amounts))
 
 
-def _part(plain: object, where: str) -> dict[str, Any]:
+def _opened_part(plain: object, where: str) -> dict[str, Any]:
     try:
         return opened(plain, where)
     except PlainFileError as error:
         raise CheckpointError(f"{error}: {AGAIN}") from None
 
 
-def _number(value: object) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e150
 
 
-def _whole(value: object, least: int, most: int) -> bool:
+def _is_whole(value: object, least: int, most: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
-def _harmless(plain: object) -> bool:
+def _is_plain_setting(plain: object) -> bool:
     """Whether plain data say nothing of what is built, and refer to nothing outside."""
     if isinstance(plain, Mapping):
         keys = all(isinstance(key, str) and not key.rpartition(".")[2].startswith("_") for key in plain)
-        return keys and all(map(_harmless, plain.values()))
+        return keys and all(map(_is_plain_setting, plain.values()))
     if isinstance(plain, list):
-        return all(map(_harmless, plain))
+        return all(map(_is_plain_setting, plain))
     return "${" not in plain if isinstance(plain, str) else isinstance(plain, bool | int | float | None)

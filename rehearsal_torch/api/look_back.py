@@ -44,28 +44,24 @@ def look_back(
 
     Args:
         model: A fitted transition model, or one with its task (`EpisodeModel`), as `load` returns them, or
-            the folder of a checkpoint or run. One with its task brings the task's reward and words along, and
-            its settings of the search and the objective.
+            the folder of a checkpoint or run. One with its task brings reward, words and settings along.
         episode: The observed episode; an `EpisodeCase` also marks the time steps whose action may not change.
         changes: k, the maximum number of actions that differ from the observed ones.
         method: The name of a file in ``conf/decision``, such as "branch_and_bound", "astar" or "greedy".
         reward: The reward of a step: a `Reward`; the name of a file in ``conf/reward``, such as "sofa_score"
-            or "sofa_organs"; or a mapping of varying features to weights, in 1 / the feature's unit. The
-            return is the sum over the episode's T steps. None is that of the model's task; of a model without
-            one, the method's own: minus the SOFA score ("sofa_score"), or minus the SOFA column for "astar".
+            or "sofa_organs"; or features to weights, in 1 / the feature's unit. The return is the sum over
+            the T steps. None is that of the model's task, else the method's own: minus the SOFA score.
         seed: Determines the draws of random baselines.
         records: The episodes to which the model was fitted, or their `transitions`, as a table or a data
             frame; no decision depends on them. `hidden_cause` needs them, as no checkpoint keeps them.
-        settings: Overrides of the method's configuration, dotted key to plain value, such as
-            ``**{"search.budget_s": 10}``.
+        settings: Overrides of the configuration by dotted keys, such as ``**{"search.budget_s": 10}``.
 
     Returns:
-        The decision, with `to_frame()`, `plot()` and a display of its own in notebooks: the alteration sets
+        The decision, with `to_frame()`, `plot()` and a display in notebooks: the alteration sets
         ``action[t]`` to an action number for each changed time step t, and `doses` holds the corresponding
         doses; `estimate` and `baseline` are the return with and without the changes; `hidden_cause` of a
         recommendation is the strength of a hidden common cause that would overturn it. Where that cannot be
-        computed (no records, altered ones or too few, or a model that is not one of transitions with doses),
-        it is None, and ``trace["hidden_cause"]`` says why.
+        computed, it is None, and ``trace["hidden_cause"]`` says why.
 
     Warns:
         RequestWarning: if the records are not those that the card of a checkpoint folder names.
@@ -76,17 +72,17 @@ def look_back(
             the reward, or there is no such method for this question, or no such setting.
     """
     with in_words():
-        known: Any = load(model) if isinstance(model, str | Path) else model
-    own = isinstance(known, EpisodeModel)
-    answer = known.best_change if own else partial(best_change, known)
-    decision: LookedBack = answer(episode, changes, method, reward, seed, records, settings)
+        fitted_model: Any = load(model) if isinstance(model, str | Path) else model
+    has_task = isinstance(fitted_model, EpisodeModel)
+    search = fitted_model.best_change if has_task else partial(best_change, fitted_model)
+    decision: LookedBack = search(episode, changes, method, reward, seed, records, settings)
     if records is not None and isinstance(model, str | Path):
-        given = transitions_of(records, known.surrogate if own else known)
-        fitted, here = card(model).get("data_fingerprint"), given.fingerprint()
-        if isinstance(fitted, str) and here != fitted:
+        rows = transitions_of(records, fitted_model.surrogate if has_task else fitted_model)
+        recorded, now = card(model).get("data_fingerprint"), rows.fingerprint()
+        if isinstance(recorded, str) and now != recorded:
             warnings.warn(
-                f"records: {model} was fitted to other transitions than these {len(given)} ({fitted[:12]}, "
-                f"here {here[:12]}), so that hidden_cause is that of another table: give those of the fit",
+                f"records: {model} was fitted to other transitions than these {len(rows)} ({recorded[:12]}, "
+                f"here {now[:12]}), so that hidden_cause is that of another table: give those of the fit",
                 RequestWarning,
                 stacklevel=2,
             )

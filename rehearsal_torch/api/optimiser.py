@@ -14,13 +14,12 @@ share the fit until another trial is completed.
 A batch of actions is selected sequentially: the outcome of each pending action is imputed by its posterior
 mean, which removes the epistemic uncertainty of the mechanisms near it, and the next action is selected under
 that model; failed actions are imputed likewise, so that they are not repeated. Hyper-parameters are kept
-fixed meanwhile. Objectives that take pending actions are told of them instead (`search.trials.proposal`).
-Pending or failed settings are never suggested again.
+fixed meanwhile. Some objectives take pending actions instead (`search.trials.proposal`). Pending or failed
+settings are never suggested again.
 
 Every call is atomic: a call that raises an error has changed nothing, neither in memory nor in the file.
 
-Source: Ren et al. (2025), Alg. 1; pending points at their posterior mean: Ginsbourger et al. (2010) ("kriging
-believer").
+Source: Ren et al. (2025), Alg. 1; Ginsbourger et al. (2010) (pending points at their mean).
 """
 
 import gzip
@@ -80,24 +79,19 @@ Parts = tuple[SurrogateFactory, ObjectiveFactory, SearchFactory]
 def trials_of(
     task: CausalTask | Mapping[str, Any] | str | Path | None, method: str | None
 ) -> tuple[CausalTask | Mapping[str, Any] | None, TrialsFile | None, Parts]:
-    """A task, read from its file if it is in one, the problem file that it is from (None without one), and
-    the factories of the method.
-
-    Warns:
-        TrialWarning: if the problem file holds actions at a value.
-    """
+    """A task, its problem file or None, and the method's factories; a TrialWarning if actions are held."""
     if not isinstance(task, str | Path):
         return task, None, trial_method(method or METHOD)
     if problem_content(task) is None:
         return causal_task(task), None, trial_method(method or METHOD)
-    found = trials_problem(task)
-    if found.fixed:
+    file = trials_problem(task)
+    if file.fixed:
         warnings.warn(
-            f"{found.source} holds {dict(found.fixed)}, which counts for decide alone: write ask(fixed=...)",
+            f"{file.source} holds {dict(file.fixed)}, which counts for decide alone: write ask(fixed=...)",
             TrialWarning,
             stacklevel=3,
         )
-    return found.task, found, trial_method(method or found.method or METHOD)
+    return file.task, file, trial_method(method or file.method or METHOD)
 
 
 def trial_method(name: str) -> Parts:
@@ -106,15 +100,15 @@ def trial_method(name: str) -> Parts:
         check_method(name, "optimise")
         config = configuration(name, {}, ())
         objective: Any = method_of(config).objective
-        whole = plain(config)
+        nodes = plain(config)
         # The task is passed when a model is built, the seed when a search is built.
-        model = {key: value for key, value in whole["surrogate"].items() if key != "task"}
+        model = {key: value for key, value in nodes["surrogate"].items() if key != "task"}
         surrogate: partial[CausalModel] = made({**model, "_partial_": True}, "surrogate")
 
     def search(seed: int) -> Search[Any]:
-        node = whole["search"]
-        found: Search[Any] = made(node | {"seed": seed} if "seed" in node else node, "search")
-        return found
+        node = nodes["search"]
+        instance: Search[Any] = made(node | {"seed": seed} if "seed" in node else node, "search")
+        return instance
 
     return surrogate, objective, search
 
@@ -127,34 +121,23 @@ MAX_SUGGESTIONS = 1000
 
 
 class CausalOptimiser(TrialView):
-    """Suggests experiments and learns from them; `plot()` draws them.
+    """Suggests experiments and learns from them; `plot()` draws them. A ValueError if task, method or
+    `initial` cannot be used, a TrialFileError for another campaign's file.
 
     Args:
-        task: The causal graph, the actions with their bounds or levels, and the reward; plain data, a YAML
-            file or a CausalTask; or a problem file with ``question: trials``, whose experiments are read as
-            well. None takes that of `file`.
+        task: Graph, actions and reward: plain data, a YAML file or a CausalTask; or a problem file with
+            ``question: trials``, whose experiments are read as well. None takes that of `file`.
         surrogate: Returns an unfitted causal model for a task; None takes that of `method`.
         objective: Returns the objective for (model, case); None takes that of `method`.
         search: Finds the action; None takes that of `method`.
-        initial: The number of experiments before the first model; None takes that of `file`, or 2 (k + 1)
-            with k actions.
+        initial: Experiments before the first model; None takes that of `file`, or 2 (k + 1) with k actions.
         seed: Determines the first actions; None takes that of `file`, or 0.
-        file: Where the trials are stored: each call reads what other processes have added, and writes its own
-            changes before it returns. An existing file is continued; `task`, if given as well, replaces the
-            file's task, and the trials stay unchanged.
-        method: The name of a file in ``conf/decision``, such as "excbo" (the default), "ucb" or "mcbo": it
-            supplies what is not given. `seed` is also the search's.
-        trainer: Trains a surrogate that is trained by gradients, such as ``ExogenousModel(fitting="train")``;
-            others are solved, and need none.
-        tolerance: How far told settings may lie from those of the pending trial that they are: a share of
-            each action's range, or action to a distance in its unit; None for what their digits say, 0.12 for
-            0.115 to 0.125, within a twentieth of the range, or for the problem file's.
-
-    Raises:
-        ValueError: if the task cannot be used (a cyclic graph, an unknown name, ...), `initial` is below 5,
-            or `method` is not a method for trials.
-        TrialFileError: if the file cannot be read or written, or was started with another seed or initial
-            design.
+        file: Where the trials are stored, shared with other processes. An existing file is continued; a
+            `task` replaces its task, and the trials stay.
+        method: A file in ``conf/decision`` ("excbo", "ucb", "mcbo", ...) for what is not given.
+        trainer: Trains a surrogate that needs gradients, such as ``ExogenousModel(fitting="train")``.
+        tolerance: How far told settings may lie from a pending trial's: a share of each range, or action to a
+            distance in its unit; None for the problem file's, or half a unit of their last digit.
     """
 
     def __init__(
@@ -171,14 +154,13 @@ class CausalOptimiser(TrialView):
         trainer: Descent | None = None,
         tolerance: float | Mapping[str, float] | None = None,
     ) -> None:
-        task, written, parts = trials_of(task, method)
-        make_surrogate, make_objective, make_search = parts
-        if tolerance is None and written is not None:
-            tolerance = written.tolerance
+        task, problem, (make_surrogate, make_objective, make_search) = trials_of(task, method)
+        if tolerance is None and problem is not None:
+            tolerance = problem.tolerance
         self._store = TrialStore(task, seed, initial, file, tolerance)
-        if written is not None:
+        if problem is not None:
             with self._store.changing() as log:
-                log, _, notes = log.take(*experiments_of(written.rows, written.task))
+                log, _, notes = log.take(*experiments_of(problem.rows, problem.task))
                 self._store.keep(log)
             for note in notes:
                 warnings.warn(note, TrialWarning, stacklevel=2)
@@ -201,13 +183,7 @@ class CausalOptimiser(TrialView):
         trainer: Descent | None = None,
         tolerance: float | Mapping[str, float] | None = None,
     ) -> "CausalOptimiser":
-        """Continues a file of trials, and keeps writing to it; the file holds no method. A `task` replaces
-        the file's, for example by one with narrower bounds.
-
-        Raises:
-            TrialFileError: if there is no such file, or it cannot be read.
-            ValueError: if the task cannot be used.
-        """
+        """Continues a file of trials, with a `task` in place of its own; TrialFileError without one."""
         read_campaign(file)
         parts = task, surrogate, objective, search
         return cls(*parts, file=file, method=method, trainer=trainer, tolerance=tolerance)
@@ -232,50 +208,41 @@ class CausalOptimiser(TrialView):
         return [Suggestion(trial) for trial in self._store.fresh().in_states("pending")]
 
     def ask(self, count: int = 1, fixed: Mapping[str, float] | None = None) -> list[Suggestion]:
-        """The next actions to try, each a dictionary of name to value with the number of its trial
-        (``.trial``).
-
-        Args:
-            count: q, the number of actions; each is pending until it is completed (`tell`), failed or
-                abandoned. Where fewer settings are left, all of these, with a warning.
-            fixed: Actions that these trials hold at a value; the others are chosen for the best with them.
-
-        While no model can be fitted to the completed trials, the start design goes on.
-
-        Raises:
-            ValueError: if count is below 1 or above 1,000, a fixed value may not be set, or every setting
-                that there is waits for its result or has failed.
+        """The next `count` actions to try, each name to value with the number of its trial (``.trial``),
+        which is then pending; `fixed` holds actions at a value. The start design goes on until a model can be
+        fitted. Fewer, with a warning, if no more are left; a ValueError for counts below 1 or above 1,000,
+        infeasible fixed values, or if nothing is left to try.
         """
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            wanted = "at least 1 action" if isinstance(count, int) else "a whole number of actions"
-            raise ValueError(f"count: expected {wanted}; got {count!r}")
+            expected = "at least 1 action" if isinstance(count, int) else "a whole number of actions"
+            raise ValueError(f"count: expected {expected}; got {count!r}")
         if count > MAX_SUGGESTIONS:
             raise ValueError(
                 f"count: expected at most {MAX_SUGGESTIONS} actions at once; got {shown(count)}: report some "
                 "of them, and ask again"
             )
-        held = self.task.held(fixed)
+        levels = self.task.held(fixed)
         with self._store.changing() as log:
-            model, made = None, list[Suggestion]()
-            lacking, ended = self.task.lacking(log.table.records()), ""
+            model, suggestions = None, list[Suggestion]()
+            missing, shortfall = self.task.lacking(log.table.records()), ""
             for _ in range(count):
                 try:
-                    if lacking or len(log.in_states("completed", "pending")) < self.initial:
-                        action = designed_action(self.task, log, self.initial, self.seed, held)
+                    if missing or len(log.in_states("completed", "pending")) < self.initial:
+                        action = designed_action(self.task, log, self.initial, self.seed, levels)
                     else:
                         model = self._fitted(log) if model is None else model
-                        action = self._searched(model, log, held)
+                        action = self._best_action(model, log, levels)
                 except NothingLeftError as error:
-                    if not made:
+                    if not suggestions:
                         raise
-                    ended = f"{len(made)} of {count} experiments are proposed, since {error}"
+                    shortfall = f"{len(suggestions)} of {count} experiments are proposed, since {error}"
                     break
                 log, suggestion = log.ask(action)
-                made.append(suggestion)
+                suggestions.append(suggestion)
             self._store.keep(log)
-        if ended:
-            warnings.warn(ended, TrialWarning, stacklevel=2)
-        return made
+        if shortfall:
+            warnings.warn(shortfall, TrialWarning, stacklevel=2)
+        return suggestions
 
     def tell(
         self,
@@ -286,21 +253,16 @@ class CausalOptimiser(TrialView):
     ) -> Trial:
         """Records the result of an experiment, or corrects a recorded one (by its number).
 
-        Settings are matched to the pending trial whose settings they are up to `tolerance`, the nearest of
-        several, with a warning. Other settings become a trial of their own, which was not suggested.
+        Settings are those of the nearest pending trial within `tolerance`, or else a trial of their own.
 
         Args:
-            action: The suggestion that `ask` returned, a trial's number, a trial, or a mapping of name to
-                value; None for an experiment that was not suggested, with its settings in `ran`.
+            action: A suggestion, a trial, its number, or name to value; None, with `ran`, for others.
             nodes: The measured value of every modelled node (`CausalTask.nodes`); others are ignored.
-            altered: Nodes that were also set by hard interventions: their mechanisms are not fitted to this
-                experiment.
-            ran: The settings actually used, if they differ from the suggestion; they may lie outside bounds
-                and limits.
+            altered: Nodes that hard interventions also set: their mechanisms are not fitted to this.
+            ran: The settings actually used, if others; bounds and limits do not apply.
 
         Raises:
-            TrialError: if a value is missing or not a finite number, a name or number is unknown, or an
-                action that belongs to no trial lies outside its bounds or limits; all faults are listed.
+            TrialError: lists missing and non-finite values, unknown names, and actions beyond bounds.
         """
         with self._store.changing() as log:
             log, trial, notes = log.complete(action, nodes, altered, ran)
@@ -316,16 +278,9 @@ class CausalOptimiser(TrialView):
         nodes: Mapping[str, float] | None = None,
         ran: Mapping[str, float] | None = None,
     ) -> Trial:
-        """Records that an experiment gave no usable measurement; its settings are not suggested again.
-
-        Args:
-            action: The experiment, as for `tell`.
-            reason: The reason, for readers of the file.
-            nodes: Measurements made nevertheless; they are stored in the file, and not used for fitting.
-            ran: The settings actually used, if they differ from the suggestion.
-
-        Raises:
-            TrialError: if there is no such trial, or a value is not a finite number.
+        """Records that an experiment gave no usable measurement, with arguments as of `tell`; its settings
+        are not suggested again. Measured `nodes` and the `reason` are kept in the file, and not fitted. A
+        TrialError if there is no such trial, or a value is not a finite number.
         """
         with self._store.changing() as log:
             log, trial = log.fail(action, reason, nodes, ran)
@@ -333,9 +288,7 @@ class CausalOptimiser(TrialView):
         return trial
 
     def abandon(self, action: Reference, reason: str = "") -> Trial:
-        """Abandons a trial: a pending one that will not be run, or a completed one to be excluded. Its
-        settings may be suggested again.
-        """
+        """Abandons a pending or completed trial; its settings may be suggested again."""
         with self._store.changing() as log:
             log, trial = log.abandon(action, reason)
             self._store.keep(log)
@@ -349,48 +302,39 @@ class CausalOptimiser(TrialView):
             self._store.keep(log)
 
     def model(self) -> NetworkModel:
-        """The model of the completed trials, for BoTorch's acquisition functions and optimisers; its
-        ``surrogate`` is the fitted causal model. A copy, which the caller may change.
-
-        Raises:
-            ValueError: if no model can be fitted.
-        """
+        """A copy of the model of the completed trials, for BoTorch; its ``surrogate`` is the causal model."""
         log = self._store.fresh()
         return NetworkModel(self._fitted(log), seed=self.seed, table=log.table)
 
     def recommend(self, fixed: Mapping[str, float] | None = None) -> Recommended:
-        """The action to keep, and its expected reward: a pair, which also says how sure both are, and which
-        tried action comes next (`Recommended`); the best one with the actions that `fixed` holds at a
-        value.
-
-        Raises:
-            ValueError: if a fixed value may not be set, or no model can be fitted to the completed trials.
+        """The best action and its expected reward, with their uncertainty and the next tried action
+        (`Recommended`); `fixed` holds actions at a value. A ValueError if it may not, or there is no model.
         """
-        held, log = self.task.held(fixed), self._store.fresh()
+        levels, log = self.task.held(fixed), self._store.fresh()
         model = self._fitted(log)
         with in_numbers(EXPERIMENTS):
-            objective = PosteriorMean(model, self._case(log, held), seed=self.seed)
-            found = recommend(objective, self.seed)
-        check_settable(self.task, found.action, "recommended")
-        if finite(found.predicted) is None:
+            objective = PosteriorMean(model, self._case(log, levels), seed=self.seed)
+            best = recommend(objective, self.seed)
+        check_settable(self.task, best.action, "recommended")
+        if finite(best.predicted) is None:
             raise ValueError(
-                f"nothing is recommended: its expected reward is {found.predicted}; are there values of very "
+                f"nothing is recommended: its expected reward is {best.predicted}; are there values of very "
                 "different size in the table?"
             )
         with in_numbers(EXPERIMENTS):
-            sure = sureness(objective, found)
-        action = dict(zip(self.task.actions, found.action.tolist(), strict=True))
-        second: dict[str, Any] = {}
+            sure = sureness(objective, best)
+        action = dict(zip(self.task.actions, best.action.tolist(), strict=True))
+        runner_up: dict[str, Any] = {}
         if sure.runner_up is not None:
-            other = dict(zip(self.task.actions, sure.runner_up.tolist(), strict=True))
-            second = {
-                "runner_up": other,
+            settings = dict(zip(self.task.actions, sure.runner_up.tolist(), strict=True))
+            runner_up = {
+                "runner_up": settings,
                 "runner_up_predicted": sure.runner_up_predicted,
                 "chance": sure.chance,
             }
         contradicted = model.contradicted()
         return Recommended(
-            action, found.predicted, sure.std, tried=sure.tried, contradicted=contradicted, **second
+            action, best.predicted, sure.std, tried=sure.tried, contradicted=contradicted, **runner_up
         )
 
     def read(self, path: str | Path | IntoDataFrame) -> None:
@@ -400,54 +344,47 @@ class CausalOptimiser(TrialView):
         A row with the settings of a pending trial, up to `tolerance`, is this trial; the others become trials
         that were not suggested. Rows equal to completed trials, to the last bit, are left out with a warning:
         reading the same file twice adds nothing. A row with its actions, and without a value of what the
-        reward reads, is a pending trial unless its state says otherwise.
-
-        Raises:
-            TableError: if the file cannot be read, a column is missing, not numeric or incomplete, or a state
-                is unknown.
+        reward reads, is a pending trial unless its state says otherwise. A TableError if the file cannot be
+        read, a column is missing, not numeric or incomplete, or a state is unknown.
         """
-        rows, others = experiments_of(path, self.task)
+        rows, other_rows = experiments_of(path, self.task)
         source = path if isinstance(path, str | Path) else FRAME
         outside = self.task.outside(rows)
         with self._store.changing() as log:
-            log, left_out, notes = log.take(rows, others)
+            log, repeated, notes = log.take(rows, other_rows)
             self._store.keep(log)
         for note in notes:
             warnings.warn(f"{source}: {note}", TrialWarning, stacklevel=2)
-        if left_out:
+        if repeated:
             warnings.warn(
-                f"{source}: {left_out} of {len(rows)} rows equal trials that are completed already, and are "
+                f"{source}: {repeated} of {len(rows)} rows equal trials that are completed already, and are "
                 "not added again",
                 TrialWarning,
                 stacklevel=2,
             )
         if outside:
-            more = f" (and {len(outside) - 3} more)" if len(outside) > 3 else ""
+            omitted = f" (and {len(outside) - 3} more)" if len(outside) > 3 else ""
             warnings.warn(
-                f"{source}: {'; '.join(outside[:3])}{more}: kept as observations, but no action will be "
+                f"{source}: {'; '.join(outside[:3])}{omitted}: kept as observations, but no action will be "
                 "suggested there",
                 TrialWarning,
                 stacklevel=2,
             )
 
     def to_frame(self, library: str = "pandas") -> Any:
-        """The completed experiments as a data frame of pandas, polars or pyarrow (`library`), which `read`
-        reads without loss: actions, nodes, and ``set:NODE`` where a node was set.
-        """
+        """The completed experiments as a data frame that `read` reads without loss."""
         frame = self._store.fresh().table.to_frame()
         marks = [f"{SET}{name}" for name in self.task.actions]
         return in_library(frame.drop(columns=marks, errors="ignore"), library)
 
     def write(self, path: str | Path) -> None:
-        """Writes all trials to a comma-separated file (.csv or .csv.gz) that `read` reads without loss. The
-        column ``state`` is left out where all are completed; where the graph has such a name, so is what has
-        failed or was abandoned.
+        """Writes all trials to a .csv or .csv.gz that `read` reads without loss. The column ``state`` is left
+        out if all are completed; if the graph has such a name, failed and abandoned trials are.
         """
         log, frame = self._store.fresh(), self.to_frame()
         free = STATE not in self.task.graph.names
-        others = log.in_states("pending", *(("failed", "abandoned") if free else ()))
-        states = [{STATE: each.state} if free else {} for each in others]
-        rows = [{**each.settings, **each.nodes, **state} for each, state in zip(others, states, strict=True)]
+        trials = log.in_states("pending", *(("failed", "abandoned") if free else ()))
+        rows = [{**t.settings, **t.nodes, **({STATE: t.state} if free else {})} for t in trials]
         if rows:
             frame = pd.concat([frame.assign(**{STATE: "completed"} if free else {}), pd.DataFrame(rows)])
             marks = [name for name in frame.columns if str(name).startswith(SET)]
@@ -460,14 +397,12 @@ class CausalOptimiser(TrialView):
         with in_numbers(EXPERIMENTS):
             return self._fit(self.surrogate, self.task, log.table)
 
-    def _case(self, log: TrialLog, held: Held) -> RehearsalCase:
-        """The context of the next round; its identity counts the experiments that are completed, pending or
-        failed.
-        """
+    def _case(self, log: TrialLog, fixed: Held) -> RehearsalCase:
+        """The context of the next round, numbered by completed, pending and failed experiments."""
         identity, levels = len(log.in_states("completed", "pending", "failed")), self.task.box.levels
-        return RehearsalCase(str(identity), {}, self.task.box.bounds(), levels={**levels, **held})
+        return RehearsalCase(str(identity), {}, self.task.box.bounds(), levels={**levels, **fixed})
 
-    def _searched(self, model: CausalModel, log: TrialLog, held: Held) -> Tensor:
-        objective = aware_of_pending(self.objective, model, self._case(log, held), log)
+    def _best_action(self, model: CausalModel, log: TrialLog, levels: Held) -> Tensor:
+        objective = aware_of_pending(self.objective, model, self._case(log, levels), log)
         with in_numbers(EXPERIMENTS):
             return searched_action(objective, self.search, log, self.seed)

@@ -1,4 +1,4 @@
-"""Fitted methods: fitted once, asked again tomorrow.
+"""A fitted rehearsal method, which decides, compares, explains and can be saved.
 
     model = rt.learn(frame, task)
     decisions = model.decide(cases)
@@ -60,8 +60,7 @@ from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.tipping_strength import Overturning
 from rehearsal_torch.user_error import RequestError, RequestWarning
 
-# What a configuration holds of a method.
-NODES = ("surrogate", "objective", "search")
+NODES = ("surrogate", "objective", "search")  # What a configuration holds of a method.
 # Where the card of a saved model has the SHA-256 of its method.
 SHA = "method_sha256"
 Case = Mapping[str, float | str]
@@ -73,10 +72,9 @@ class RehearsalModel(FittedMethod):
 
     Attributes:
         nodes: The configuration of surrogate, objective and search, as plain data.
-        described: Returns the card.
         past: The rows of the fit; None for a saved model, which holds none.
-        choice: The choice of the method from the rows (`methods.method_choice`); None if it was asked for by
-            name, or the model was loaded, whose card then has the sentences.
+        choice: The choice of the method from the rows (`methods.method_choice`); None if it was named or
+            loaded.
         bounds_left: What becomes of bounds that a problem file has for each case; empty where it has none.
         doubts: What is doubted of the graph; its fits under other graphs are saved as well.
     """
@@ -95,9 +93,7 @@ class RehearsalModel(FittedMethod):
     doubts: Doubts | None = field(default=None, repr=False)
 
     def to(self, device: torch.device | str) -> Self:
-        """Moves the fitted model, such as to a GPU: ``model.to("cuda")``. It then decides there, and its
-        answers are on the CPU as before; with several `workers` a copy on the CPU decides.
-        """
+        """Moves the fitted model to a device, such as "cuda"; several `workers` decide on the CPU."""
         self.surrogate.to(device)
         return self
 
@@ -118,30 +114,18 @@ class RehearsalModel(FittedMethod):
         return {names: self.overturning.covariates(names) for names in sets}
 
     @cached_property
-    def _judged(self) -> Claims | None:
+    def _graph_claims(self) -> Claims | None:
         """What judges decisions by other graphs."""
         if self.doubts is None:
             return None
         return self.doubts.claims(self.surrogate, self.method.objective, self.method.search.declines)
 
     def decide(
-        self,
-        cases: IntoDataFrame | Table | str | Path | Sequence[Case] | Case,
-        workers: int = 1,
+        self, cases: IntoDataFrame | Table | str | Path | Sequence[Case] | Case, workers: int = 1
     ) -> Decisions:
-        """Decides which alteration to make in each case.
-
-        Args:
-            cases: In any of the forms of `rehearse`.
-            workers: Processes that share the cases, each with one thread; the decisions do not depend on it
-                (those of a model on a GPU but for rounding, see `to`).
-
-        Warns:
-            RequestWarning: if the problem file of the fit has bounds for each case, which are not kept.
-
-        Raises:
-            TableError: if the cases cannot be read; all faults are listed.
-            RequestError: if the cases are of another type, there is none, or `workers` is below 1.
+        """Decides which alteration to make in each case, given in any of the forms of `rehearse`, by
+        `workers` processes. A RequestWarning if bounds of each case are not kept; a TableError lists the
+        faults of cases, a RequestError is for other types and no cases.
         """
         check_workers(workers)
         if self.bounds_left:
@@ -149,52 +133,39 @@ class RehearsalModel(FittedMethod):
         problem = self._cases(cases)
         with in_words(), undisturbed(self.method.search.draws):
             rounds = decided(
-                problem, self.surrogate, self.method, self.seed, workers, self._judged, self.overturning
+                problem, self.surrogate, self.method, self.seed, workers, self._graph_claims, self.overturning
             )
-        every, chosen = [each.case for each in rounds], [each.decision for each in rounds]
+        contexts, decisions = [round.case for round in rounds], [round.decision for round in rounds]
         library = library_of(cases) or "pandas"
-        return Decisions(chosen, every, labels_of(cases), wanted_in(self.task), library, self.units)
+        return Decisions(decisions, contexts, labels_of(cases), wanted_in(self.task), library, self.units)
 
     def what_if(self, case: IntoDataFrame | Case, alteration: Mapping[str, float | str]) -> WhatIf:
-        """What the method claims of a given alteration in one case; nothing is searched.
-
-        Args:
-            case: The context of the case: a dictionary, or one row in any of the forms of `decide`.
-            alteration: Name to value for all variables of one candidate set, within their bounds or levels; a
-                text for a variable that has texts.
-
-        Raises:
-            TableError: if the context is incomplete or not numeric.
-            RequestError: if there is not one case, the values may not be set, or the method has no interval.
+        """What the method claims of a given alteration in one case (a dictionary, or one row in any of the
+        forms of `decide`): name to value, or text, for all variables of one candidate set. Nothing is
+        searched. A TableError for an incomplete context, a RequestError for what cannot be answered.
         """
-        one = self._one(case)
+        known_case = self._single_case(case)
         with in_words(), undisturbed():
-            return what_if(self, one, self._codes(alteration))
+            return what_if(self, known_case, self._in_codes(alteration))
 
     def compare(
-        self,
-        case: IntoDataFrame | Case,
-        first: Mapping[str, float | str],
-        second: Mapping[str, float | str],
+        self, case: IntoDataFrame | Case, first: Mapping[str, float | str], second: Mapping[str, float | str]
     ) -> Comparison:
-        """Which of two alterations, of the same variables or of two candidate sets, is better in one case.
+        """Which of two alterations, of the same variables or of two candidate sets, is better in one case. A
+        RequestError as of `what_if`, or without an interval of the difference.
 
         Both are judged by the same draws of the model, or by the posterior of the difference, so that its
         interval is narrower than what the two intervals suggest. Where two sets of variables have regressions
         of their own, it is wider, and holds whatever the dependence of the two errors; `basis` says so.
-
-        Raises:
-            RequestError: as `what_if` does, or if the method has no interval of the difference.
         """
-        one = self._one(case)
+        known_case = self._single_case(case)
         with in_words(), undisturbed():
-            return compare(self, one, self._codes(first), self._codes(second))
+            return compare(self, known_case, self._in_codes(first), self._in_codes(second))
 
     def average(self) -> list[AverageEffect]:
-        """By how much each action changes the mean chance over the rows of the fit, against no action and
-        against the other ones, with a doubly robust estimate beside it where the action has levels; each is
-        printed as a sentence. Of a single continuous action, those at a few quantiles of the rows; empty
-        where several of these are set together, and for methods without draws.
+        """How each action changes the mean chance over the rows of the fit, against no action and the others,
+        doubly robust beside it for levels; a single continuous action at some quantiles. Empty for several
+        continuous actions at once, and without draws.
         """
         return effects_of(self.surrogate)
 
@@ -205,38 +176,34 @@ class RehearsalModel(FittedMethod):
         refits: int = 8,
         table: IntoDataFrame | Table | str | Path | None = None,
     ) -> Explanation:
-        """Why the method decides as it does in one case: what is adjusted for, which rows lie near, which
-        action comes second, whether the decision stands without single edges of the graph, and how strong
-        a hidden common cause would have to be.
+        """Why the method decides so in one case: covariates, near rows, the second best action, single edges
+        without which it falls, and the strength of a hidden common cause that would overturn it.
 
         Args:
             rows: Whether the explanation holds the near rows themselves (``explanation.rows.contents``).
-            refits: The largest number of fits under graphs without an edge; each takes as long as `learn`. 0
-                leaves out the edges that need one.
-            table: The rows of the fit, in any of the forms of `learn`, for a model that was loaded: it holds
-                only contexts and actions of some of them. None is enough for a model of this session.
+            refits: The largest number of fits without an edge, each as long as `learn`; 0 leaves them out.
+            table: The rows of the fit, as for `learn`, for a loaded model, which has only some of them.
 
         Warns:
             RequestWarning: if the table is not that of the fit.
 
         Raises:
             TableError: if the context is incomplete or not numeric, or the table cannot be used.
-            RequestError: if there is not one case, the method does not judge given alterations, or an
-                argument is of the wrong kind.
+            RequestError: for several cases, wrong arguments, or a method that judges no given action.
         """
         check_explained(refits, rows)
-        one = self._one(case)
+        known_case = self._single_case(case)
         (decision,) = self.decide(case)
         with in_words(), undisturbed():
-            past = self.past if table is None else self._rows_again(table)
-            return explain(self, one, decision, past, rows, refits)
+            past = self.past if table is None else self._fitted_rows(table)
+            return explain(self, known_case, decision, past, rows, refits)
 
-    def _rows_again(self, table: Any) -> FittedRows:
+    def _fitted_rows(self, table: Any) -> FittedRows:
         """The rows of a saved model, given again; its card names them by fingerprint."""
-        stated = self.card.get("settings")
-        stated = stated if isinstance(stated, Mapping) else {}
+        recorded = self.card.get("settings")
+        recorded = recorded if isinstance(recorded, Mapping) else {}
         groups = ("dataset", "trainer")
-        settings = {str(key): stated[key] for key in stated if str(key).partition(".")[0] in groups}
+        settings = {str(key): recorded[key] for key in recorded if str(key).partition(".")[0] in groups}
         request = Request.of(table, self.task, self.name, self.seed, settings)
         config, method = request.configured()
         # A model is called by the method that decides, also where that was chosen from the rows.
@@ -244,19 +211,18 @@ class RehearsalModel(FittedMethod):
         with open_dict(config):
             config.surrogate = {**self.nodes["surrogate"], "task": self.task.to_plain()}
         problem = request.problem(config)
-        known, given = self.card.get("data_fingerprint"), problem.observations()
-        if isinstance(known, str) and given.fingerprint() != known:
+        known, rows = self.card.get("data_fingerprint"), problem.observations()
+        if isinstance(known, str) and rows.fingerprint() != known:
             warnings.warn(
-                f"table: the model was fitted to other rows than these {len(given)} "
-                f"({known[:12]}, here {given.fingerprint()[:12]}), so that the explanation is of another "
+                f"table: the model was fitted to other rows than these {len(rows)} "
+                f"({known[:12]}, here {rows.fingerprint()[:12]}), so that the explanation is of another "
                 "table: give those of the fit",
                 RequestWarning,
                 stacklevel=3,
             )
         return FittedRows(problem.observations, partial(fitted_under, build(config, problem, method)))
 
-    def _codes(self, alteration: Any) -> Any:
-        """An alteration with codes in place of texts."""
+    def _in_codes(self, alteration: Any) -> Any:
         if not isinstance(alteration, Mapping):
             return alteration
         try:
@@ -264,20 +230,14 @@ class RehearsalModel(FittedMethod):
         except ValueError as error:
             raise RequestError(str(error)) from None
 
-    def _one(self, case: Any) -> RehearsalCase:
+    def _single_case(self, case: Any) -> RehearsalCase:
         problem = self._cases(case)
         if problem.count() != 1:
             raise RequestError(f"case: expected one case; got {problem.count()}: take one row of them")
         return problem.case(0)
 
     def save(self, folder: str | Path) -> Path:
-        """Writes the model to a new folder, or over that of a saved model; `rehearsal_torch.load` reads it,
-        and nothing in it is pickled.
-
-        Raises:
-            CheckpointError: if the folder holds anything but a saved model, or the model cannot be saved;
-                nothing is written then.
-        """
+        """Writes the model to a new folder or over a saved model; else a CheckpointError."""
         strengths = [
             {"altered": list(names), "covariates": None if covariates is None else dict(covariates)}
             for names, covariates in self.strengths.items()
@@ -289,15 +249,21 @@ class RehearsalModel(FittedMethod):
             "units": dict(self.units),
             "left": self.bounds_left,
         }
-        others: list[RehearsalSurrogate] = []
+        fits: list[RehearsalSurrogate] = []
         if self.doubts is not None:
             with in_words(), undisturbed():
                 # Fits what has not been asked for yet.
-                _ = self._judged
-            others = list(self.doubts.fits.values())
-        if self.doubts is not None and others:
-            refuted = [_listed(asdict(each)) for each in self.doubts.refuted]
-            content["doubts"] = {"refuted": refuted, "members": self.doubts.members, "fits": len(others)}
+                _ = self._graph_claims
+            fits = list(self.doubts.fits.values())
+        if self.doubts is not None and fits:
+            refuted = [
+                {
+                    name: list(value) if isinstance(value, tuple) else value
+                    for name, value in asdict(arrow).items()
+                }
+                for arrow in self.doubts.refuted
+            ]
+            content["doubts"] = {"refuted": refuted, "members": self.doubts.members, "fits": len(fits)}
         text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
         card = {**self.card, SHA: hashlib.sha256(text.encode()).hexdigest()}
         # The task may have other bounds than when the surrogate was built.
@@ -306,9 +272,9 @@ class RehearsalModel(FittedMethod):
         def write(beside: Path) -> None:
             save_surrogate(self.surrogate, surrogate, beside, card)
             write_text(beside / METHOD, text)
-            for place, each in enumerate(others):
-                own = {**self.nodes["surrogate"], "task": each.task.to_plain()}
-                save_surrogate(each, own, beside / UNDER / str(place))
+            for index, surrogate_fit in enumerate(fits):
+                node = {**self.nodes["surrogate"], "task": surrogate_fit.task.to_plain()}
+                save_surrogate(surrogate_fit, node, beside / UNDER / str(index))
 
         return written(folder, write)
 
@@ -324,30 +290,28 @@ class RehearsalModel(FittedMethod):
         }
         return table_html(["", "a fitted method"], [[name, str(text)] for name, text in facts.items()])
 
-    def _cases(self, given: Any) -> NewCases:
-        if (contexts := plain_contexts(given, self.task)) is not None:
+    def _cases(self, cases: Any) -> NewCases:
+        if (contexts := plain_contexts(cases, self.task)) is not None:
             return NewCases(self.task, contexts, [str(number) for number in range(1, len(contexts) + 1)])
-        rows = rows_of(given, "cases")
+        rows = rows_of(cases, "cases")
         with in_words():
-            read = rows_in(rows, "cases", "the cases")
-            if not len(read.frame):
-                raise RequestError(f"{read.where}: expected at least one case; got none")
+            table = rows_in(rows, "cases", "the cases")
+            if not len(table.frame):
+                raise RequestError(f"{table.where}: expected at least one case; got none")
             numbers = isinstance(rows, Table)
-            frame = read.frame if numbers else cases_in_codes(read.frame, read.where, self.task)
-            given_context, lines = cases_in(frame, read.where, self.task.context)
+            frame = table.frame if numbers else cases_in_codes(table.frame, table.where, self.task)
+            given_context, lines = cases_in(frame, table.where, self.task.context)
             return NewCases(
                 self.task,
                 as_tensor(given_context),
                 names_of(rows, len(lines)) or lines,
-                present_in(frame, read.where, self.task.box.names),
-                unit_costs=costs_in(frame, read.where, self.task.costs),
+                present_in(frame, table.where, self.task.box.names),
+                unit_costs=costs_in(frame, table.where, self.task.costs),
             )
 
 
 def left_behind(whose: str, names: Collection[str], task: RehearsalTask) -> str:
-    """That a model of a task may set more than the bounds of its cases allow; empty if there are none.
-    `whose` bounds they are is said in words; `names` are the variables that they are of.
-    """
+    """A warning that a model does not keep bounds `whose` cases have, of variables `names`; may be empty."""
     ends = ", ".join(
         f"{name} from {low:g} to {high:g}" for name, (low, high) in task.box.bounds().items() if name in names
     )
@@ -378,12 +342,12 @@ LIMITS = (
 
 def intended_use(task: RehearsalTask) -> str:
     """What a method fitted for a task is for, in a sentence."""
-    given = f"given {_several(task.variables(task.context))}" if task.context else "without a context"
+    context = f"given {_enumeration(task.variables(task.context))}" if task.context else "without a context"
     lie = "lie" if len(task.outcomes) > 1 else "lies"
     return (
-        f"Decision support for cases like the rows of the data: {given}, it estimates how probable it is "
-        f"that {_several(task.outcomes)} {lie} in the desired region after setting "
-        f"{_several(task.variables(task.box.names))}, and recommends values or declines. A "
+        f"Decision support for cases like the rows of the data: {context}, it estimates how probable it is "
+        f"that {_enumeration(task.outcomes)} {lie} in the desired region after setting "
+        f"{_enumeration(task.variables(task.box.names))}, and recommends values or declines. A "
         "recommendation is a claim of this model, not a prescription."
     )
 
@@ -402,10 +366,14 @@ def model_card(
     Source: after Mitchell et al. (2019), Model cards for model reporting (intended use, limits, data).
     """
     data = {name: value for name, value in problem.card().items() if name != "cases"}
+    held_out: Any = UNMEASURED
+    if score is not None:
+        means = {"own": round(score.own.mean, 6), "constant": round(score.constant.mean, 6)}
+        held_out = {"brier": {"rows": score.rows, **means}, "in words": score.line()}
     return {
         "intended_use": intended_use(problem.task),
         "limits": list(LIMITS),
-        "held_out": UNMEASURED if score is None else {"brier": _brier(score), "in words": score.line()},
+        "held_out": held_out,
         "method": method,
         **({} if choice is None else {"method_choice": sentences(choice)}),
         "settings": {name: _plain(value) for name, value in settings.items()},
@@ -414,18 +382,9 @@ def model_card(
     }
 
 
-def _brier(score: UntouchedScore) -> dict[str, float]:
-    ends = {"own": score.own, "constant": score.constant}
-    return {"rows": score.rows, **{name: round(each.mean, 6) for name, each in ends.items()}}
-
-
-def _listed(plain: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: list(each) if isinstance(each, tuple) else each for name, each in plain.items()}
-
-
 def _plain(value: object) -> object:
     return value if isinstance(value, bool | int | float | str | None) else str(value)
 
 
-def _several(names: tuple[str, ...]) -> str:
+def _enumeration(names: tuple[str, ...]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,4 +1,4 @@
-"""What a rehearsal is asked for: rows, task and cases in any of their forms, checked before a fit."""
+"""Arguments of rehearsals, validated before a fit: rows, task and cases in any of their forms."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,19 +35,12 @@ from rehearsal_torch.user_error import RequestError
 # The configuration groups in which settings are allowed.
 METHOD = "outcome_regression"
 GROUPS = ("surrogate", "objective", "search", "trainer", "dataset")
-TAKEN = {
-    "dataset.path": "table",
-    "dataset.task": "task",
-    "dataset.contexts": "cases",
-    "dataset.seed": "seed",
-}
+TAKEN = {"dataset.path": "table", "dataset.task": "task", "dataset.contexts": "cases", "dataset.seed": "seed"}
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for, in one form; `written` is the problem file that rows and task are from, None if they
-    were given.
-    """
+    """A checked request; `written` is the problem file of rows and task, None if they were given."""
 
     rows: IntoDataFrame | Table | ReadTable | str | Path
     task: Mapping[str, Any] | str | Path | RehearsalTask
@@ -64,8 +57,8 @@ class Request:
         seed = check_request_seed(seed)
         refuse_arguments(settings, TAKEN)
         if task is None:
-            found = written_problem(problem_file(table, "rehearse"))
-            return cls(found.rows, found.task, method or found.form.method or METHOD, seed, settings, found)
+            file = written_problem(problem_file(table, "rehearse"))
+            return cls(file.rows, file.task, method or file.form.method or METHOD, seed, settings, file)
         rows = rows_of(table, "table")
         if not isinstance(task, Mapping | RehearsalTask):
             _check_file(task, "task", "a dictionary, a YAML file or a RehearsalTask")
@@ -81,14 +74,12 @@ class Request:
     def run(
         self, config: DictConfig, method: Method | None, problem: RehearsalTable, workers: int = 1
     ) -> "tuple[Request, Run, Choice | None]":
-        """The request with a method, its run on a problem, and the choice among those that apply; None where
-        a method was asked for. Configuration and method are those of `configured`.
-        """
+        """The request with a method, its run, and the choice of "auto" (None for a named method)."""
         if method is not None:
             return self, build(config, problem, method), None
         choice = choose(config, problem, workers=workers)
-        kept = {key: value for key, value in self.settings.items() if not key.startswith(f"{CHOOSE}.")}
-        request = replace(self, method=choice.chosen, settings=kept)
+        settings = {key: value for key, value in self.settings.items() if not key.startswith(f"{CHOOSE}.")}
+        request = replace(self, method=choice.chosen, settings=settings)
         config, method = request.configured()
         if choice.chosen == NOTHING:
             config = with_method(config, NOTHING, choice.model)
@@ -96,18 +87,16 @@ class Request:
         return request, build(config, problem, method), choice
 
     def problem(self, config: DictConfig, cases: Any = None) -> RehearsalTable:
-        """The rows with the task and the cases; without cases, every row is one, or, of a problem file, those
-        that the file decides for.
-        """
+        """The rows with task and cases; by default all rows, or those that the problem file decides for."""
         data = config.dataset
         if self.written is not None:
-            other = None if cases is None else rows_of(cases, "cases")
-            return OwnProblem(self.written, data.validation, data.kept, self.seed, other, data.identity)
-        given = self.rows if cases is None else rows_of(cases, "cases")
+            later = None if cases is None else rows_of(cases, "cases")
+            return OwnProblem(self.written, data.validation, data.kept, self.seed, later, data.identity)
+        contexts = self.rows if cases is None else rows_of(cases, "cases")
         return RehearsalTable(
             self.rows,
             self.task,
-            given,
+            contexts,
             data.identity,
             data.validation,
             data.kept,
@@ -126,7 +115,7 @@ def check_request_seed(seed: object) -> int:
 
 
 def problem_file(table: Any, verb: str) -> str | Path:
-    """The name of a problem file, which is given in place of a table and a task."""
+    """The path of a problem file that stands in for a table and a task."""
     if not isinstance(table, str | Path) or Path(table).suffix.lower() not in YAML:
         raise RequestError(
             f"task: missing; expected rt.{verb}(table, task), or a problem file alone, "
@@ -136,7 +125,7 @@ def problem_file(table: Any, verb: str) -> str | Path:
 
 
 def check_workers(workers: object) -> None:
-    """Refuses a number of processes that is none."""
+    """Refuses anything but a positive number of processes."""
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
         raise RequestError(f"workers: expected a whole number of at least 1; got {workers!r}")
 
@@ -147,23 +136,19 @@ def labels_of(given: object) -> pd.Index | None:
 
 
 def names_of(given: object, count: int) -> list[str] | None:
-    """The names of cases in memory: the index of a data frame of pandas, else 1, 2, 3 ...; None for a file,
-    whose cases are named by it.
-    """
+    """The names of cases in memory, by a pandas index or from 1 on; None for a file, which names its own."""
     if given is None or isinstance(given, str | Path):
         return None
     labels = labels_of(given)
     if labels is not None and labels.is_unique and not labels.equals(pd.RangeIndex(count)):
         return [
-            ", ".join(map(str, each)) if isinstance(each, tuple) else str(each) for each in labels.tolist()
+            ", ".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in labels.tolist()
         ]
     return [str(number) for number in range(1, count + 1)]
 
 
 def plain_contexts(given: Any, task: RehearsalTask) -> Tensor | None:
-    """The contexts (B, |X|) of dictionaries that hold their numbers and nothing else; None for all other
-    cases, which are read as tables are, some thirty times as long.
-    """
+    """The contexts (B, |X|) of dictionaries of numbers, read 30 times as fast as tables; else None."""
     rows, names = [given] if isinstance(given, Mapping) else given, set(task.context)
     if not isinstance(rows, list) or not rows or task.codings or task.costs:
         return None
@@ -180,8 +165,8 @@ def rows_of(given: Any, role: str) -> IntoDataFrame | Table | str | Path:
     if isinstance(given, Mapping):
         given = [given]
     if isinstance(given, list | tuple):
-        if odd := [type(each).__name__ for each in given if not isinstance(each, Mapping)]:
-            raise RequestError(f"{role}: expected a dictionary for each row; got a {odd[0]}")
+        if wrong_kinds := [type(row).__name__ for row in given if not isinstance(row, Mapping)]:
+            raise RequestError(f"{role}: expected a dictionary for each row; got a {wrong_kinds[0]}")
         given = frame_of_rows(given)
     rows = len(given) if isinstance(given, Table) else row_count(given)
     if rows == 0:
@@ -191,29 +176,23 @@ def rows_of(given: Any, role: str) -> IntoDataFrame | Table | str | Path:
     return _check_file(given, role, "a data frame, a .csv file, a Table or a list of dictionaries")
 
 
-def _check_file(given: Any, role: str, expected: str) -> str | Path:
-    """The name of a file that exists."""
-    if not isinstance(given, str | Path):
-        raise RequestError(f"{role}: expected {expected}; got a {type(given).__name__}")
+def _check_file(file: Any, role: str, expected: str) -> str | Path:
+    if not isinstance(file, str | Path):
+        raise RequestError(f"{role}: expected {expected}; got a {type(file).__name__}")
     try:
-        there = Path(given).is_file()
+        exists = Path(file).is_file()
     except OSError as error:
-        what = f"{beginning(str(given), 60)}... cannot be a file ({error.strerror})"
-        raise RequestError(f"{role}: {what}") from None
-    if not there:
-        raise RequestError(f"{role}: there is no file {given}: relative paths start from {Path.cwd()}")
-    return given
+        fault = f"{beginning(str(file), 60)}... cannot be a file ({error.strerror})"
+        raise RequestError(f"{role}: {fault}") from None
+    if not exists:
+        raise RequestError(f"{role}: there is no file {file}: relative paths start from {Path.cwd()}")
+    return file
 
 
 class NewCases(RehearsalProblem):
-    """Cases of a rehearsal task that come after its fit: contexts to decide for, without the rows of the fit.
-
-    Args:
-        given: The contexts, (B, |X|), in the task's order.
-        present: The present values of actions in each case; empty if none are known.
-        bounds: Bounds that take the place of the task's in every case, name to (lower, upper).
-        unit_costs: The costs per unit that each case states (`data.tables.decision_cases`); empty if there
-            are none.
+    """Cases that come after the fit, without its rows: contexts `given` (B, |X|), in the task's order, the
+    present values of actions, bounds in place of the task's, and the costs per unit that each case states
+    (`data.tables.decision_cases`); the last three may be empty.
     """
 
     def __init__(
@@ -248,20 +227,20 @@ class NewCases(RehearsalProblem):
 
     def cases(self, indices: Sequence[int]) -> list[RehearsalCase]:
         """Some of the cases."""
-        if odd := [index for index in indices if not 0 <= index < self.count()]:
-            raise IndexError(f"expected a case in 0 ... {self.count() - 1}; got {odd[0]}")
+        if unknown := [index for index in indices if not 0 <= index < self.count()]:
+            raise IndexError(f"expected a case in 0 ... {self.count() - 1}; got {unknown[0]}")
         task, present, prices = self.task, self.present, self.unit_costs
-        own: list[dict[str, Any]] = [
+        own_fields: list[dict[str, Any]] = [
             {"identity": self.identities[index], "present": present[index]} for index in indices
         ]
         if task.costs:
-            for fields, index in zip(own, indices, strict=True):
+            for fields, index in zip(own_fields, indices, strict=True):
                 fields["costs"] = CaseCosts.of(task.costs, task.worth, present[index], prices[index])
         bounds = {**task.box.bounds(), **self.bounds}
         return RehearsalCase.several(
             task.context,
             self.given[list(indices)],
-            own,
+            own_fields,
             feasible=bounds,
             levels=task.box.levels,
             codings=task.codings,

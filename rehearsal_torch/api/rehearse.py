@@ -60,11 +60,8 @@ NONE = (
 
 
 class Rehearsed(Decisions):
-    """The decisions, in the order of the cases.
-
-    Attributes:
-        untouched: The score of the rows that nobody altered; None if no row was held out.
-        model: It decides for further cases, and can be saved; None if it is not known.
+    """The decisions, in the order of the cases, with the score of rows that nobody altered (`untouched`; None
+    if no row was held out) and the `model`, which decides for further cases (None if unknown).
     """
 
     def __init__(
@@ -76,8 +73,8 @@ class Rehearsed(Decisions):
         model: RehearsalModel | None = None,
         library: str = "pandas",
     ) -> None:
-        wanted = "" if model is None else wanted_in(model.task)
-        super().__init__(decisions, cases, labels, wanted, library, None if model is None else model.units)
+        region = "" if model is None else wanted_in(model.task)
+        super().__init__(decisions, cases, labels, region, library, None if model is None else model.units)
         self.untouched, self.model = untouched, model
 
     @property
@@ -86,17 +83,15 @@ class Rehearsed(Decisions):
         return () if self.model is None else self.model.findings
 
     def held_out(self) -> str:
-        """One sentence on how well the method predicts what happens without an alteration, beside a constant:
-        a method that does not beat it has learnt nothing about the outcome.
-        """
+        """A sentence on how well the method predicts unaltered rows, beside a constant."""
         return NONE if self.untouched is None else self.untouched.line()
 
     def _sentences(self) -> list[str]:
-        chosen = None if self.model is None else self.model.choice
+        choice = None if self.model is None else self.model.choice
         return [
             *super()._sentences(),
-            *(f"Of the data: {each.text}." for each in self.findings),
-            *([] if chosen is None else [sentence(chosen)]),
+            *(f"Of the data: {finding.text}." for finding in self.findings),
+            *([] if choice is None else [sentence(choice)]),
             *([] if self.untouched is None else [self.untouched.line()]),
         ]
 
@@ -115,51 +110,42 @@ def rehearse(
     """Decides which alteration to make in each case.
 
     Args:
-        table: Observations, one per row, with a column for each variable of the task's graph: a data frame
-            (of pandas, polars or pyarrow), a file (.csv, .tsv, .xlsx, .parquet, ...), or a table. Or, without
-            a task, a problem file, "problem.yaml" (docs/own_table.md), which decides for its own cases, else
-            for rows that it holds out, like ``rehearsal decide problem.yaml``.
+        table: Observations, one per row, with a column for each variable of the graph: a data frame (pandas,
+            polars, pyarrow), a file (.csv, .tsv, .xlsx, .parquet, ...) or a Table. Or, without a task, a
+            problem file (docs/own_table.md), which decides for its own cases, else for held-out rows.
         task: Graph, context, box and region, and optionally candidates and codings: a dictionary, a YAML
             file, or a task. Columns of texts need codings, such as {"smoker": ["no", "yes"], "ward":
             "categorical"} (`data.codings`); cases then have texts as well, and tables say them.
         cases: The cases to decide for, one per row, with the context's columns: a data frame, a file, a
-            table, or a list of dictionaries (a single dictionary is one case). None decides for every row of
-            `table`.
-        method: The name of a file in ``conf/decision``, such as "outcome_regression", "cme", "care" or
-        "none"; None
-            for that of the problem file, else "outcome_regression"; "auto" compares those that apply on the
-            rows, and takes the simplest within one standard error of the best: `model.choice` of what is
-            returned, and each trace, say why.
-        workers: Processes that share cases and long fits, each with one thread; the decisions do not depend
-            on it.
-        claims: "in_sample", the method's own estimates; or "cross_fitted", estimates of the chosen actions
-            from rows that did not choose them (ten more fits). The trace then holds ``brier``, the held-out
-            score of the rows without an alteration, and ``brier_constant``, that of a constant.
+            table, or one or several dictionaries. None decides for every row of `table`.
+        method: A file in ``conf/decision``, such as "outcome_regression", "cme", "care" or "none"; None for
+            the problem file's, else "outcome_regression"; "auto" compares those that apply on the rows, and
+            takes the simplest within one standard error of the best (`model.choice`).
+        workers: Processes that share cases and long fits; the decisions do not depend on it.
+        claims: "in_sample", the method's own estimates; or "cross_fitted", from rows that did not choose the
+            actions (ten more fits), with held-out scores ``brier`` and ``brier_constant`` in the trace.
         graphs: Graphs that may be true instead of the task's: {parents, undirected: [[one, other]]}, a list
             of graphs, or the graphs.yaml of ``rehearsal learn-graph``. The method is fitted under each, and
-            the trace says under which share of them the decision is better than no action, and under which
-            it is worst. The decisions stay those under the task's graph. None for those that fit the rows as
-            well, if they are few (`claims.graph_robustness`); the task's graph alone for none.
+            the trace has the share of them under which the decision is better than no action, and the worst.
+            The decisions stay those under the task's graph. None for those that fit the rows as well, if they
+            are few (`claims.graph_robustness`).
         settings: Overrides of the method's configuration, dotted key to plain value, such as
             ``**{"objective.caution": 0}``; ``rehearsal options +experiment=auf`` lists the keys.
             ``surrogate``, ``objective``, ``search`` and ``trainer`` name files of these folders of ``conf``.
 
     Returns:
-        A decision for each case, in the order of the cases: a list with `to_frame()`, `plot()` and a display
-        of its own in notebooks (`api.decisions`). Its `held_out()` says in a sentence how well the method
-        predicts rows that it has not seen where nothing is altered, and its `untouched` has these numbers
-        (None unless ``claims`` are cross-fitted or ``dataset.validation`` holds rows out). Its `model` is the
-        fitted method, which decides for further cases and can be saved (`learn`).
+        A decision for each case, in order: a list with `to_frame()`, `plot()` and a display in notebooks
+        (`api.decisions`). `held_out()` and `untouched` say how well the method predicts unseen rows without
+        an alteration (with cross-fitted claims or ``dataset.validation``); `model` is the fitted method,
+        which decides for further cases and can be saved (`learn`).
 
     Warns:
         RequestWarning: if none of the rows to learn from, or every one, lies in the desired region.
 
     Raises:
-        TableError: if table or cases cannot be read, or a column is missing, not numeric, incomplete or
-            constant; all faults are listed.
+        TableError: lists columns that are missing, not numeric, incomplete or constant.
         TaskError: if the task cannot be used; all faults are listed.
         RequestError: if there is no such method or setting, or the method is for another kind of problem.
-        ValueError: base class of all of the above.
     """
     check_workers(workers)
     if claims not in ("in_sample", "cross_fitted"):
@@ -170,10 +156,10 @@ def rehearse(
             possible = None if graphs is None else graph_class(graphs)
         config, method_asked = request.configured()
         problem = request.problem(config, cases)
-        from_memory = table if cases is None else cases
+        case_rows = table if cases is None else cases
         if request.written is None or cases is not None:
-            named = names_of(from_memory, problem.count()) if config.dataset.identity is None else None
-            problem.identities = named or problem.identities
+            names = names_of(case_rows, problem.count()) if config.dataset.identity is None else None
+            problem.identities = names or problem.identities
         if claims == "cross_fitted" and problem.facts().imputations:
             raise RequestError(
                 "claims: 'cross_fitted': folds of imputed tables have seen each other's rows through the "
@@ -183,18 +169,18 @@ def rehearse(
             warnings.warn(note, RequestWarning, stacklevel=2)
         request, run, choice = request.run(config, method_asked, problem, workers)
         surrogate = learnt(run, workers)
-        from_others = cross_fitted_claims(run, workers=workers) if claims == "cross_fitted" else None
+        cross_fitted = cross_fitted_claims(run, workers=workers) if claims == "cross_fitted" else None
         possible = problem.facts().graphs if possible is None else possible
         doubts = doubts_of(run, surrogate)
-        judged = judged_by_graphs(run, surrogate, possible, from_others, doubts=doubts)
+        judged = judged_by_graphs(run, surrogate, possible, cross_fitted, doubts=doubts)
         if choice is not None:
             judged = Noted(choice.chosen, sentences(choice)[0], judged)
         rounds = decided(problem, surrogate, run, request.seed, workers, judged)
-        decisions, every = [each.decision for each in rounds], [each.case for each in rounds]
-        score = untouched_score(problem, surrogate, run.objective, from_others)
+        decisions, decided_cases = [round.decision for round in rounds], [round.case for round in rounds]
+        score = untouched_score(problem, surrogate, run.objective, cross_fitted)
         model = model_of(request, run, surrogate, score, choice, doubts)
         library = library_of(cases) or library_of(table) or "pandas"
-        return Rehearsed(decisions, score, every, labels_of(from_memory), model, library)
+        return Rehearsed(decisions, score, decided_cases, labels_of(case_rows), model, library)
 
 
 def learn(
@@ -234,8 +220,8 @@ def model_of(
     problem = run.problem
     assert isinstance(problem, RehearsalTable)
     assert isinstance(surrogate, RehearsalSurrogate)
-    written = request.written
-    left = "" if written is None else f"{written.findings.source} has for each case"
+    file = request.written
+    bounds_of = "" if file is None else f"{file.findings.source} has for each case"
     return RehearsalModel(
         surrogate,
         run,
@@ -246,7 +232,7 @@ def model_of(
         partial(model_card, problem, request.method, request.seed, request.settings, score, choice),
         FittedRows(problem.observations, partial(fitted_under, run)),
         choice,
-        "" if written is None else left_behind(left, written.form.bounds, problem.task),
+        "" if file is None else left_behind(bounds_of, file.form.bounds, problem.task),
         dict(problem.facts().wording.get("units_of", {})),
         doubts,
     )
@@ -260,25 +246,24 @@ def untouched_score(
 ) -> UntouchedScore | None:
     """The score of the rows that nobody altered (`reporting.no_action_score`): those held out by
     ``dataset.validation``, or, with cross-fitted claims, all rows, each predicted by a model that has not
-    seen it. None if there is none, or the method says nothing of them.
+    seen it. None without such rows, or a method that does not predict them.
 
-    No table knows what an alteration would have brought, but it knows whether the outcome of an untouched row
-    is desired, and a method predicts that too. Methods with networks stop their training by the held-out
-    rows, so that a score on these is a little too good.
+    No table knows what an alteration would have brought, but methods also predict the outcomes of untouched
+    rows. Networks stop their training by the held-out rows, so that their score is a little too good.
 
     Source: Brier (1950).
     """
     if claims is not None:
-        return None if claims.untouched is None else _scored(claims.untouched, problem.facts().units)
+        return None if claims.untouched is None else _score(claims.untouched, problem.facts().units)
     kind = class_of(objective)
     if problem.aside is None or kind is None or not issubclass(kind, AlterationObjective):
         return None
     rows = untouched_rows(surrogate, objective, problem.aside, problem.task, problem.share)
-    return _scored(rows, problem.aside_units)
+    return _score(rows, problem.aside_units)
 
 
-def _scored(untouched: Untouched, units: Sequence[str] | None) -> UntouchedScore | None:
-    named = None if units is None else [units[row] for row in untouched.rows.tolist()]
+def _score(untouched: Untouched, units: Sequence[str] | None) -> UntouchedScore | None:
+    row_units = None if units is None else [units[row] for row in untouched.rows.tolist()]
     return score_of(
-        untouched.desired.tolist(), untouched.predicted.tolist(), untouched.constant.tolist(), named
+        untouched.desired.tolist(), untouched.predicted.tolist(), untouched.constant.tolist(), row_units
     )

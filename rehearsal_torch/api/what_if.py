@@ -1,4 +1,4 @@
-"""What a fitted method claims of alterations that somebody else proposes, one alone or two beside each other.
+"""What-if claims: a fitted method's estimates of alterations that are proposed to it, alone or compared.
 
 The claim is the method's own, with the interval and the diagnostics of its decisions; nothing is searched. In
 a comparison both are judged by the same draws of the model, or by the posterior of their difference
@@ -20,15 +20,7 @@ import torch
 from rehearsal_torch.claims.abstention_rules import Claimed, claimed
 from rehearsal_torch.data.codings.decision_texts import wanted_in
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
-from rehearsal_torch.data.estimate import (
-    Ends,
-    Intervals,
-    chance_of,
-    decimals,
-    ends_of,
-    in_words,
-    is_chance,
-)
+from rehearsal_torch.data.estimate import Ends, Intervals, chance_of, decimals, ends_of, in_words, is_chance
 from rehearsal_torch.data.finding import Finding, further, outside
 from rehearsal_torch.data.mean_gain import counted_beyond
 from rehearsal_torch.data.non_finite import in_numbers
@@ -62,10 +54,7 @@ class InSentences(ABC):
 
 
 class FittedMethod:
-    """What claims and explanations need of a fitted method (`api.rehearsal_model`): the objective and search
-    by which it decides, the seed of all draws, what would overturn a recommendation, and the units of
-    variables.
-    """
+    """What claims and explanations use of a fitted method, such as its objective, search and seed."""
 
     surrogate: RehearsalSurrogate
     method: Method
@@ -86,19 +75,14 @@ class WhatIf(InSentences):
 
     Attributes:
         estimate: The probability of a desired outcome after it, with its interval.
-        baseline: The same without an alteration; None if the method has no such estimate.
         unchanged: The same with the present values of the altered variables; None if they are unknown.
-        gain: The estimate minus `unchanged`, or the `baseline` where the present values are unknown, with the
-            interval of the difference; None if there is none.
+        gain: The estimate minus `unchanged`, or else the `baseline`, with its interval, or None.
         support: How many observations are near, as the method counts them; None if it does not.
         distance: The distance to the 5th nearest observation, in standard deviations; None if it is unknown.
-        against: Why the method would not recommend it; empty if there is no reason.
-        refused: Why the method cannot answer, so that its estimate is none to rely on; empty if it can.
-        cost: What the alteration costs; None where costs are not known.
+        refused: Why the method cannot answer and its estimate is not shown; empty if it can.
         net_gain: The net value above that of changing nothing; None where no worth is known.
         beyond: S, the share of such cases in which no row is near; None if the method does not tell it.
-        hull: The interval of the estimate with anything from 0 to 1 there, which is the printed one where S
-            is large (`data.mean_gain`); None as above.
+        hull: The interval with anything from 0 to 1 there, printed where S is large (`data.mean_gain`).
         texts: The alteration with texts in place of codes; empty where it is one of numbers alone.
     """
 
@@ -123,7 +107,7 @@ class WhatIf(InSentences):
     @property
     def warnings(self) -> tuple[str, ...]:
         """The sentences of the findings."""
-        return tuple(each.text for each in self.findings)
+        return tuple(finding.text for finding in self.findings)
 
     @property
     def setting(self) -> Mapping[str, Any]:
@@ -132,9 +116,7 @@ class WhatIf(InSentences):
 
     @property
     def withheld(self) -> str:
-        """Why its number is none to rely on: the method cannot answer, or the claim lies outside the data;
-        empty if neither is so.
-        """
+        """Why its number is not shown: no answer, or outside the data; else empty."""
         return f"refused: {self.refused}" if self.refused else outside(self.findings)[0]
 
     @property
@@ -143,34 +125,28 @@ class WhatIf(InSentences):
         against = self.unchanged or self.baseline
         if against is None or not is_chance(self.estimate.of):
             return 0
-        several = (against, self.estimate, self.gain)
-        each = [(one.point, *(ends_of(one) or ())) if one else () for one in several]
-        return decimals(*each)
+        estimates = (against, self.estimate, self.gain)
+        numbers = [(estimate.point, *(ends_of(estimate) or ())) if estimate else () for estimate in estimates]
+        return decimals(*numbers)
 
     @property
     def note(self) -> str:
-        """What is to be known of the number: why the method would not recommend it, else the first warning;
-        empty if there is nothing.
-        """
+        """Why the method would not recommend it, else the first warning; may be empty."""
         if self.against:
             return f"the method would not set this: {self.against}"
         return self.findings[0].text if self.findings else ""
 
     def sentence(self) -> str:
-        """The claim in words, with why the method would not recommend it, or the first warning; where the
-        claim lies outside the data, or the method cannot answer, that reason in place of the number.
-        """
+        """The claim in words with a note; where it is withheld, the reason in place of the number."""
         if self.withheld:
             return f"{in_settings(self.setting)}: {self.withheld}"
         return f"{self.claim()} Note: {self.note}." if self.note else self.claim()
 
     def claim(self, left: str = "the present values") -> str:
-        """The claim alone in words; changing nothing leaves `left` as it is, where the present values are
-        known.
-        """
+        """The claim alone in words; `left` is what remains where nothing is changed."""
         intervals, usual, fine = Intervals(), self.baseline, self.decimals
-        what = in_words(self.estimate.of, self.wanted)
-        text = f"With {settings(self.setting, 'at', self.units)}, the estimated {what} is "
+        quantity = in_words(self.estimate.of, self.wanted)
+        text = f"With {settings(self.setting, 'at', self.units)}, the estimated {quantity} is "
         text += chance_of(self.estimate, intervals, fine)
         against = (self.unchanged, left) if self.unchanged is not None else (usual, "no action")
         if against[0] is not None:
@@ -200,12 +176,7 @@ class WhatIf(InSentences):
 
 @dataclass(frozen=True)
 class Comparison(InSentences):
-    """Two alterations in the same case: their claims, and the first minus the second, with the interval of
-    the difference.
-
-    Attributes:
-        basis: How the interval was found where the two set different variables; else empty.
-    """
+    """Two alterations in one case, and their difference; `basis` says how its interval was found."""
 
     first: WhatIf
     second: WhatIf
@@ -213,13 +184,11 @@ class Comparison(InSentences):
     basis: str = ""
 
     def sentence(self) -> str:
-        """Which of the two is better, in words, and what is to be known of the claims; where one of them has
-        no number, the reason.
-        """
-        both = f"{in_settings(self.first.setting)} against {in_settings(self.second.setting)}"
-        for each in (self.first, self.second):
-            if each.withheld:
-                return f"{both}: not compared; {in_settings(each.setting)}: {each.withheld}"
+        """Which one is better, with notes on the claims; where one is withheld, the reason."""
+        pair = f"{in_settings(self.first.setting)} against {in_settings(self.second.setting)}"
+        for claim in (self.first, self.second):
+            if claim.withheld:
+                return f"{pair}: not compared; {in_settings(claim.setting)}: {claim.withheld}"
         lower, upper = self.difference.lower, self.difference.upper
         assert lower is not None
         assert upper is not None
@@ -227,13 +196,13 @@ class Comparison(InSentences):
         verdict = "not told apart" if lower <= 0 <= upper else better
         # How each compares with no action stands in its own sentence.
         notes = dict.fromkeys(
-            f" Note: {in_settings(each.setting)}: {each.note}."
-            for each in (self.first, self.second)
-            if each.note and (each.against or each.findings[0].kind not in AGAINST_NOTHING)
+            f" Note: {in_settings(claim.setting)}: {claim.note}."
+            for claim in (self.first, self.second)
+            if claim.note and (claim.against or claim.findings[0].kind not in AGAINST_NOTHING)
         )
         basis = f" ({self.basis})" if self.basis else ""
         return (
-            f"{both}: {verdict}: a difference of {in_points(self.difference)} in the estimated "
+            f"{pair}: {verdict}: a difference of {in_points(self.difference)} in the estimated "
             f"{in_words(self.first.estimate.of, self.first.wanted)}{basis}.{''.join(notes)}"
         )
 
@@ -249,10 +218,8 @@ def what_if(model: FittedMethod, case: RehearsalCase, alteration: Mapping[str, f
 def what_ifs(
     model: FittedMethod, case: RehearsalCase, alterations: Sequence[Mapping[str, float]]
 ) -> list[WhatIf]:
-    """What `what_if` claims of each of several alterations in the same case, in one batch; their sets may
-    differ.
-    """
-    settings = [_checked(model, case, each) for each in alterations]
+    """Claims of several alterations, of any candidate sets, in the same case, in one batch."""
+    settings = [_validated(model, case, alteration) for alteration in alterations]
     with in_numbers("the fitted surrogate"), torch.random.fork_rng(devices=[]):
         return _claims(model, objectives_in(model, [case] * len(settings)), settings)
 
@@ -261,10 +228,10 @@ def compare(
     model: FittedMethod, case: RehearsalCase, first: Mapping[str, float], second: Mapping[str, float]
 ) -> Comparison:
     """Two alterations in the same case, as `RehearsalModel.compare` has them."""
-    settings = [_checked(model, case, each) for each in (first, second)]
+    settings = [_validated(model, case, alteration) for alteration in (first, second)]
     with in_numbers("the fitted surrogate"), torch.random.fork_rng(devices=[]):
         objective = objectives_in(model, [case])
-        claims = [_claims(model, objective, [each])[0] for each in settings]
+        claims = [_claims(model, objective, [setting])[0] for setting in settings]
         difference = difference_of(objective, *settings)
     if difference is None:
         raise RequestError(
@@ -286,37 +253,35 @@ def objectives_in(model: FittedMethod, cases: Sequence[RehearsalCase]) -> Candid
 def difference_of(
     objective: Candidates[AlterationObjective], first: Alteration, second: Alteration
 ) -> tuple[Estimate, str] | None:
-    """The first alteration minus the second in the only case, with its interval, and how that was found:
-    empty where both set the same variables. None if the method has none.
-    """
-    whole = {each.names: each for each in objective.whole}
-    judge, other = whole[first.names], whole[second.names]
+    """The difference of two alterations in the only case, and how its interval was found; or None."""
+    by_set = {objective_of_set.names: objective_of_set for objective_of_set in objective.whole}
+    judge, second_judge = by_set[first.names], by_set[second.names]
     # Where the objective's own actions are.
     row = first.values.reshape(1, -1).to(judge.starts(1).device)
-    against = second.values.reshape(1, -1).to(other.starts(1).device)
+    second_row = second.values.reshape(1, -1).to(second_judge.starts(1).device)
     if first.names != second.names:
-        return between_sets(judge, row, other, against)
-    contrast = judge.contrast(row, against)
+        return between_sets(judge, row, second_judge, second_row)
+    contrast = judge.contrast(row, second_row)
     return None if contrast is None or contrast[0] is None else (contrast[0], "")
 
 
-def _checked(model: FittedMethod, case: RehearsalCase, given: Mapping[str, float]) -> Alteration:
+def _validated(model: FittedMethod, case: RehearsalCase, values: Mapping[str, float]) -> Alteration:
     """An alteration of a candidate set, in the set's order."""
     sets = model.task.candidates
-    if not isinstance(given, Mapping) or not given:
+    if not isinstance(values, Mapping) or not values:
         first = model.task.variables(sets[0])[0]
-        raise RequestError(f"expected an alteration, such as {{{first!r}: VALUE}}; got {given!r}")
-    names = next((each for each in sets if set(each) == set(given)), None)
+        raise RequestError(f"expected an alteration, such as {{{first!r}: VALUE}}; got {values!r}")
+    names = next((candidate for candidate in sets if set(candidate) == set(values)), None)
     if names is None:
-        offered = ", ".join("{" + ", ".join(model.task.variables(each)) + "}" for each in sets)
+        offered = ", ".join("{" + ", ".join(model.task.variables(candidate)) + "}" for candidate in sets)
         raise RequestError(
-            f"expected values for one of the candidate sets {offered}; got {list(map(str, given))}: set all "
+            f"expected values for one of the candidate sets {offered}; got {list(map(str, values))}: set all "
             "variables of one set, or name the set in the task"
         )
     for name in names:
-        if isinstance(given[name], bool) or not isinstance(given[name], int | float):
-            raise RequestError(f"{name}: expected a number; got {given[name]!r}")
-    setting = Alteration(names, torch.tensor([float(given[name]) for name in names], dtype=torch.float64))
+        if isinstance(values[name], bool) or not isinstance(values[name], int | float):
+            raise RequestError(f"{name}: expected a number; got {values[name]!r}")
+    setting = Alteration(names, torch.tensor([float(values[name]) for name in names], dtype=torch.float64))
     try:
         case.check(setting)
     except ValueError as error:
@@ -329,53 +294,53 @@ def _claims(
 ) -> list[WhatIf]:
     """The claim of the alteration of each of B cases, with the warnings of a decision."""
     claims = []
-    for found in claimed(objective, settings):
-        estimate = None if found is None else found.decision.estimate
-        if found is None or estimate is None or estimate.lower is None:
-            what = "no estimate" if found is None else "no interval"
+    for claim in claimed(objective, settings):
+        estimate = None if claim is None else claim.decision.estimate
+        if claim is None or estimate is None or estimate.lower is None:
+            lacking = "no estimate" if claim is None else "no interval"
             raise RequestError(
-                f"the method {model.name!r} has {what} of the probability of a desired outcome: choose a "
+                f"the method {model.name!r} has {lacking} of the probability of a desired outcome: choose a "
                 f"method that has, such as {WITH_INTERVALS}"
             )
-        claims.append(_claim(objective, found, estimate, model.units))
+        claims.append(_claim(objective, claim, estimate, model.units))
     return claims
 
 
 def _claim(
-    objective: Candidates[AlterationObjective], found: Claimed, estimate: Estimate, units: Mapping[str, str]
+    objective: Candidates[AlterationObjective], claim: Claimed, estimate: Estimate, units: Mapping[str, str]
 ) -> WhatIf:
-    guarded, setting = found.decision, found.decision.alteration
+    decision, setting = claim.decision, claim.decision.alteration
     assert setting is not None
     pathless = None if objective.linked(setting.names) else objective.no_path(setting.names)
-    refused = pathless or found.refused
-    against = (refused or found.unsupported) if guarded.unchanged else (pathless or guarded.reason)
+    refused = pathless or claim.refused
+    against = (refused or claim.unsupported) if decision.unchanged else (pathless or decision.reason)
     values = dict(zip(setting.names, setting.values.tolist(), strict=True))
     task = objective.surrogate.task if objective.surrogate is not None else None
-    hull = guarded.trace.get("hull", {}).get("estimate")
+    hull = decision.trace.get("hull", {}).get("estimate")
     return WhatIf(
         values,
         estimate,
-        guarded.baseline,
-        number(guarded.trace.get("support")),
-        number(guarded.trace.get("distance")),
-        guarded.findings,
+        decision.baseline,
+        number(decision.trace.get("support")),
+        number(decision.trace.get("distance")),
+        decision.findings,
         # What is worse than usual may still be better than the present.
         str(against or ""),
-        guarded.unchanged,
-        guarded.gain,
+        decision.unchanged,
+        decision.gain,
         str(refused or ""),
         task.worded(values) if task is not None and task.codings else {},
-        guarded.cost,
-        guarded.net_gain,
+        decision.cost,
+        decision.net_gain,
         "" if task is None else wanted_in(task),
         units,
-        number(guarded.trace.get("beyond")),
+        number(decision.trace.get("beyond")),
         None if hull is None else (float(hull[0]), float(hull[1])),
     )
 
 
 def number(value: Any) -> float | None:
-    """An entry of a trace as a number; None if it is none."""
+    """An entry of a trace as a float; None if it is no number."""
     return float(value) if isinstance(value, int | float) else None
 
 

@@ -1,4 +1,4 @@
-"""Costs of many actions in many cases (`data.costs`), as tensors."""
+"""Costs of k actions in B cases as tensors, by the formula of `data.costs`; objectives subtract them."""
 
 import math
 from collections.abc import Sequence
@@ -9,15 +9,12 @@ from torch import Tensor
 
 from rehearsal_torch.data.costs import ActionCost, CaseCosts, LevelPrices
 
-# Changes below this share of a value are rounding.
-ROUNDED = 1e-12
+ROUNDED = 1e-12  # Changes below this share of a value are rounding.
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The costs of setting the levels of one action in B cases: (B, L) for L levels, at which its m columns,
-    in some `places` of an alteration, have the values of `rows`, (L, m).
-    """
+    """Costs (B, L) of one action's L levels, at which its columns, at `places`, have `rows` (L, m)."""
 
     places: tuple[int, ...]
     rows: Tensor
@@ -25,8 +22,8 @@ class Choice:
 
     def __call__(self, actions: Tensor) -> Tensor:
         """The cost at the nearest levels, (..., B, k) -> (..., B)."""
-        away = actions[..., self.places].unsqueeze(-2) - self.rows.to(actions)
-        nearest = away.abs().sum(-1).argmin(-1)
+        distances = actions[..., self.places].unsqueeze(-2) - self.rows.to(actions)
+        nearest = distances.abs().sum(-1).argmin(-1)
         cases = torch.arange(len(self.costs), device=actions.device)
         return self.costs.to(actions)[cases, nearest]
 
@@ -48,47 +45,46 @@ class CostTable:
         """The table of B cases, float64 on the CPU."""
         none = ActionCost()
         priced = {
-            name: each.levels
+            name: cost.levels
             for case in cases
-            for name, each in case.actions.items()
-            if each.levels is not None and set(each.levels.columns) <= set(names)
+            for name, cost in case.actions.items()
+            if cost.levels is not None and set(cost.levels.columns) <= set(names)
         }
-        apart = {column for each in priced.values() for column in each.columns}
-        known = [{name: each for name, each in case.actions.items() if name not in apart} for case in cases]
-        found = [[each.get(name, none) for name in names] for each in known]
-        parts = [[(each.up, each.down, each.fixed) for each in row] for row in found]
+        of_levels = {column for prices in priced.values() for column in prices.columns}
+        per_unit = [{name: c for name, c in case.actions.items() if name not in of_levels} for case in cases]
+        table = [[costs.get(name, none) for name in names] for costs in per_unit]
+        parts = [[(cost.up, cost.down, cost.fixed) for cost in row] for row in table]
         origins = [
-            [case.origin[name] if name in each else math.nan for name in names]
-            for case, each in zip(cases, known, strict=True)
+            [case.origin[name] if name in costs else math.nan for name in names]
+            for case, costs in zip(cases, per_unit, strict=True)
         ]
         shape = (len(cases), len(names))
         up, down, fixed = torch.tensor(parts, dtype=torch.float64).reshape(*shape, 3).unbind(-1)
         origin = torch.tensor(origins, dtype=torch.float64).reshape(shape)
-        choices = tuple(_choice(name, each, cases, names) for name, each in priced.items())
+        choices = tuple(_choice(name, prices, cases, names) for name, prices in priced.items())
         return cls(up, down, fixed, origin, choices)
 
     def __call__(self, actions: Tensor) -> Tensor:
         """The cost of actions, (..., B, k) -> (..., B)."""
-        up, down, fixed, origin = (each.to(actions) for each in (self.up, self.down, self.fixed, self.origin))
-        away = (actions - origin).nan_to_num(0.0)
-        away = torch.where(away.abs() <= ROUNDED * (actions.abs() + origin.abs()), 0.0, away)
-        whole = (up * away.clamp_min(0) + down * (-away).clamp_min(0) + fixed * (away != 0)).sum(-1)
+        up, down, fixed, origin = (part.to(actions) for part in (self.up, self.down, self.fixed, self.origin))
+        change = (actions - origin).nan_to_num(0.0)
+        change = torch.where(change.abs() <= ROUNDED * (actions.abs() + origin.abs()), 0.0, change)
+        cost = (up * change.clamp_min(0) + down * (-change).clamp_min(0) + fixed * (change != 0)).sum(-1)
         for choice in self.choices:
-            whole = whole + choice(actions)
-        return whole
+            cost = cost + choice(actions)
+        return cost
 
 
 def _choice(name: str, levels: LevelPrices, cases: Sequence[CaseCosts], names: Sequence[str]) -> Choice:
-    """The costs of the levels of one action; none in a case in which it costs nothing."""
     costs = [
         levels.changes(case.origin[name], case.actions[name].fixed)
         if name in case.actions
         else [0.0] * len(levels.rows)
         for case in cases
     ]
-    places = tuple(list(names).index(column) for column in levels.columns)
-    rows, table = (torch.tensor(each, dtype=torch.float64) for each in (levels.rows, costs))
-    return Choice(places, rows, table.reshape(len(cases), len(levels.rows)))
+    positions = tuple(list(names).index(column) for column in levels.columns)
+    rows, table = (torch.tensor(part, dtype=torch.float64) for part in (levels.rows, costs))
+    return Choice(positions, rows, table.reshape(len(cases), len(levels.rows)))
 
 
 def cost_of_setting(costs: CaseCosts, names: Sequence[str], values: Sequence[float]) -> float:

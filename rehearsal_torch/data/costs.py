@@ -21,8 +21,8 @@ bmi: {up: 2, usual: 26}                 from 26 where a case has no present valu
 drug: {A: 0, B: 12}                     a change to A costs nothing, one to B costs 12
 drug: {levels: {A: 0, B: 12}, fixed: 5, usual: A}
 
-Source: a linear cost of change is the L1 cost of counterfactual recourse (Ustun, Spangher and Liu,
-2019), the net value a von Neumann-Morgenstern utility with two outcomes.
+Source: a linear cost of change is the L1 cost of counterfactual recourse (Ustun, Spangher and Liu, 2019), the
+net value a von Neumann-Morgenstern utility with two outcomes.
 """
 
 import math
@@ -48,10 +48,9 @@ class LevelPrices:
 
     Attributes:
         columns: The coded columns of the action: its own, or those of the indicators of its classes.
-        texts: Its levels, as they are written.
         rows: The values of the columns at each level.
-        prices: The cost of a change to each level, at least 0; None for one that cannot be set.
-        coding: What its texts are as numbers; None for numbers.
+        prices: At least 0; None for a level that cannot be set.
+        coding: The codes of its texts; None for numbers.
     """
 
     columns: tuple[str, ...]
@@ -68,32 +67,28 @@ class LevelPrices:
         coding: Coding | None,
         levels: Mapping[str, Sequence[float]],
     ) -> "LevelPrices":
-        """The prices of an action; `levels` has the values that each coded column may be set to.
-
-        Raises:
-            ValueError: if a level is unknown or named twice, or one that may be set has no price.
-        """
+        """The prices of an action; a ValueError for unknown, repeated and missing levels."""
         if coding is None:
-            texts = [text_of(each) or "" for each in levels[name]]
-            rows = tuple((float(each),) for each in levels[name])
+            texts = [text_of(value) or "" for value in levels[name]]
+            rows = tuple((float(value),) for value in levels[name])
         else:
             texts, rows = list(coding.levels), tuple(map(tuple, coding.rows.tolist()))
-        needed = texts if coding is None else [texts[place] for place in offered(coding, levels)]
-        named = dict[str, float]()
+        settable = texts if coding is None else [texts[position] for position in offered(coding, levels)]
+        prices = dict[str, float]()
         for key, price in written.items():
             (text,) = spelled([key], texts)
             if coding is None and is_number(text):
                 text = text_of(float(text)) or text
             if text not in texts:
                 raise ValueError(f"expected some of {listed(texts)}; got {text!r}{hinted(text, texts)}")
-            if text in named:
+            if text in prices:
                 raise ValueError(f"{text!r} has two prices: keep one")
-            named[text] = price
-        if lost := [text for text in needed if text not in named]:
-            remedy = f"name each of {listed(needed)}, and 0 for one that costs nothing"
-            raise ValueError(f"no price of {listed(lost)}, which may be set: {remedy}")
+            prices[text] = price
+        if unpriced := [text for text in settable if text not in prices]:
+            remedy = f"name each of {listed(settable)}, and 0 for one that costs nothing"
+            raise ValueError(f"no price of {listed(unpriced)}, which may be set: {remedy}")
         columns = (name,) if coding is None else coding.columns
-        return cls(columns, tuple(texts), rows, tuple(map(named.get, texts)), coding)
+        return cls(columns, tuple(texts), rows, tuple(map(prices.get, texts)), coding)
 
     @property
     def of_classes(self) -> bool:
@@ -116,25 +111,27 @@ class LevelPrices:
 
     def usual(self, values: np.ndarray) -> float:
         """The most frequent level of rows as a cost knows it, the first of several; (n, columns)."""
-        known = values[np.isfinite(values).all(-1)]
+        rows = values[np.isfinite(values).all(-1)]
         if self.of_classes:
-            nearest = np.abs(known[:, None] - np.array(self.rows)).sum(-1).argmin(-1)
+            nearest = np.abs(rows[:, None] - np.array(self.rows)).sum(-1).argmin(-1)
             return float(np.bincount(nearest, minlength=len(self.rows)).argmax())
-        levels, counts = np.unique(known[:, 0], return_counts=True)
+        levels, counts = np.unique(rows[:, 0], return_counts=True)
         return float(levels[counts.argmax()])
 
     def changes(self, origin: float, fixed: float) -> list[float]:
-        """The cost of setting each level; 0 for the present one (`value`), and those that cannot be set."""
+        """The cost of setting each level: 0 for the present one (`value`) and those that cannot be set."""
         values = range(len(self.rows)) if self.of_classes else [row[0] for row in self.rows]
         return [
-            0.0 if price is None or abs(each - origin) <= NEAR * (abs(each) + abs(origin)) else price + fixed
-            for each, price in zip(values, self.prices, strict=True)
+            0.0
+            if price is None or abs(value - origin) <= NEAR * (abs(value) + abs(origin))
+            else price + fixed
+            for value, price in zip(values, self.prices, strict=True)
         ]
 
     def words(self) -> str:
-        """The prices in words, such as "0 to A, 12 to B"."""
-        told = zip(self.texts, self.prices, strict=True)
-        return ", ".join(f"{price:g} to {text}" for text, price in told if price is not None)
+        """Such as "0 to A, 12 to B"."""
+        pairs = zip(self.texts, self.prices, strict=True)
+        return ", ".join(f"{price:g} to {text}" for text, price in pairs if price is not None)
 
     def to_plain(self) -> dict[str, float]:
         """Level to price, of those that have one."""
@@ -143,20 +140,13 @@ class LevelPrices:
 
 @dataclass(frozen=True)
 class ActionCost:
-    """What changing one action costs.
+    """What changing one action costs. A ValueError for negative costs and non-finite numbers.
 
     Attributes:
         up: Cost of a change by one unit upwards, at least 0.
-        down: The same downwards.
-        fixed: Cost of changing it at all.
-        column: The column with the cost per unit of each case, in place of `up` and `down`; None if it is the
-            same in all.
-        usual: The value from which changes are counted where a case has no present value, in the action's
-            unit, or the place of its class; None leaves it to the rows.
+        column: The column with the cost per unit of each case, in place of `up` and `down`.
+        usual: Where changes count from without a present value (a number or a class's place).
         levels: What a change to each of its levels costs, in place of `up` and `down`.
-
-    Raises:
-        ValueError: if a cost is negative or not finite, or `usual` is not finite.
     """
 
     up: float = 0.0
@@ -167,10 +157,10 @@ class ActionCost:
     levels: LevelPrices | None = None
 
     def __post_init__(self) -> None:
-        for what in ("up", "down", "fixed"):
-            value = getattr(self, what)
+        for name in ("up", "down", "fixed"):
+            value = getattr(self, name)
             if not (math.isfinite(value) and value >= 0):
-                raise ValueError(f"{what}: expected a cost of at least 0; got {value:g}")
+                raise ValueError(f"{name}: expected a cost of at least 0; got {value:g}")
         if self.usual is not None and not math.isfinite(self.usual):
             raise ValueError(f"usual: expected a finite number; got {self.usual}")
 
@@ -181,7 +171,7 @@ class ActionCost:
         return self.column is None and unpriced and not (self.up or self.down or self.fixed)
 
     def present(self, name: str, values: Mapping[str, float]) -> float | None:
-        """The present value from which changes are counted; None if it is unknown."""
+        """The value from which changes are counted; None if it is unknown."""
         return values.get(name) if self.levels is None else self.levels.value(values)
 
     def per_unit(self, cost: float) -> "ActionCost":
@@ -189,7 +179,7 @@ class ActionCost:
         return replace(self, up=cost, down=cost, column=None)
 
     def words(self, unit: str = "") -> str:
-        """The cost in words, such as "2 per kg up, 0.5 down, 10 for any change"."""
+        """Such as "2 per kg up, 0.5 down, 10 for any change"."""
         per = f" per {unit}" if unit else " per unit"
         parts = []
         if self.levels is not None and not self.levels.free:
@@ -204,27 +194,22 @@ class ActionCost:
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data, which `data.costs` reads back."""
-        named = {"up": self.up, "down": self.down, "fixed": self.fixed}
+        numbers = {"up": self.up, "down": self.down, "fixed": self.fixed}
         zero = "up" if self.levels is None and self.free else None
-        stated: dict[str, Any] = {name: value for name, value in named.items() if value or name == zero}
+        plain: dict[str, Any] = {name: value for name, value in numbers.items() if value or name == zero}
         usual: float | str | None = self.usual
         if self.levels is not None:
-            stated["levels"] = self.levels.to_plain()
+            plain["levels"] = self.levels.to_plain()
             usual = self.levels.texts[int(usual)] if self.levels.of_classes and usual is not None else usual
-        extra = {"column": self.column, "usual": usual}
-        return stated | {name: value for name, value in extra.items() if value is not None}
+        texts = {"column": self.column, "usual": usual}
+        return plain | {name: value for name, value in texts.items() if value is not None}
 
 
 @dataclass(frozen=True)
 class CaseCosts:
-    """The costs of actions in one case.
-
-    Attributes:
-        actions: Action to its cost.
-        origin: Action to the value from which its changes are counted.
-        worth: What a desired outcome is worth, in the unit of the costs; None if that is not known, so that
-            costs are told and do not count.
-        own: The actions whose cost per unit is that of this case alone.
+    """The costs of actions in one case, with the values from which changes are counted (`origin`), what a
+    desired outcome is worth in the unit of the costs (None if unknown: costs do not count), and the actions
+    whose cost per unit is that of this case alone (`own`).
     """
 
     actions: Mapping[str, ActionCost]
@@ -240,35 +225,31 @@ class CaseCosts:
         present: Mapping[str, float],
         per_unit: Mapping[str, float],
     ) -> "CaseCosts | None":
-        """The costs in a case, with its own costs per unit; None if every change costs nothing.
-
-        Raises:
-            ValueError: if a cost per unit, or the value from which changes count, is unknown.
-        """
+        """The costs in a case; None if all changes are free. A ValueError for unknown costs or origins."""
         if not actions:
             return None
-        if missing := [name for name, each in actions.items() if each.column and name not in per_unit]:
+        if missing := [name for name, cost in actions.items() if cost.column and name not in per_unit]:
             column = actions[missing[0]].column
             words = f"no cost of {missing[0]} in this case: give its column {column!r} with the cases"
             raise ValueError(f"costs: {words}")
-        now = {name: each.present(name, present) for name, each in actions.items()}
-        if lost := [name for name, each in actions.items() if each.usual is None and now[name] is None]:
-            words = f"no present value of {lost[0]} in this case, and no usual one: name it in the task"
-            raise ValueError(f"costs: {words}, costs: {{{lost[0]}: {{..., usual: NUMBER}}}}")
-        made = {
-            name: each.per_unit(per_unit[name]) if each.column is not None else each
-            for name, each in actions.items()
+        now = {name: cost.present(name, present) for name, cost in actions.items()}
+        if unknown := [name for name, cost in actions.items() if cost.usual is None and now[name] is None]:
+            words = f"no present value of {unknown[0]} in this case, and no usual one: name it in the task"
+            raise ValueError(f"costs: {words}, costs: {{{unknown[0]}: {{..., usual: NUMBER}}}}")
+        costs = {
+            name: cost.per_unit(per_unit[name]) if cost.column is not None else cost
+            for name, cost in actions.items()
         }
-        if all(each.free for each in made.values()):
+        if all(cost.free for cost in costs.values()):
             return None
         origin = {
-            name: float((each.usual or 0.0) if (value := now[name]) is None else value)
-            for name, each in made.items()
+            name: float((cost.usual or 0.0) if (value := now[name]) is None else value)
+            for name, cost in costs.items()
         }
-        return cls(made, origin, worth, tuple(name for name, each in actions.items() if each.column))
+        return cls(costs, origin, worth, tuple(name for name, cost in actions.items() if cost.column))
 
     def facts(self) -> dict[str, Any]:
-        """The costs per unit that are the case's own, as plain data; empty if there are none."""
+        """The costs per unit that are the case's own, as plain data."""
         return {"costs": self.stated()} if self.own else {}
 
     def stated(self) -> dict[str, float]:
@@ -291,51 +272,50 @@ PARTS = ("up", "down", "fixed")
 _NUMBER: TypeAdapter[float] = TypeAdapter(Number)
 
 
-def _cost(value: float) -> float:
+def _check_cost(value: float) -> float:
     if not value >= 0:
         raise fault("a cost of at least 0", value)
     return value
 
 
-def _worth(value: float) -> float:
+def _check_worth(value: float) -> float:
     if not value > 0:
         raise fault(WORTH, value)
     return value
 
 
-def _either_way(plain: Any) -> Any:
-    """One number is the cost of both directions."""
+def _as_mapping(plain: Any) -> Any:
+    """One number is the cost of both directions; a mapping with a key that no cost has is one of levels."""
     if isinstance(plain, WrittenCost):
         return plain
     if isinstance(plain, dict):
-        # What is no key of a cost may be a level, which the action knows.
-        return {"levels": plain} if any(each not in WrittenCost.model_fields for each in plain) else plain
+        return {"levels": plain} if any(key not in WrittenCost.model_fields for key in plain) else plain
     if isinstance(plain, str) and not is_number(plain):
         raise fault("a number of at least 0, or {up: 2, down: 0.5}", plain, "write 0 for what costs nothing")
     if isinstance(plain, int | float) and not isinstance(plain, bool) and plain < 0:
         # Once, not for each direction.
-        _cost(float(plain))
+        _check_cost(float(plain))
     return {"up": plain, "down": plain}
 
 
-def _usual(value: Any) -> Any:
+def _parse_usual(value: Any) -> Any:
     return value if isinstance(value, str | bool) else _NUMBER.validate_python(value)
 
 
-def _one_of_them(made: "WrittenCost") -> "WrittenCost":
-    parts = [part for part in PARTS if getattr(made, part) is not None]
-    if not parts and made.column is None and not made.levels:
-        raise fault(COST, {"usual": made.usual})
+def _validated(cost: "WrittenCost") -> "WrittenCost":
+    parts = [name for name in PARTS if getattr(cost, name) is not None]
+    if not parts and cost.column is None and not cost.levels:
+        raise fault(COST, {"usual": cost.usual})
     remedy, per_unit = "leave one of the two out", {"up", "down"} & set(parts)
-    if made.levels is not None and (made.column is not None or per_unit):
-        raise fault("a cost per unit, or of each level", {"levels": made.levels}, remedy)
-    if made.column is not None and per_unit:
-        raise fault("a cost per unit, or the column that has it", made.column, remedy)
-    return made
+    if cost.levels is not None and (cost.column is not None or per_unit):
+        raise fault("a cost per unit, or of each level", {"levels": cost.levels}, remedy)
+    if cost.column is not None and per_unit:
+        raise fault("a cost per unit, or the column that has it", cost.column, remedy)
+    return cost
 
 
-Cost = Annotated[Number, AfterValidator(_cost)]
-Worth = Annotated[Number, AfterValidator(_worth)]
+Cost = Annotated[Number, AfterValidator(_check_cost)]
+Worth = Annotated[Number, AfterValidator(_check_worth)]
 
 
 class WrittenCost(Schema):
@@ -355,7 +335,7 @@ class WrittenCost(Schema):
     usual: (
         Annotated[
             float | bool | str,
-            BeforeValidator(_usual),
+            BeforeValidator(_parse_usual),
             WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "boolean"}, {"type": "string"}]}),
         ]
         | None
@@ -363,65 +343,60 @@ class WrittenCost(Schema):
 
     @property
     def per_change(self) -> bool:
-        """Whether it says what a change costs by its size, or by the level."""
+        """Whether the cost depends on the size or the level of a change."""
         return bool(self.up or self.down or self.column or self.levels)
 
     def built(
         self, name: str, coding: Coding | None, levels: Mapping[str, Sequence[float]] | None
     ) -> ActionCost:
-        """The cost of an action.
-
-        Args:
-            levels: Coded column to the values that it may be set to; None if they are not known.
-
-        Raises:
-            ValueError: if levels have prices and the action has none, or a class has a cost per unit.
+        """The cost of an action; `levels` has the values that each coded column may be set to, None if
+        unknown. A ValueError if levels have prices and the action has none, or a class has a cost per unit.
         """
-        up, down, fixed = (getattr(self, part) or 0.0 for part in PARTS)
-        written: Mapping[Any, float] | None = self.levels
-        if coding is not None and coding.of_classes and written is None:
+        up, down, fixed = (getattr(self, name) or 0.0 for name in PARTS)
+        prices: Mapping[Any, float] | None = self.levels
+        if coding is not None and coding.of_classes and prices is None:
             if self.column is not None or self.up is not None or self.down is not None:
                 raise ValueError(
                     "a change from one class to another has no size that a cost per unit could count "
                     f"({name} has {listed(coding.levels)}): write what a change to each of them costs, "
-                    f"{{{', '.join(f'{each}: NUMBER' for each in coding.levels[:3])}}}, or fixed: NUMBER "
+                    f"{{{', '.join(f'{level}: NUMBER' for level in coding.levels[:3])}}}, or fixed: NUMBER "
                     "for any change"
                 )
-            written = dict.fromkeys(coding.levels, 0.0)
+            prices = dict.fromkeys(coding.levels, 0.0)
         columns = (name,) if coding is None else coding.columns
-        usual = _usual_of(name, self.usual, coding)
-        if written is None:
+        usual = _usual_value(name, self.usual, coding)
+        if prices is None:
             return ActionCost(up, down, fixed, self.column, usual)
         if levels is None or any(column not in levels for column in columns):
-            first = str(next(iter(written), ""))
+            first = str(next(iter(prices), ""))
             raise ValueError(
                 "expected a cost per unit of change, or {up: 2, down: 0.5}, with fixed: 10 for any change; "
                 f"got {first!r}: unknown key; {meant(first, WrittenCost.model_fields)} (costs of levels are "
                 "for actions that are set to some values only)"
             )
-        return ActionCost(0.0, 0.0, fixed, None, usual, LevelPrices.of(name, written, coding, levels))
+        return ActionCost(0.0, 0.0, fixed, None, usual, LevelPrices.of(name, prices, coding, levels))
 
 
-def _usual_of(name: str, written: float | bool | str | None, coding: Coding | None) -> float | None:
+def _usual_value(name: str, value: float | bool | str | None, coding: Coding | None) -> float | None:
     """A usual value as a cost knows it: a number, the code of a level, or the place of a class."""
     if coding is None or (
-        coding.reference is None and isinstance(written, float) and not isinstance(written, bool)
+        coding.reference is None and isinstance(value, float) and not isinstance(value, bool)
     ):
-        if isinstance(written, str | bool):
-            raise ValueError(f"usual: expected a number; got {written!r}: {name} has numbers")
-        return written
-    if written is None:
+        if isinstance(value, str | bool):
+            raise ValueError(f"usual: expected a number; got {value!r}: {name} has numbers")
+        return value
+    if value is None:
         return None
-    place = coding.place(written)
-    if place is None:
-        raise ValueError(f"usual: expected one of {listed(coding.levels)}; got {written!r}")
-    return float(place)
+    position = coding.place(value)
+    if position is None:
+        raise ValueError(f"usual: expected one of {listed(coding.levels)}; got {value!r}")
+    return float(position)
 
 
 Written = Annotated[
     WrittenCost,
-    BeforeValidator(_either_way, json_schema_input_type=float | WrittenCost | dict[str, float]),
-    AfterValidator(_one_of_them),
+    BeforeValidator(_as_mapping, json_schema_input_type=float | WrittenCost | dict[str, float]),
+    AfterValidator(_validated),
 ]
 WrittenCosts = Annotated[dict[Name, Written], mapping(COSTS)]
 
@@ -434,15 +409,15 @@ def costs_of(
     levels: Mapping[str, Sequence[float]] = MappingProxyType({}),
 ) -> dict[str, ActionCost]:
     """The costs of actions; those of other variables are faults. `levels` is as in `WrittenCost.built`."""
-    of = {column: each.name for each in codings.values() for column in each.columns}
-    known = list(dict.fromkeys(of.get(name, name) for name in actions))
-    found = dict[str, ActionCost]()
-    for name, each in written.items():
-        if name not in known:
-            faults.append(Fault("costs", f"{name!r} is no action; {meant(name, known)}"))
+    of = {column: cost.name for cost in codings.values() for column in cost.columns}
+    variables = list(dict.fromkeys(of.get(name, name) for name in actions))
+    costs = dict[str, ActionCost]()
+    for name, cost in written.items():
+        if name not in variables:
+            faults.append(Fault("costs", f"{name!r} is no action; {meant(name, variables)}"))
             continue
         try:
-            found[name] = each.built(name, codings.get(name), levels)
+            costs[name] = cost.built(name, codings.get(name), levels)
         except ValueError as error:
             faults.append(Fault(f"costs.{name}", str(error)))
-    return found
+    return costs

@@ -1,17 +1,12 @@
 """Decision contexts (rehearsal cases and episodes), and decisions with their estimates and diagnostics.
 
-In a rehearsal case, the context is observed and an alteration of other variables is sought before the
-outcomes occur; in a look-back, the whole episode is observed and the question is what other actions would
-have led to.
+In a rehearsal case, the context is observed, and an alteration is sought before the outcomes occur; in a
+look-back, the whole episode is observed, and the question is what other actions would have brought.
 
 A decision has one of three statuses. *do*: set these values; an interval of what that gains lies above zero.
 *may*: the method would set these values, and cannot tell their gain from zero, or its model is doubted
-(`finding.DOUBTING`). *leave*: nothing is altered, for a reason: nothing is better, or the method cannot tell;
-leaving everything unaltered is then not a recommendation (`Decision.undecided`). Everything else that is said
-of a decision is a `Finding`.
-
-Decisions of a search that fills `alteration` and `value` are scored and reported like any other; further
-fields add to the report.
+(`finding.DOUBTING`). *leave*: nothing is altered, for a reason: nothing is better, or the method cannot tell
+(`Decision.undecided`), and then leaving everything unaltered is no recommendation. All else is a `Finding`.
 
 Source: Du et al. (2026), Sec. 2 (context before alteration); Qin et al. (2023), Sec. 4.2 (refusals); Tsirtsis
 and Gomez-Rodriguez (2023), Sec. 3 (episodes) and 5 (outcome and effort).
@@ -64,23 +59,18 @@ ROUNDING = 1e-6
 
 @dataclass(frozen=True)
 class RehearsalCase:
-    """The information available before acting.
+    """The information available before acting. A ValueError if a given or present value is not finite, a
+    variable has an empty range, or levels lie outside it.
 
     Attributes:
         identity: The name of the case in its data set.
         given: Observed variables, name to value (...).
         feasible: Variables that may be set, name to (lower, upper).
         unit: The unit (a patient, a store) of which the case is one row; None if unknown.
-        levels: The only values of variables that may not be set to any value of their range, name to levels.
-        present: The present values of variables that may be set, which they keep if nothing is done, name to
-            value; empty if unknown. They may lie outside `feasible` and `levels`.
+        levels: The only values of variables that may not be set to any value of their range.
+        present: Present values, feasible or not, which settable variables keep if nothing is done.
         own: Variables that may be set whose range is that of this case alone, and is recorded with it.
-        codings: What texts of its variables are as numbers, for messages.
-        costs: What changing the variables costs; None if every change is free.
-
-    Raises:
-        ValueError: if a given or present value is not finite, a variable has an empty range, or levels lie
-            outside it.
+        codings: The codes of its variables' texts, for messages.
     """
 
     identity: str
@@ -101,9 +91,7 @@ class RehearsalCase:
     def several(
         cls, names: Sequence[str], given: Tensor, own: Sequence[Mapping[str, Any]], **common: Any
     ) -> "list[RehearsalCase]":
-        """Cases with a context of the same variables, (B, |X|), the fields of each case and those of all;
-        what is the same in all is checked once.
-        """
+        """Cases with the same context variables, (B, |X|); `common` fields are checked once."""
         columns = [column.unbind(0) for column in given.unbind(-1)]
         values = [
             {name: column[row] for name, column in zip(names, columns, strict=True)}
@@ -136,10 +124,10 @@ class RehearsalCase:
                 yield f"{name} has the levels {list(values)}; {within}"
 
     def in_texts(self, values: Mapping[str, float]) -> dict[str, str]:
-        """Values of variables as texts: name to the level or class whose code it is, else to the number."""
-        said = worded(values, {each.name: each for each in self.codings})
+        """Values as texts: name to the level or class whose code it is, else to the number."""
+        texts = worded(values, {coding.name: coding for coding in self.codings})
         return {
-            name: each if isinstance(each, str) else setting_text(float(each)) for name, each in said.items()
+            name: text if isinstance(text, str) else setting_text(float(text)) for name, text in texts.items()
         }
 
     def kept(self, names: Sequence[str]) -> Alteration | None:
@@ -150,15 +138,13 @@ class RehearsalCase:
         return Alteration(tuple(names), values)
 
     def check(self, alteration: Alteration | None) -> None:
-        """Refuses an infeasible alteration: a variable that may not be set, a value outside its bounds or at
-        none of its levels, several classes at once. None is no action.
-        """
-        if alteration is None or self._inside(alteration):
+        """Refuses an infeasible alteration by a ValueError; None is no action."""
+        if alteration is None or self._within_bounds(alteration):
             return
         if fault := next(self._infeasible(alteration), None):
             raise ValueError(f"{self.identity}: {fault}")
 
-    def _inside(self, alteration: Alteration) -> bool:
+    def _within_bounds(self, alteration: Alteration) -> bool:
         """Whether values that need no levels lie within their bounds, without an allowance for rounding."""
         if alteration.values.ndim != 1 or self.levels or self.codings:
             return False
@@ -172,25 +158,27 @@ class RehearsalCase:
                 yield f"{name} may not be set; feasible are {list(self.feasible)}"
                 continue
             lower, upper = self.feasible[name]
-            known = [bound for bound in (lower, upper) if math.isfinite(bound)] or [1.0]
+            finite = [bound for bound in (lower, upper) if math.isfinite(bound)] or [1.0]
             # An unbounded interval has no width: the absolute value of its finite bound is used instead.
-            ends = (lower, upper) if len(known) == 2 else (0.0, abs(known[0]))
+            ends = (lower, upper) if len(finite) == 2 else (0.0, abs(finite[0]))
             low, high = torch.tensor(ends, dtype=torch.float64)
             slack = float(margin(low, high, ROUNDING))
             levels = self.levels.get(name)
             if levels is not None and bool(((nearest(value.double(), levels) - value).abs() > slack).any()):
-                coding = next((each for each in self.codings if name in (each.name, *each.columns)), None)
-                some = levels_text(levels) if coding is None else coding.words
+                coding = next(
+                    (coding for coding in self.codings if name in (coding.name, *coding.columns)), None
+                )
+                offered = levels_text(levels) if coding is None else coding.words
                 if coding is not None and coding.reference is not None:
-                    some = offered_words(coding, self.levels)
-                got = f"got {value.tolist()}: take one of these, or offer the value in the task"
-                yield f"{coding.name if coding else name} may be set to {some}; {got}"
+                    offered = offered_words(coding, self.levels)
+                fault = f"got {value.tolist()}: take one of these, or offer the value in the task"
+                yield f"{coding.name if coding else name} may be set to {offered}; {fault}"
             if not bool(((value >= lower - slack) & (value <= upper + slack)).all()):
-                got = f"got {value.tolist()}: move it inside, or widen the bounds"
-                yield f"{name} may be set within [{lower:g}, {upper:g}]; {got}"
-        if odd := no_class(alteration.names, alteration.values, self.codings):
-            some = offered_words(odd, self.levels)
-            yield f"{odd.name} may be set to {some}; got several at once: take one of these"
+                fault = f"got {value.tolist()}: move it inside, or widen the bounds"
+                yield f"{name} may be set within [{lower:g}, {upper:g}]; {fault}"
+        if mixed := no_class(alteration.names, alteration.values, self.codings):
+            offered = offered_words(mixed, self.levels)
+            yield f"{mixed.name} may be set to {offered}; got several at once: take one of these"
 
     def facts(self) -> dict[str, Any]:
         """Plain data by which readers know the case, with the ranges and costs that are its own."""
@@ -209,7 +197,6 @@ class EpisodeCase:
     """A complete observed episode.
 
     Attributes:
-        episode: The observations.
         fixed: (T,), true at the time steps whose action may not be changed; empty if all may.
         outcomes: What happened to the unit later, such as a death, name to 0 or 1; no method reads it.
         first: The time of its first step, where steps are counted on from it; None if unknown.
@@ -229,8 +216,8 @@ class EpisodeCase:
 
     def facts(self) -> dict[str, Any]:
         """Plain data that identifies the case to readers: identity, and outcomes and times if known."""
-        some = {"observed_outcomes": dict(self.outcomes), "times": list(self.times)}
-        return {"identity": self.identity, **{name: each for name, each in some.items() if each}}
+        known = {"observed_outcomes": dict(self.outcomes), "times": list(self.times)}
+        return {"identity": self.identity, **{name: value for name, value in known.items() if value}}
 
 
 DecisionContext = RehearsalCase | EpisodeCase
@@ -238,42 +225,27 @@ DecisionContext = RehearsalCase | EpisodeCase
 
 @dataclass(frozen=True)
 class Decision:
-    """An alteration, or the reason for none, with its estimates.
+    """An alteration, or the reason for none, with its estimates. A ValueError if it sets nothing.
 
     Attributes:
         alteration: The values to set, in their variables' units; None if nothing is altered. For an episode
             the names are ``action[t]`` for the changed time steps t = 0, 1, ..., the values action numbers.
-        value: The objective's value of the decision, in the objective's unit; of a withdrawn alteration, the
-            value of that alteration.
-        estimate: The method's estimate for its decision: the probability of a desired outcome after the
-            alteration, the return of an episode, or the expected reward of the recommendation. For a refused
-            or rejected alteration, the estimate of that alteration.
+        value: The objective's value, in its unit, of the decision or of a withdrawn alteration.
+        estimate: The method's estimate for its alteration, also a refused one: the probability of a desired
+            outcome, the return of an episode, or the expected reward of the recommendation.
         baseline: The same estimate for no action: what usually happens in such a case.
-        unchanged: The same estimate if the altered variables keep their present values; None where these are
-            unknown.
-        gain: The estimate minus `unchanged`, with an interval of the difference; of cross-fitted claims, the
-            estimate minus `before`; None where the method has none.
-        cost: What the alteration costs, 0 where nothing is altered; None where costs are not known, or the
-            method cannot tell what to do.
-        worth: What a desired outcome is worth, in the unit of the cost; None if that is not known.
-        recommendation: Trials only: the action to adopt permanently, as opposed to the next one to try; None
-            if they are the same.
-        doses: Episodes only: the doses of each changed action, name in the alteration to doses in their
-            units. If empty, a data set interprets the action numbers by its own dose levels.
+        unchanged: The same estimate if altered variables keep their present values; None if unknown.
+        gain: The estimate minus `unchanged` (`before`, if cross-fitted), with its interval, or None.
+        cost: What the alteration costs, 0 for none; None if costs are unknown, or it is undecided.
+        worth: What a desired outcome is worth, in the unit of the cost; None if unknown.
+        recommendation: Trials only: the action to adopt, if it is not the next one to try; else None.
+        doses: Episodes only: name in the alteration to doses in their units, or the data set's levels.
         parts: Episodes only: what each changed action gains, name in the alteration to its share of `gain`.
-        findings: What the reader must know before acting.
         reason: Why nothing is altered, or how the decision was found; may be None.
-        sensitivity: How strong a hidden common cause would have to be to overturn a recommendation; None
-            where that does not apply.
-        hidden_cause: Episodes only: the same for a recommended sequence, as partial R^2; None where that does
-            not apply.
+        sensitivity: How strong a hidden cause would overturn a recommendation; None if inapplicable.
+        hidden_cause: Episodes only: the same for a recommended sequence, as partial R^2, or None.
         draws: Draws of the gain over no action, by which those of several cases are pooled; None without any.
-        trace: Diagnostics of the search: plain numbers, strings and lists, equal in every run with the same
-            seed. Never used for scoring.
-        seconds: Wall-clock time of the search, which does not count when decisions are compared.
-
-    Raises:
-        ValueError: if an alteration sets nothing, or a value to set is not finite.
+        trace: Plain diagnostics of the search, equal in every run with the same seed.
     """
 
     alteration: Alteration | None
@@ -299,10 +271,10 @@ class Decision:
         object.__setattr__(self, "findings", tuple(self.findings))
         if self.alteration is not None and not self.alteration.names:
             raise ValueError("an alteration sets at least one variable: use alteration=None for none")
-        for what in (self.alteration, self.recommendation):
-            if what is not None and not all(map(math.isfinite, what.values.flatten().tolist())):
-                setting = f"{list(what.names)} to {what.values.tolist()}"
-                raise ValueError(f"a decision sets {setting}: expected finite numbers")
+        for setting in (self.alteration, self.recommendation):
+            if setting is not None and not all(map(math.isfinite, setting.values.flatten().tolist())):
+                values = f"{list(setting.names)} to {setting.values.tolist()}"
+                raise ValueError(f"a decision sets {values}: expected finite numbers")
 
     @property
     def status(self) -> Status:
@@ -311,8 +283,8 @@ class Decision:
             return "leave"
         if doubted(self.findings):
             return "may"
-        told = self.gain if self.gain is None or self.worth is None else self.net_gain
-        return "do" if told is not None and told.lower is not None and told.lower > 0 else "may"
+        gain = self.gain if self.gain is None or self.worth is None else self.net_gain
+        return "do" if gain is not None and gain.lower is not None and gain.lower > 0 else "may"
 
     @property
     def undecided(self) -> bool:
@@ -322,15 +294,15 @@ class Decision:
     @property
     def warnings(self) -> tuple[str, ...]:
         """The sentences of the findings."""
-        return tuple(each.text for each in self.findings)
+        return tuple(finding.text for finding in self.findings)
 
     def told(self, findings: Iterable[Finding]) -> Self:
-        """The decision with further findings, each once."""
-        whole = joined(self.findings, findings)
-        return self if whole == self.findings else self.changed(findings=whole)
+        """With further findings, each once."""
+        all_findings = joined(self.findings, findings)
+        return self if all_findings == self.findings else self.changed(findings=all_findings)
 
     def changed(self, **fields: Any) -> Self:
-        """The decision with other fields, which are not checked."""
+        """With other fields, which are not checked."""
         return copied(self, **fields)
 
     def as_class(self, kind: type[Record], **fields: Any) -> Record:
@@ -338,7 +310,7 @@ class Decision:
         return copied(self, kind, **fields)
 
     def withdrawn(self, reason: Finding) -> Self:
-        """The decision without its alteration; the trace holds what it ``would_set``."""
+        """Without its alteration; the trace holds what it ``would_set``."""
         assert self.alteration is not None
         would = dict(zip(self.alteration.names, self.alteration.values.tolist(), strict=True))
         decided = self.cost is not None and reason.kind in NOTHING_BETTER
@@ -357,9 +329,7 @@ class Decision:
 
     @property
     def improvement(self) -> float:
-        """(estimate - before) / |before|, the estimated relative improvement: 0 if nothing is altered, or if
-        `before` is 0; NaN if it is undecided, or without estimates.
-        """
+        """(estimate - before) / |before|; 0 for no action or before = 0, NaN if undecided or unknown."""
         if self.alteration is None:
             return math.nan if self.undecided else 0.0
         before = self.before
@@ -369,17 +339,13 @@ class Decision:
 
     @property
     def net_value(self) -> Estimate | None:
-        """worth P(desired) - cost of the decision, with the interval of P; of no action, worth times what it
-        is compared with. None where one of them is unknown.
-        """
-        found = self.estimate if self.alteration is not None else self.before
-        return None if self.undecided else net(found, self.worth, self.cost, NET_VALUE)
+        """worth P(desired) - cost, with the interval of P, also of no action; None if unknown."""
+        estimate = self.estimate if self.alteration is not None else self.before
+        return None if self.undecided else net(estimate, self.worth, self.cost, NET_VALUE)
 
     @property
     def net_gain(self) -> Estimate | None:
-        """By how much the net value of an alteration exceeds that of changing nothing: with the interval of
-        `gain`, or, where there is none, that of the estimate. None where one of them is unknown.
-        """
+        """The net value above that of no change, with the interval of `gain`, else of P; None if unknown."""
         if self.alteration is None:
             return None
         if self.gain is not None:
@@ -395,13 +361,13 @@ class Decision:
             return {}
         names, values = self.alteration.names, self.alteration.values.tolist()
         if not all(isinstance(value, int | float) and value == round(value) for value in values):
-            got = dict(zip(names, values, strict=False))
-            raise ValueError(f"an episode's actions are whole numbers; got {got}")
+            setting = dict(zip(names, values, strict=False))
+            raise ValueError(f"an episode's actions are whole numbers; got {setting}")
         return {action_step(name): round(value) for name, value in zip(names, values, strict=True)}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON, without `seconds`, which differ from run to run, and empty special fields."""
-        some = {
+        optional = {
             "unchanged": _plain(self.unchanged),
             "gain": _plain(self.gain),
             "cost": self.cost,
@@ -410,7 +376,7 @@ class Decision:
             "net_gain": _plain(self.net_gain),
             "recommendation": _plain(self.recommendation),
             "doses": {name: list(doses) for name, doses in self.doses.items()} or None,
-            "parts": {name: each.to_dict() for name, each in self.parts.items()} or None,
+            "parts": {name: part.to_dict() for name, part in self.parts.items()} or None,
             "sensitivity": _plain(self.sensitivity),
             "hidden_cause": _plain(self.hidden_cause),
         }
@@ -420,8 +386,8 @@ class Decision:
             "value": self.value,
             "estimate": _plain(self.estimate),
             "baseline": _plain(self.baseline),
-            **{name: each for name, each in some.items() if each is not None},
-            "findings": [each.to_dict() for each in self.findings],
+            **{name: value for name, value in optional.items() if value is not None},
+            "findings": [finding.to_dict() for finding in self.findings],
             "reason": _plain(self.reason),
             "trace": self.trace,
         }
@@ -440,9 +406,11 @@ def action_step(name: str) -> int:
     return int(digits)
 
 
-def _plain(part: Alteration | Estimate | Finding | Sensitivity | HiddenCause | None) -> dict[str, Any] | None:
+def _plain(
+    record: Alteration | Estimate | Finding | Sensitivity | HiddenCause | None,
+) -> dict[str, Any] | None:
     """Plain data; of an alteration name to value, of a batch (q, k) to its q values."""
-    if not isinstance(part, Alteration):
-        return None if part is None else part.to_dict()
-    values = part.values.mT if part.values.ndim > 1 else part.values
-    return dict(zip(part.names, values.tolist(), strict=True))
+    if not isinstance(record, Alteration):
+        return None if record is None else record.to_dict()
+    values = record.values.mT if record.values.ndim > 1 else record.values
+    return dict(zip(record.names, values.tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""The levels of one drug's doses, as numbers: see `data.dose_levels`."""
+"""The levels of one drug's doses: quantile intervals, or groups of repeated doses (`data.dose_levels`)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,9 +13,7 @@ FEW = 20
 
 @dataclass(frozen=True)
 class DoseCuts:
-    """The levels of one drug: lower edges of levels 2 ... count - 1, (count - 2,); the median dose of each,
-    (count,), the first 0; and how repeated doses determined them, in words; may be empty.
-    """
+    """One drug's levels: lower edges (count - 2,), median doses (count,), and a note on repeated doses."""
 
     edges: np.ndarray
     medians: np.ndarray
@@ -23,31 +21,31 @@ class DoseCuts:
 
     @classmethod
     def of(cls, name: str, dose: np.ndarray, count: int) -> "DoseCuts":
-        """From doses (n,); a negative dose, or a drug that was never given, is a ValueError."""
+        """From doses (n,). A ValueError if a dose is negative, or all are zero."""
         if (dose < 0).any():
             words = f"expected doses of at least 0; got {dose.min():.4g}: clean the column"
             raise ValueError(f"{name}: {words}")
-        given = dose[dose > 0]
-        if not len(given):
+        positive = dose[dose > 0]
+        if not len(positive):
             expected = "expected some non-zero doses to divide into levels"
             raise ValueError(f"{name}: {expected}; all are zero: leave the drug out")
-        edges, grouped = _cuts(given, count)
-        which = np.searchsorted(edges, given, side="right")
-        inside = [np.sort(given[which == level]) for level in range(count - 1)]
+        edges, grouped = _cuts(positive, count)
+        level_of = np.searchsorted(edges, positive, side="right")
+        groups = [np.sort(positive[level_of == level]) for level in range(count - 1)]
         # Of an even number the lower one of the two in the middle, which is a dose that was given.
-        middles = [part[(len(part) - 1) // 2] if len(part) else given.max() for part in inside]
-        return cls(edges, np.array([0.0, *middles]), _note([np.unique(part) for part in inside], grouped))
+        medians = [doses[(len(doses) - 1) // 2] if len(doses) else positive.max() for doses in groups]
+        return cls(edges, np.array([0.0, *medians]), _note([np.unique(doses) for doses in groups], grouped))
 
 
-def _cuts(given: np.ndarray, count: int) -> tuple[np.ndarray, bool]:
+def _cuts(positive: np.ndarray, count: int) -> tuple[np.ndarray, bool]:
     """The lower edges of levels 2 ... count - 1 from non-zero doses (n,); whether quantiles coincided."""
-    values, rows = np.unique(given, return_counts=True)
+    values, counts = np.unique(positive, return_counts=True)
     if len(values) < count:
         return padded(between(values[:-1], values[1:]), count - 2), False
-    cuts = np.quantile(given, np.linspace(0, 1, count)[1:-1])
-    if len(np.unique(np.searchsorted(cuts, given, side="right"))) == count - 1:
+    cuts = np.quantile(positive, np.linspace(0, 1, count)[1:-1])
+    if len(np.unique(np.searchsorted(cuts, positive, side="right"))) == count - 1:
         return cuts, False
-    last = np.array(_groups(rows.tolist(), count - 1), dtype=int)
+    last = np.array(_groups(counts.tolist(), count - 1), dtype=int)
     return between(values[last], values[last + 1]), True
 
 
@@ -62,36 +60,41 @@ def padded(edges: np.ndarray, size: int) -> np.ndarray:
     return np.append(edges, np.full(size - len(edges), UNREACHED))
 
 
-def _groups(rows: Sequence[int], count: int) -> list[int]:
+def _groups(counts: Sequence[int], count: int) -> list[int]:
     """The last index of all but the last of `count` contiguous groups of about equal numbers of rows."""
     last: list[int] = []
-    left, size = sum(rows), 0
-    for place, here in enumerate(rows):
-        share = (left + size) / (count - len(last))
+    remaining, size = sum(counts), 0
+    for index, count_here in enumerate(counts):
+        share = (remaining + size) / (count - len(last))
         # A group ends before a dose that would exceed its share by more than it falls short of it now.
-        if size and size + here - share > share - size:
-            last.append(place - 1)
+        if size and size + count_here - share > share - size:
+            last.append(index - 1)
             size = 0
-        size, left = size + here, left - here
+        size, remaining = size + count_here, remaining - count_here
         # It ends here if every remaining dose has to be a group of its own.
-        if len(rows) - place - 1 == count - len(last) - 1:
-            last.append(place)
+        if len(counts) - index - 1 == count - len(last) - 1:
+            last.append(index)
             size = 0
         if len(last) == count - 1:
             break
     return last
 
 
-def _note(parts: Sequence[np.ndarray], grouped: bool) -> str:
-    """How repeated doses determined a drug's levels, given the distinct doses of each; may be empty."""
-    empty = sum(not len(part) for part in parts)
+def _note(groups: Sequence[np.ndarray], grouped: bool) -> str:
+    """How repeated doses determined the levels with these distinct doses; empty where they did not."""
+    empty = sum(not len(doses) for doses in groups)
     if empty:
-        kept = len(parts) - empty
-        unused = f"{empty} of {len(parts)} levels are empty and not used"
-        return f"{kept} different non-zero dose{'s' * (kept > 1)}, each a level of its own; {unused}"
-    if not grouped and (sum(map(len, parts)) > FEW or all(len(part) == 1 for part in parts)):
+        full = len(groups) - empty
+        empty_levels = f"{empty} of {len(groups)} levels are empty and not used"
+        return f"{full} different non-zero dose{'s' * (full > 1)}, each a level of its own; {empty_levels}"
+    if not grouped and (sum(map(len, groups)) > FEW or all(len(doses) == 1 for doses in groups)):
         return ""
-    shared = "; ".join(f"{part[0]:g} to {part[-1]:g} ({len(part)} doses)" for part in parts if len(part) > 1)
-    few, many = "few different doses, which look like codes", "quantiles coincide because of repeated doses"
-    why = f"{many}, and levels are groups of them" if grouped else few
-    return f"{why}; these doses share a level: {shared}"
+    shared = "; ".join(
+        f"{doses[0]:g} to {doses[-1]:g} ({len(doses)} doses)" for doses in groups if len(doses) > 1
+    )
+    codes, coinciding = (
+        "few different doses, which look like codes",
+        "quantiles coincide because of repeated doses",
+    )
+    reason = f"{coinciding}, and levels are groups of them" if grouped else codes
+    return f"{reason}; these doses share a level: {shared}"

@@ -6,8 +6,8 @@ the last drug fastest (25 actions for two drugs of five levels: action = 5 * fir
 
 If a drug was given in at most `count` - 1 different doses (integer codes, tablets), each dose is a level of
 its own. If quantiles would leave a level empty because doses are repeated, the distinct doses are divided
-into contiguous groups with about equal numbers of rows instead, none of them empty, and `notes` names the
-doses that share a level. A level is *selectable* if its dose belongs to it; an empty level has no such dose.
+into contiguous groups with about equal numbers of rows, and `notes` names the doses that share a level. A
+level is *selectable* if its dose belongs to it; an empty level has no such dose.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), App. G.1 and Table 2.
 """
@@ -26,17 +26,8 @@ MAX_LEVELS, MAX_ACTIONS = 1000, 2**20
 
 
 class DoseLevels(Solved):
-    """The dose levels of p drugs, fitted to doses.
-
-    Args:
-        names: The p dose columns.
-        count: Levels per drug, at least 2.
-
-    Attributes:
-        notes: Drug to a note for the data card, for drugs whose levels were determined by repeated doses.
-
-    Raises:
-        ValueError: if count is below 2, or there are more than 1,000 levels or a million actions.
+    """`count` dose levels of each of p drugs; `notes` tell, for the data card, of levels that repeated doses
+    determined. A ValueError outside 2 to 1,000 levels, or above a million actions.
     """
 
     def __init__(self, names: Sequence[str], count: int = 5) -> None:
@@ -48,8 +39,6 @@ class DoseLevels(Solved):
         self.names, self.count = tuple(names), count
         self.notes: dict[str, str] = {}
         self.register_fitted("edges", "medians")
-        self.edges: Tensor
-        self.medians: Tensor
 
     def sizes(self) -> Sizes:
         """Edges (p, count - 2) and medians (p, count)."""
@@ -57,13 +46,13 @@ class DoseLevels(Solved):
 
     def faults(self) -> list[str]:
         """Inconsistent sizes, decreasing edges, and medians that do not start at 0 or are negative."""
-        found = super().faults()
-        if not found and bool((self.edges.diff(dim=-1) < 0).any()):
-            found.append(f"edges: expected edges that rise along each row; got {self.edges.tolist()}")
-        if not found and bool((self.medians[:, 0] != 0).any() or (self.medians < 0).any()):
+        faults = super().faults()
+        if not faults and bool((self.edges.diff(dim=-1) < 0).any()):
+            faults.append(f"edges: expected edges that rise along each row; got {self.edges.tolist()}")
+        if not faults and bool((self.medians[:, 0] != 0).any() or (self.medians < 0).any()):
             expected = "expected doses of at least 0, the first of each row 0"
-            found.append(f"medians: {expected}; got {self.medians.tolist()}")
-        return found
+            faults.append(f"medians: {expected}; got {self.medians.tolist()}")
+        return faults
 
     @property
     def actions(self) -> int:
@@ -71,36 +60,29 @@ class DoseLevels(Solved):
         return int(self.count ** len(self.names))
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits edges (p, count - 2) and medians (p, count) to doses (n, p), in the doses' units; a negative
-        dose, or a drug that was never given, is a ValueError.
-        """
+        """Fits levels to doses (n, p). A ValueError if one is negative, or a drug was never given."""
         (doses,) = examples
         columns = doses.detach().cpu().to(torch.float64).T.numpy()
         cuts = {
             name: DoseCuts.of(name, dose, self.count) for name, dose in zip(self.names, columns, strict=True)
         }
         self.edges, self.medians = (
-            torch.from_numpy(np.stack(each)).to(doses.device)
-            for each in zip(*((cut.edges, cut.medians) for cut in cuts.values()), strict=True)
+            torch.from_numpy(np.stack(arrays)).to(doses.device)
+            for arrays in zip(*((cut.edges, cut.medians) for cut in cuts.values()), strict=True)
         )
         self.notes = {name: cut.note for name, cut in cuts.items() if cut.note}
 
     def fix(self, medians: Tensor | Sequence[Sequence[float]]) -> "DoseLevels":
-        """Sets the levels instead of fitting them; edges are the midpoints between doses.
-
-        Args:
-            medians: Each drug's doses, increasing from 0: (p, count), or p rows of 2 to `count` numbers. The
-                levels beyond the end of a shorter row are empty, and no search selects them.
-        """
+        """Sets rising doses from 0, (p, count) or p shorter rows, whose missing levels stay empty."""
         rows = [torch.as_tensor(row, dtype=torch.float64) for row in medians]
         if len(rows) != len(self.names) or not all(
             row.ndim == 1 and 2 <= len(row) <= self.count and row.isfinite().all() for row in rows
         ):
-            each = f"one for each of {', '.join(self.names)}; got {[row.tolist() for row in rows]}"
-            raise ValueError(f"expected {len(self.names)} rows of 2 to {self.count} finite doses, {each}")
+            words = f"one for each of {', '.join(self.names)}; got {[row.tolist() for row in rows]}"
+            raise ValueError(f"expected {len(self.names)} rows of 2 to {self.count} finite doses, {words}")
         if any(bool((row.diff() <= 0).any()) or float(row[0]) != 0 for row in rows):
-            got = [row.tolist() for row in rows]
-            raise ValueError(f"expected medians that rise from 0 along each row; got {got}")
+            doses = [row.tolist() for row in rows]
+            raise ValueError(f"expected medians that rise from 0 along each row; got {doses}")
         self.medians = torch.stack([torch.cat([row, row[-1:].expand(self.count - len(row))]) for row in rows])
         edges = [padded(between(row[1:-1].numpy(), row[2:].numpy()), self.count - 2) for row in rows]
         self.edges = torch.from_numpy(np.stack(edges))
@@ -109,12 +91,12 @@ class DoseLevels(Solved):
 
     @property
     def selectable(self) -> Tensor:
-        """Whether all levels of an action have a dose of their own, (A,) bool; empty levels have none."""
-        every = torch.arange(self.count, device=self.medians.device)
+        """Whether all levels of an action have a dose of their own, (A,) bool."""
+        all_levels = torch.arange(self.count, device=self.medians.device)
         pairs = zip(self.medians, self.edges, strict=True)
-        own = [_level(dose, edges) == every for dose, edges in pairs]
-        levels = self.levels(torch.arange(self.actions, device=every.device))
-        return torch.stack([own[drug][levels[:, drug]] for drug in range(len(self.names))]).all(0)
+        own_dose = [_level(dose, edges) == all_levels for dose, edges in pairs]
+        levels = self.levels(torch.arange(self.actions, device=all_levels.device))
+        return torch.stack([own_dose[drug][levels[:, drug]] for drug in range(len(self.names))]).all(0)
 
     def digitise(self, doses: Tensor) -> Tensor:
         """Doses to action numbers, (..., p) -> (...) long."""

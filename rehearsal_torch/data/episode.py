@@ -26,15 +26,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, init=False, eq=False)
 class Episode:
-    """T successive observations of one unit, of which the data set has the name. They are given as a tensor,
-    or as NumPy's numbers, and are there as both, `values` and `rows`.
-
-    Attributes:
-        names: The d columns.
-        acts_last: Whether an action followed the last state; else those of its row stand for none.
-
-    Raises:
-        ValueError: if there are fewer than two rows, the shapes disagree, or a value is missing.
+    """T successive observations of the unit `identity` over d columns, as a tensor and as an array of NumPy
+    (`values`, `rows`). An action followed the last state if `acts_last`; else those of its row stand for
+    none. A ValueError if there are fewer than two, the shapes disagree, or a value is missing.
     """
 
     identity: str
@@ -51,17 +45,17 @@ class Episode:
         filled: Tensor | np.ndarray | None = None,
     ) -> None:
         shape, names = tuple(values.shape), tuple(names)
-        given = {"values" if is_tensor(values) else "rows": values}
-        about = {"identity": identity, "names": names, "acts_last": acts_last, "marks": filled}
-        for name, part in (given | about).items():
-            object.__setattr__(self, name, part)
+        cells = {"values" if is_tensor(values) else "rows": values}
+        fields = {"identity": identity, "names": names, "acts_last": acts_last, "marks": filled}
+        for name, value in (cells | fields).items():
+            object.__setattr__(self, name, value)
         where = f"episode {identity}"
         if len(shape) != 2 or shape[1] != len(names) or shape[0] < 2:
             raise ValueError(f"{where}: expected values of shape (T >= 2, {len(names)}); got {shape}")
-        known = np.isfinite(self.rows).all(0).tolist()
-        if bad := [name for name, finite in zip(names, known, strict=True) if not finite]:
+        complete = np.isfinite(self.rows).all(0).tolist()
+        if gaps := [name for name, finite in zip(names, complete, strict=True) if not finite]:
             raise ValueError(
-                f"{where}: columns {bad} hold missing or infinite values; impute or drop them first"
+                f"{where}: columns {gaps} hold missing or infinite values; impute or drop them first"
             )
 
     @property
@@ -71,14 +65,14 @@ class Episode:
 
     @cached_property
     def values(self) -> Tensor:
-        """(T, d), one row per time step, in temporal order, each column in its own unit."""
+        """(T, d), one row per time step, each column in its own unit."""
         import torch
 
         return torch.from_numpy(self.rows)
 
     @cached_property
     def rows(self) -> np.ndarray:
-        """`values` as NumPy's numbers."""
+        """`values` as an array of NumPy."""
         return self.values.detach().cpu().numpy()
 
     @cached_property
@@ -93,21 +87,23 @@ class Episode:
         return self.values[:, positions(self.names, names)]
 
     def changed(self, **changes: Any) -> Episode:
-        """The episode with other arguments."""
-        own = {name: getattr(self, name) for name in ("identity", "names", "values", "acts_last", "filled")}
-        return Episode(**own | changes)
+        """With other arguments."""
+        arguments = {
+            name: getattr(self, name) for name in ("identity", "names", "values", "acts_last", "filled")
+        }
+        return Episode(**arguments | changes)
 
     def first(self, horizon: int) -> Episode:
-        """The episode's first `horizon` time steps."""
+        """Its first `horizon` time steps."""
         acts = self.acts_last or horizon < self.horizon
         filled = None if self.filled is None else self.filled[:horizon].clone()
         return self.changed(values=self.values[:horizon].clone(), acts_last=acts, filled=filled)
 
 
 def transitions(episodes: Sequence[Episode]) -> Table:
-    """All transitions from one time step to the next: a table of sum(T - 1) rows over 2 d columns, of which
-    those of the next step have a prime ("SOFA'"), with the number of each row's episode as its unit. No
-    mechanism has set a next cell that was filled in. No episode, or other columns in some, is a ValueError.
+    """All transitions between successive time steps: sum(T - 1) rows over 2 d columns, those of the next step
+    with a prime ("SOFA'"), and the episode's number as unit; cells that were filled in next are marked
+    altered. A ValueError without episodes, or if their columns differ.
     """
     if not episodes:
         raise ValueError("expected at least one episode; got none: loosen the filters of the data set")
@@ -116,33 +112,31 @@ def transitions(episodes: Sequence[Episode]) -> Table:
     from rehearsal_torch.data.table import Table
 
     names = episodes[0].names
-    if odd := [each.identity for each in episodes if each.names != names]:
+    if differing := [episode.identity for episode in episodes if episode.names != names]:
         than = f"than episode {episodes[0].identity}"
-        raise ValueError(f"episode {odd[0]} has other columns {than}; all must share {names}")
+        raise ValueError(f"episode {differing[0]} has other columns {than}; all must share {names}")
     width = len(names)
     # Written in place: the rows of either time step, and both side by side, would be twice the memory.
-    values = episodes[0].values.new_empty(sum(each.horizon - 1 for each in episodes), 2 * width)
-    torch.cat([each.values[:-1] for each in episodes], out=values[:, :width])
-    torch.cat([each.values[1:] for each in episodes], out=values[:, width:])
-    lengths = torch.tensor([each.horizon - 1 for each in episodes])
+    values = episodes[0].values.new_empty(sum(episode.horizon - 1 for episode in episodes), 2 * width)
+    torch.cat([episode.values[:-1] for episode in episodes], out=values[:, :width])
+    torch.cat([episode.values[1:] for episode in episodes], out=values[:, width:])
+    lengths = torch.tensor([episode.horizon - 1 for episode in episodes])
     units = torch.arange(len(episodes)).repeat_interleave(lengths).to(values.device)
     altered = torch.zeros_like(values, dtype=torch.bool)
-    for begin, each in zip((lengths.cumsum(0) - lengths).tolist(), episodes, strict=True):
-        if each.filled is not None:
-            altered[begin : begin + each.horizon - 1, width:] = each.filled[1:]
+    for begin, episode in zip((lengths.cumsum(0) - lengths).tolist(), episodes, strict=True):
+        if episode.filled is not None:
+            altered[begin : begin + episode.horizon - 1, width:] = episode.filled[1:]
     return Table((*names, *(next_name(name) for name in names)), values, altered, units=units)
 
 
 def following(table: Table, names: Sequence[str], beside: Sequence[str] = ()) -> Tensor:
-    """Columns of the next step of transitions, NaN where no mechanism set the cell, and columns of this step
-    `beside` them, (n, len(names) + len(beside)).
-    """
+    """The next step's columns `names`, NaN where altered, and this step's `beside`, (n, columns)."""
     import torch
 
     ahead = [next_name(name) for name in names]
-    found = table.columns([*ahead, *beside])
-    found[:, : len(ahead)].masked_fill_(table.altered[:, positions(table.names, ahead)], torch.nan)
-    return found
+    values = table.columns([*ahead, *beside])
+    values[:, : len(ahead)].masked_fill_(table.altered[:, positions(table.names, ahead)], torch.nan)
+    return values
 
 
 def next_name(name: str) -> str:

@@ -1,17 +1,17 @@
-"""Point estimates with intervals, and net values that follow from them.
+"""Point estimates with intervals, net values that follow from them, and how both are written.
 
 An estimate of a probability p with the interval [l, u], a worth v and a cost c give the net value v p - c,
 with the interval [v l - c, v u - c]: the cost of an action is known.
 
-Sentences say chances in per cent, with their intervals, and differences in percentage points.
+Sentences have chances in per cent, with their intervals, and differences in percentage points.
 
     21 % (95% interval 12 % to 30 %)      62 % (51 % to 72 %)      41 percentage points (27 to 54)
 
-A chance p is said in whole numbers. One decimal is taken below 10 % and above 90 % where two numbers of an
+A chance p is written in whole numbers. One decimal is taken below 10 % and above 90 % where two numbers of an
 estimate would be written alike, and for all of them where they would be one and the same. Only what is
-exactly 0 or 1 is said to be 0 % or 100 %: what rounds to these is under 1 % or over 99 %. Two chances and
-their difference have as many decimals as it takes for the difference to be that of the chances as they are
-said (`decimals`). Tables and files keep three decimals, or all.
+exactly 0 or 1 is written 0 % or 100 %: what rounds to these is under 1 % or over 99 %. Two chances and their
+difference have as many decimals as it takes for the difference to be that of the chances as they are written
+(`decimals`). Tables and files keep three decimals, or all.
 """
 
 import math
@@ -19,8 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-# What the estimate of a rehearsal method is of.
-CHANCE = "probability of a desired outcome"
+CHANCE = "probability of a desired outcome"  # What the estimate of a rehearsal method is of.
 # What the estimate of a comparison is of.
 DIFFERENCE = "difference of the probabilities of a desired outcome"
 # What a decision nets where costs count.
@@ -31,9 +30,7 @@ Record = TypeVar("Record")
 
 
 def copied(record: Any, kind: type[Record] | None = None, **fields: Any) -> Record:
-    """A frozen record with other fields, which are not checked, of its own class or a subclass: where a
-    thousand cases have one each, a fraction of the time of `dataclasses.replace`.
-    """
+    """A frozen record with other, unchecked fields: far faster than `dataclasses.replace`."""
     copy: Record = object.__new__(kind or type(record))
     object.__setattr__(copy, "__dict__", record.__dict__ | fields)
     return copy
@@ -41,16 +38,9 @@ def copied(record: Any, kind: type[Record] | None = None, **fields: Any) -> Reco
 
 @dataclass(frozen=True)
 class Estimate:
-    """A point estimate of a method, optionally with an interval.
-
-    Attributes:
-        of: The estimated quantity, in words: "probability of a desired outcome", "return", ...
-        lower: Lower end of the interval; None without one, as are `upper` and `level`.
-        level: The nominal coverage probability of the interval.
-
-    Raises:
-        ValueError: if a number is not finite, lower <= point <= upper does not hold, or only some of lower,
-            upper and level are given.
+    """A point estimate of the quantity `of` ("probability of a desired outcome", "return", ...), optionally
+    with an interval of a nominal coverage `level`. A ValueError if a number is not finite, lower <= point <=
+    upper does not hold, or only some of lower, upper and level are given.
     """
 
     point: float
@@ -68,8 +58,8 @@ class Estimate:
             expected = f"expected finite numbers for the {self.of}"
             raise ValueError(f"{expected}; got {numbers}: leave the estimate out if there is none")
         if self.lower is not None and self.upper is not None and not self.lower <= self.point <= self.upper:
-            got = f"{self.lower}, {self.point}, {self.upper}"
-            raise ValueError(f"expected lower <= point <= upper; got {got}")
+            values = f"{self.lower}, {self.point}, {self.upper}"
+            raise ValueError(f"expected lower <= point <= upper; got {values}")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; ``lower``, ``upper`` and ``level`` only if there is an interval."""
@@ -84,28 +74,27 @@ def net(
     if estimate is None or worth is None or cost is None:
         return None
     point, lower, upper = (
-        None if each is None else round(worth * each - (cost + less), 9)
-        for each in (estimate.point, estimate.lower, estimate.upper)
+        None if value is None else round(worth * value - (cost + less), 9)
+        for value in (estimate.point, estimate.lower, estimate.upper)
     )
     assert point is not None
     return Estimate(point, of, lower, upper, estimate.level)
 
 
 Ends = tuple[float, float] | None
-# Between these, whole numbers are enough.
-_LOW, _HIGH = 0.1, 0.9
+_LOW, _HIGH = 0.1, 0.9  # Between these, whole numbers are enough.
 
 
 def percents(values: Sequence[float], fine: int = 0) -> list[str]:
-    """Chances that are said together, a point with its ends, in `fine` decimals; 0 for as few as will do."""
-    whole = [_percent(value, 0) for value in values]
-    if fine or (len(set(values)) > 1 and len(set(whole)) == 1):
+    """Chances of one sentence, a point with its ends, in `fine` decimals; 0 for as few as will do."""
+    integers = [_percent(value, 0) for value in values]
+    if fine or (len(set(values)) > 1 and len(set(integers)) == 1):
         return [_percent(value, max(1, fine)) for value in values]
     extreme = [value for value in values if not _LOW <= value <= _HIGH]
-    hidden = any(alike(value, other) for value in extreme for other in values)
+    hidden = any(alike(value, second) for value in extreme for second in values)
     return [
         _percent(value, 1) if hidden and value in extreme else text
-        for value, text in zip(values, whole, strict=True)
+        for value, text in zip(values, integers, strict=True)
     ]
 
 
@@ -125,67 +114,62 @@ def alike(one: float, other: float) -> bool:
 
 
 def decimals(before: Sequence[float], after: Sequence[float], gain: Sequence[float] = ()) -> int:
-    """How many decimals two chances, and their difference if it is said, need (`fine` of `percents`): whole
-    numbers do not hide that they differ, and the difference is that of the numbers beside it. Each is a
-    point, with the ends of its interval if it has one.
+    """How many decimals two chances and, if written, their difference need (`fine` of `percents`), so that
+    neither hides the other; each is a point, with the ends of its interval if it has one.
     """
     fewest = int(alike(before[0], after[0]))
     if not gain:
         return fewest
-    said = [percents(before)[0], percents(after)[0], points(gain)[0]]
-    fewest = max(fewest, int(any("." in text for text in said)))
-    first = (before[0], after[0], gain[0])
-    return next((each for each in (0, 1, 2)[fewest:] if _adds_up(*first, each)), fewest)
+    texts = [percents(before)[0], percents(after)[0], points(gain)[0]]
+    fewest = max(fewest, int(any("." in text for text in texts)))
+    numbers = (before[0], after[0], gain[0])
+    return next((digits for digits in (0, 1, 2)[fewest:] if _adds_up(*numbers, digits)), fewest)
 
 
 def apart(one: float, other: float, digits: int = 2) -> tuple[str, str]:
     """Two numbers that are compared, with at least so many decimals, and as many as show that they differ."""
     for places in range(digits, 16):
-        if (here := f"{one:.{places}f}") != (there := f"{other:.{places}f}"):
-            return here, there
+        if (first := f"{one:.{places}f}") != (second := f"{other:.{places}f}"):
+            return first, second
     return f"{one:.{digits}f}", f"{other:.{digits}f}"
 
 
 class Intervals:
-    """Estimates of one sentence with their intervals in brackets; a level is said once, and again only where
-    it is another one.
-    """
+    """Estimates of one sentence with intervals in brackets; a level is repeated only if it changes."""
 
     def __init__(self) -> None:
         self._said: float | str | None = None
 
     def chance(self, point: float, ends: Ends = None, level: float | None = None, fine: int = 0) -> str:
         """A chance with its interval, such as ``62 % (95% interval 51 % to 72 %)``."""
-        said = percents([point, *(ends or ())], fine)
-        return f"{said[0]}{self._brackets(said[1:], level)}"
+        texts = percents([point, *(ends or ())], fine)
+        return f"{texts[0]}{self._brackets(texts[1:], level)}"
 
     def difference(self, point: float, ends: Ends = None, level: float | None = None, fine: int = 0) -> str:
-        """A difference of two chances with its interval, such as ``41 percentage points (27 to 54)``, in at
-        least as many decimals as the chances (`decimals`).
-        """
-        said = points([point, *(ends or ())], fine)
-        unit = "point" if said[0] in ("1", "-1") else "points"
-        return f"{said[0]} percentage {unit}{self._brackets(said[1:], level)}"
+        """A difference of chances with its interval, such as ``41 percentage points (27 to 54)``."""
+        texts = points([point, *(ends or ())], fine)
+        unit = "point" if texts[0] in ("1", "-1") else "points"
+        return f"{texts[0]} percentage {unit}{self._brackets(texts[1:], level)}"
 
     def plain(self, point: float, ends: Ends = None, level: float | None = None, fine: int = 0) -> str:
         """An estimate of something else, in four significant digits; six if it is `fine`."""
-        said = [f"{value:.{6 if fine else 4}g}" for value in [point, *(ends or ())]]
-        return f"{said[0]}{self._brackets(said[1:], level)}"
+        texts = [f"{value:.{6 if fine else 4}g}" for value in [point, *(ends or ())]]
+        return f"{texts[0]}{self._brackets(texts[1:], level)}"
 
     def _brackets(self, ends: Sequence[str], level: float | None) -> str:
         if not ends:
             return ""
-        named = "interval " if level is None else f"{100 * level:g}% interval "
-        said, self._said = self._said == named, named
-        return f" ({'' if said else named}{ends[0]} to {ends[1]})"
+        name = "interval " if level is None else f"{100 * level:g}% interval "
+        repeated, self._said = self._said == name, name
+        return f" ({'' if repeated else name}{ends[0]} to {ends[1]})"
 
 
 def chance_of(estimate: Estimate, intervals: Intervals | None = None, fine: int = 0) -> str:
     """An estimate in words: a chance in per cent, anything else as a number."""
-    told, ends = intervals or Intervals(), ends_of(estimate)
+    writer, ends = intervals or Intervals(), ends_of(estimate)
     if is_chance(estimate.of):
-        return told.chance(estimate.point, ends, estimate.level, fine)
-    return told.plain(estimate.point, ends, estimate.level)
+        return writer.chance(estimate.point, ends, estimate.level, fine)
+    return writer.plain(estimate.point, ends, estimate.level)
 
 
 def change(value: float, of: str) -> str:
@@ -201,14 +185,12 @@ def ends_of(estimate: Estimate) -> Ends:
 
 
 def is_chance(of: str) -> bool:
-    """Whether a quantity is a probability, or a difference of two, so that it is said in per cent."""
+    """Whether a quantity is a probability or a difference of two, and written in per cent."""
     return "probabilit" in of
 
 
 def in_words(of: str, wanted: str = "") -> str:
-    """What an estimate is of, as sentences have it: ``chance that progression is at most 140``, by the words
-    of the desired region (`data.codings.decision_texts`), which are empty where they are too long.
-    """
+    """A quantity as sentences name it, such as ``chance that progression is at most 140``."""
     if wanted:
         of = of.replace(CHANCE, f"chance that {wanted}")
     return of.replace("probability of a", "chance of a")
@@ -225,16 +207,15 @@ def _percent(value: float, digits: int) -> str:
 
 def points(values: Sequence[float], fine: int = 0) -> list[str]:
     """Differences in percentage points, without the unit, in as few decimals as show a difference."""
-    said = list[str]()
+    texts = list[str]()
     for digits in range(min(fine, 2), 3):
-        said = [f"{round(100 * value, digits) + 0.0:.{digits}f}" for value in values]
-        lost = any(value and not float(text) for value, text in zip(values, said, strict=True))
-        if not lost and (len(set(values)) == 1 or len(set(said)) > 1):
+        texts = [f"{round(100 * value, digits) + 0.0:.{digits}f}" for value in values]
+        vanished = any(value and not float(text) for value, text in zip(values, texts, strict=True))
+        if not vanished and (len(set(values)) == 1 or len(set(texts)) > 1):
             break
-    return said
+    return texts
 
 
 def _adds_up(before: float, after: float, gain: float, digits: int) -> bool:
-    """Whether a difference is that of two chances when all three are rounded."""
-    less, more, said = (float(f"{100 * each:.{digits}f}") for each in (before, after, gain))
-    return abs(more - less - said) < 1e-6
+    first, second, difference = (float(f"{100 * number:.{digits}f}") for number in (before, after, gain))
+    return abs(second - first - difference) < 1e-6

@@ -1,5 +1,4 @@
-"""Findings: what is said of an action, or of the data that it rests on, each with a kind that programs decide
-by and a sentence for readers.
+"""Findings: warnings and reasons of a decision, or of its data, each with a kind for programs and a sentence.
 
     why nothing is altered
         no_gain          nothing is better by the method's own estimate
@@ -38,14 +37,13 @@ by and a sentence for readers.
         context          nothing is known of a case before deciding
         desired          the rows lie inside or outside of the desired region, nearly all of them
         unused           a column, a variable or a cost does nothing
-    what else is said
+    notes
         note             how a decision was found or estimated, or how the search ended
 
 The first kinds are warnings where a method acts nevertheless, such as a preset that reproduces a publication.
 
-A claim lies outside the data where a finding says that a context variable or an action is beyond the range of
-the observations, or that too few of them are near. In sentences and figures the reason stands in the place of
-such a claim's number; tables and files keep the number, beside the warning.
+A claim lies outside the data where a finding is of the kind ``range`` or ``support``. In sentences and
+figures the reason then stands in the place of its number; tables and files keep the number and the warning.
 """
 
 from collections.abc import Iterable, Mapping
@@ -76,12 +74,8 @@ OUTSIDE: tuple[FindingKind, ...] = ("range", "support")
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that is said of an action.
-
-    Attributes:
-        text: The sentence for readers, without an initial capital and a full stop.
-        numbers: The numbers behind the sentence, by name.
-        general: The sentence without the values of the case, where it states some; else empty.
+    """A warning, reason or note: a sentence without an initial capital and a full stop, the numbers behind
+    it, and in `general` the sentence without the values of the case, where it states some.
     """
 
     kind: FindingKind
@@ -110,29 +104,25 @@ class Finding:
 
     @classmethod
     def comparing(cls, kind: FindingKind, sentence: str, where: str, general: str = "") -> "Finding":
-        """A sentence in which ``{}`` stands for what an action is compared with, in words.
-
-        Args:
-            general: The same words without the values of the case; empty where they have none.
-        """
+        """A sentence with ``{}`` for what an action is compared with, `where`, or in `general`."""
         general = general and sentence.replace("{}", general)
         return cls(kind, sentence.replace("{}", where), general=general)
 
 
 def recorded(findings: Iterable[Finding]) -> dict[str, Any]:
     """Findings as the entry of a record; empty without any."""
-    plain = [each.to_dict() for each in findings]
+    plain = [finding.to_dict() for finding in findings]
     return {"findings": plain} if plain else {}
 
 
 def findings_of(line: Mapping[str, Any]) -> tuple[Finding, ...]:
     """The findings of a recorded decision, or of a data card."""
-    return tuple(Finding.of(each) for each in line.get("findings") or ())
+    return tuple(Finding.of(record) for record in line.get("findings") or ())
 
 
 def texts_of(line: Mapping[str, Any]) -> list[str]:
     """The sentences of the findings of a recorded decision, or of a data card."""
-    return [str(each["text"]) for each in line.get("findings") or ()]
+    return [str(record["text"]) for record in line.get("findings") or ()]
 
 
 def reason_of(line: Mapping[str, Any]) -> str:
@@ -152,26 +142,26 @@ def joined(*findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def outside(findings: Iterable[Finding]) -> tuple[str, list[str]]:
-    """Why a claim would lie outside the data, in a sentence, ranges first, and what else says so; empty."""
-    beyond = [each for each in findings if each.kind in OUTSIDE]
-    texts = [each.text for each in sorted(beyond, key=lambda each: each.kind != "range")]
-    ranges = sum(each.kind == "range" for each in beyond) or 1
-    return (f"outside the data: {'; '.join(texts[:ranges])}" if texts else ""), texts[ranges:]
+    """Why a claim would lie outside the data, in a sentence, ranges first, and the further reasons; empty."""
+    reasons = [finding for finding in findings if finding.kind in OUTSIDE]
+    texts = [finding.text for finding in sorted(reasons, key=lambda finding: finding.kind != "range")]
+    range_count = sum(finding.kind == "range" for finding in reasons) or 1
+    return (f"outside the data: {'; '.join(texts[:range_count])}" if texts else ""), texts[range_count:]
 
 
 def doubted(findings: Iterable[Finding], untouched: bool = False) -> bool:
-    """Whether an action is at most *may*; where its gain is from rows that did not choose it, its model need
-    not predict those that were left out.
-    """
-    return any(each.kind in DOUBTING and not (untouched and each.kind == "score") for each in findings)
+    """Whether a decision is at most *may*; an `untouched` gain needs no score of left-out rows."""
+    return any(
+        finding.kind in DOUBTING and not (untouched and finding.kind == "score") for finding in findings
+    )
 
 
 def in_place(findings: Iterable[Finding]) -> str:
     """The sentence that stands in place of a number; empty where the claim has one."""
-    beyond, _ = outside(findings)
-    return f"{beyond[0].upper()}{beyond[1:]}." if beyond else ""
+    reason, _ = outside(findings)
+    return f"{reason[0].upper()}{reason[1:]}." if reason else ""
 
 
 def further(findings: Iterable[Finding], said: str) -> list[str]:
-    """The sentences of findings whose content was not said before."""
-    return [each.text for each in findings if each.text not in said]
+    """The sentences of findings that `said` does not contain."""
+    return [finding.text for finding in findings if finding.text not in said]

@@ -23,8 +23,7 @@ interactions, they left at most 8 %. The p-value is the larger of both, times th
 indicators where a variable has classes; the level is 1 % by Holm's rule over all claims. Pairs of context
 variables are left out: answers are given the context, and rest on no claim about it.
 
-Bounds: at most 1,000 pairs; rows are thinned beyond 3e7 / pairs; the flexible tests take the 12 sets Z with
-the smallest p-values.
+Bounds: at most 1,000 pairs; rows are thinned beyond 3e7 / pairs; flexible tests: the 12 sets of smallest p.
 
 Source: Shah and Peters (2020), Eq. 3 (generalised covariance measure); Pearl (1988) (what a missing arrow
 claims); Holm (1979); Fisher (1915) (artanh).
@@ -54,10 +53,12 @@ PENALTIES = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 # Rows, and units or blocks of rows, without which nothing is tested.
 FEWEST, FEWEST_GROUPS = 30, 8
 SHOWN = 3
+# Two variables, and the set Z that separates them by the graph.
+_Claim = tuple[str, str, tuple[str, ...]]
 
 
 def contradiction(task: RehearsalTask, name: str, p_value: float) -> Finding:
-    """The finding if outcomes depend on an action that by the graph cannot change them."""
+    """The warning that outcomes depend on an action that by the graph cannot change them."""
     return Finding(
         "refuted_graph",
         f"setting {name} cannot change {', '.join(task.outcomes)} by the graph, but in the "
@@ -68,29 +69,31 @@ def contradiction(task: RehearsalTask, name: str, p_value: float) -> Finding:
 
 
 def untrue_graph(table: Records, task: RehearsalTask) -> list[Finding]:
-    """A finding for each action that by the graph changes no outcome, if the table contradicts that."""
-    unlinked = [name for name in task.box.names if not reaches((task.graph,), (name,), task.outcomes)]
+    """A warning for each action that by the graph changes no outcome, if the table contradicts that."""
     recorded = table.as_recorded()
-    return contradictions(task, {name: dependence_given(recorded, task, name) for name in unlinked})
+    return contradictions(task, {name: dependence_given(recorded, task, name) for name in _unlinked(task)})
+
+
+def _unlinked(task: RehearsalTask) -> list[str]:
+    """The actions that have no path to an outcome."""
+    return [name for name in task.box.names if not reaches((task.graph,), (name,), task.outcomes)]
 
 
 def contradictions(task: RehearsalTask, p_values: Mapping[str, float]) -> list[Finding]:
-    """A finding for each action that by the graph changes no outcome, and on which outcomes depend: of the
-    indicators of its classes, for the one on which they depend most.
-    """
-    found: dict[str, float] = {}
-    for name, p in p_values.items():
+    """Warnings of actions that by the graph change no outcome, on which outcomes depend all the same."""
+    smallest: dict[str, float] = {}
+    for name, p_value in p_values.items():
         (variable,) = task.variables((name,))
-        if p < SIGNIFICANT / len(p_values):
-            found[variable] = min(p, found.get(variable, p))
-    return [contradiction(task, name, p) for name, p in found.items()]
+        if p_value < SIGNIFICANT / len(p_values):
+            smallest[variable] = min(p_value, smallest.get(variable, p_value))
+    return [contradiction(task, name, p_value) for name, p_value in smallest.items()]
 
 
 def dependence_given(table: Records, task: RehearsalTask, name: str) -> float:
-    """The p-value of independence of the outcomes and an action, given the context and the adjustment set."""
-    known = adjustment(task.graph, task.context, (name,), task.outcomes)
-    given = table.columns((*task.context, *known.before))
-    return dependence(table.columns((name,))[:, 0], table.columns(task.outcomes), given)
+    """The p-value of independence of outcomes and action, given the context and the adjustment set."""
+    adjusted = adjustment(task.graph, task.context, (name,), task.outcomes)
+    covariates = table.columns((*task.context, *adjusted.before))
+    return dependence(table.columns((name,))[:, 0], table.columns(task.outcomes), covariates)
 
 
 @dataclass(frozen=True)
@@ -98,12 +101,9 @@ class Refuted:
     """A missing arrow that the observations contradict.
 
     Attributes:
-        first, second: The variables, those before in the graph's order first; of a variable of classes, the
-            columns.
-        given: The set that separates them by the graph.
+        first, second: The variables, in the graph's order; of a variable of classes, the columns.
         size: Their partial correlation given the set, of the columns with the largest, and its 95 % interval.
         p: The p-value, before Holm's rule.
-        claims: How many claims were tested.
     """
 
     first: tuple[str, ...]
@@ -117,7 +117,7 @@ class Refuted:
 
 
 @dataclass(frozen=True)
-class _Measured:
+class _Correlation:
     """A partial correlation, its statistic with standard error in units of artanh, and the p-value."""
 
     size: float = 0.0
@@ -128,29 +128,22 @@ class _Measured:
 def refuted_claims(
     table: Records, task: RehearsalTask, units: Sequence[str] | None = None
 ) -> tuple[Refuted, ...]:
-    """The missing arrows of a graph that a table contradicts, the largest dependence first.
-
-    Args:
-        units: The unit of each row; None if every row stands alone.
-    """
-    # What fills a cell makes dependences of its own.
-    keep = np.ones(len(table), dtype=bool) if table.complete is None else table.complete
-    context, unlinked = (
-        set(task.context),
-        {name for name in task.box.names if not reaches((task.graph,), (name,), task.outcomes)},
-    )
+    """The missing arrows that a table contradicts, largest first; `units` are those of the rows."""
+    # Imputed cells depend on what they were imputed from.
+    complete = np.ones(len(table), dtype=bool) if table.complete is None else table.complete
+    context, unlinked = set(task.context), set(_unlinked(task))
     pairs = [
-        each
-        for each in missing_arrows(task.graph)
-        if not context.issuperset(each[:2])
+        claim
+        for claim in missing_arrows(task.graph)
+        if not context.issuperset(claim[:2])
         # These have a test of their own.
-        and not (set(each[:2]) & unlinked and set(each[:2]) & set(task.outcomes))
+        and not (set(claim[:2]) & unlinked and set(claim[:2]) & set(task.outcomes))
     ]
     roles = context.union(task.box.names, task.outcomes)
-    pairs = sorted(pairs, key=lambda each: -len(roles & set(each[:2])))[:PAIRS]
-    if not pairs or keep.sum() < FEWEST:
+    pairs = sorted(pairs, key=lambda claim: -len(roles & set(claim[:2])))[:PAIRS]
+    if not pairs or complete.sum() < FEWEST:
         return ()
-    rows = np.flatnonzero(keep)
+    rows = np.flatnonzero(complete)
     if table.places is not None:
         rows = rows[np.argsort(table.places[rows])]
     rows = rows[evenly(len(rows), CELLS // len(pairs))]
@@ -158,35 +151,36 @@ def refuted_claims(
     groups = _groups(len(rows), None if units is None else [units[row] for row in rows])
     if int(groups.max()) + 1 < FEWEST_GROUPS:
         return ()
-    measured = _measured(columns, pairs, groups)
-    return _by_holm(task, pairs, _confirmed(columns, pairs, groups, measured))
+    correlations = _partial_correlations(columns, pairs, groups)
+    return _by_holm(task, pairs, _confirmed(columns, pairs, groups, correlations))
 
 
 def _by_holm(
-    task: RehearsalTask, pairs: Sequence[tuple[str, str, tuple[str, ...]]], measured: Sequence[_Measured]
+    task: RehearsalTask, pairs: Sequence[_Claim], correlations: Sequence[_Correlation]
 ) -> tuple[Refuted, ...]:
-    """The refuted ones of the claims about variables, each of which may have several columns."""
+    """The refuted claims about variables, each of which may have several columns."""
     claims = defaultdict[tuple[str, str], list[int]](list)
     for index, (*ends, _) in enumerate(pairs):
         (first,), (second,) = (task.variables((end,)) for end in ends)
         claims[first, second].append(index)
-    found = []
-    for mine in claims.values():
-        best = min(mine, key=lambda index: measured[index].p)
-        known, (_, _, given) = measured[best], pairs[best]
-        lower, upper = (math.tanh(math.atanh(known.size) + sign * 1.96 * known.error) for sign in (-1, 1))
-        one, other = (
+    refuted = []
+    for indices in claims.values():
+        smallest = min(indices, key=lambda index: correlations[index].p)
+        best, (_, _, separators) = correlations[smallest], pairs[smallest]
+        lower, upper = (math.tanh(math.atanh(best.size) + sign * 1.96 * best.error) for sign in (-1, 1))
+        first_names, second_names = (
             tuple(dict.fromkeys(columns))
-            for columns in zip(*(pairs[index][:2] for index in mine), strict=True)
+            for columns in zip(*(pairs[index][:2] for index in indices), strict=True)
         )
-        p = min(1.0, known.p * len(mine))
-        found.append(Refuted(one, other, given, known.size, lower, upper, p, len(claims)))
-    found.sort(key=lambda each: each.p)
-    for place, each in enumerate(found):
-        if each.p > LEVEL / (len(found) - place):
-            found = found[:place]
+        p = min(1.0, best.p * len(indices))
+        size = best.size, lower, upper
+        refuted.append(Refuted(first_names, second_names, separators, *size, p, len(claims)))
+    refuted.sort(key=lambda claim: claim.p)
+    for rank, claim in enumerate(refuted):
+        if claim.p > LEVEL / (len(refuted) - rank):
+            refuted = refuted[:rank]
             break
-    return tuple(sorted(found, key=lambda each: -abs(each.size)))
+    return tuple(sorted(refuted, key=lambda claim: -abs(claim.size)))
 
 
 def _groups(count: int, units: Sequence[str] | None) -> np.ndarray:
@@ -196,54 +190,56 @@ def _groups(count: int, units: Sequence[str] | None) -> np.ndarray:
     return np.unique(units, return_inverse=True)[1]
 
 
-def _measured(
-    columns: Mapping[str, np.ndarray], pairs: Sequence[tuple[str, str, tuple[str, ...]]], groups: np.ndarray
-) -> list[_Measured]:
-    """The partial correlations of pairs given their sets, by linear regression."""
-    values, place = _standardised(list(columns.values())), {name: index for index, name in enumerate(columns)}
-    products, found = values.T @ values, []
+def _partial_correlations(
+    columns: Mapping[str, np.ndarray], pairs: Sequence[_Claim], groups: np.ndarray
+) -> list[_Correlation]:
+    values = _standardised(list(columns.values()))
+    position = {name: index for index, name in enumerate(columns)}
+    products, correlations = values.T @ values, []
     for start in range(0, len(pairs), TOGETHER):
-        some = pairs[start : start + TOGETHER]
-        weights = np.zeros((len(place), len(some), 2))
-        for index, (first, second, given) in enumerate(some):
-            known, ends = [place[name] for name in given], [place[first], place[second]]
-            inverse = np.linalg.pinv(products[np.ix_(known, known)], rcond=1e-12, hermitian=True)
-            weights[known, index] = -inverse @ products[np.ix_(known, ends)]
+        batch = pairs[start : start + TOGETHER]
+        weights = np.zeros((len(position), len(batch), 2))
+        for index, (first, second, separators) in enumerate(batch):
+            inside, ends = [position[name] for name in separators], [position[first], position[second]]
+            inverse = np.linalg.pinv(products[np.ix_(inside, inside)], rcond=1e-12, hermitian=True)
+            weights[inside, index] = -inverse @ products[np.ix_(inside, ends)]
             weights[ends, index, [0, 1]] = 1.0
-        residuals = (values @ weights.reshape(len(place), -1)).T
-        found += [_correlation(*both, groups) for both in zip(residuals[::2], residuals[1::2], strict=True)]
-    return found
+        residuals = (values @ weights.reshape(len(position), -1)).T
+        couples = zip(residuals[::2], residuals[1::2], strict=True)
+        correlations += [_correlation(*couple, groups) for couple in couples]
+    return correlations
 
 
 def _confirmed(
     columns: Mapping[str, np.ndarray],
-    pairs: Sequence[tuple[str, str, tuple[str, ...]]],
+    pairs: Sequence[_Claim],
     groups: np.ndarray,
-    measured: list[_Measured],
-) -> list[_Measured]:
-    """The same where a flexible regression says so too: of both, what has the larger p-value."""
+    correlations: list[_Correlation],
+) -> list[_Correlation]:
+    """Of linear and flexible regression, the correlation with the larger p-value."""
     of_set = defaultdict[tuple[str, ...], list[int]](list)
-    for index in sorted(range(len(pairs)), key=lambda index: measured[index].p):
-        if measured[index].p < LEVEL and pairs[index][2]:
+    for index in sorted(range(len(pairs)), key=lambda index: correlations[index].p):
+        if correlations[index].p < LEVEL and pairs[index][2]:
             of_set[pairs[index][2]].append(index)
     rows = evenly(len(groups), FLEXIBLE_ROWS)
-    for number, (given, mine) in enumerate(of_set.items()):
+    for number, (separators, indices) in enumerate(of_set.items()):
         if number >= FLEXIBLE_SETS:
-            for index in mine:
-                measured[index] = replace(measured[index], p=1.0)
+            for index in indices:
+                correlations[index] = replace(correlations[index], p=1.0)
             continue
-        names = list(dict.fromkeys(name for index in mine for name in pairs[index][:2]))
-        known, asked = (_standardised([columns[name][rows] for name in some]) for some in (given, names))
-        lines = _linear(known, asked)
-        curves = _flexible(known, lines)
-        place = {name: index for index, name in enumerate(names)}
-        for index in mine:
-            one, other = (place[name] for name in pairs[index][:2])
-            again = _correlation(curves[:, one], curves[:, other], groups[rows])
-            line, curve = (float((each[:, one] * each[:, other]).mean()) for each in (lines, curves))
-            again = again if curve * line >= LEFT * line**2 else _Measured()
-            measured[index] = max(measured[index], again, key=lambda each: each.p)
-    return measured
+        names = list(dict.fromkeys(name for index in indices for name in pairs[index][:2]))
+        covariates = _standardised([columns[name][rows] for name in separators])
+        ends = _standardised([columns[name][rows] for name in names])
+        lines = _linear(covariates, ends)
+        curves = _flexible(covariates, lines)
+        position = {name: index for index, name in enumerate(names)}
+        for index in indices:
+            first, second = (position[name] for name in pairs[index][:2])
+            curved = _correlation(curves[:, first], curves[:, second], groups[rows])
+            line, curve = (float((e[:, first] * e[:, second]).mean()) for e in (lines, curves))
+            curved = curved if curve * line >= LEFT * line**2 else _Correlation()
+            correlations[index] = max(correlations[index], curved, key=lambda measured: measured.p)
+    return correlations
 
 
 def _standardised(columns: Sequence[np.ndarray]) -> np.ndarray:
@@ -253,67 +249,65 @@ def _standardised(columns: Sequence[np.ndarray]) -> np.ndarray:
     return (values - values.mean(0)) / np.where(spread > 0, spread, 1.0) if columns else values
 
 
-def _linear(known: np.ndarray, asked: np.ndarray) -> np.ndarray:
+def _linear(covariates: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Residuals (n, m) of linear regressions on standardised columns (n, q)."""
-    if not known.size:
-        return asked
-    weights = np.linalg.pinv(known.T @ known, rcond=1e-12, hermitian=True) @ (known.T @ asked)
-    return asked - known @ weights
+    if not covariates.size:
+        return values
+    weights = np.linalg.pinv(covariates.T @ covariates, rcond=1e-12, hermitian=True) @ (covariates.T @ values)
+    return values - covariates @ weights
 
 
-def _flexible(known: np.ndarray, lines: np.ndarray) -> np.ndarray:
-    """Leave-one-out residuals (n, m) of ridge regressions of linear residuals on features of the standardised
-    columns (n, q).
-    """
-    best, rows = lines, len(known)
-    features = _features(known)[:, : rows // 3]
-    features = _linear(known, features - features.mean(0))
+def _flexible(covariates: np.ndarray, lines: np.ndarray) -> np.ndarray:
+    """Leave-one-out residuals (n, m) of ridge regressions of `lines` on features of (n, q)."""
+    best, rows = lines, len(covariates)
+    features = _features(covariates)[:, : rows // 3]
+    features = _linear(covariates, features - features.mean(0))
     spread = features.std(0)
     features = features[:, spread > 1e-6] / spread[spread > 1e-6]
     if not features.size:
         return best
-    values, turns = np.linalg.eigh(features.T @ features)
-    kept = values > 1e-9 * values[-1]
-    left, powers = features @ turns[:, kept] / np.sqrt(values[kept]), values[kept]
-    turned, error = left.T @ lines, (lines**2).mean(0)
+    eigenvalues, eigenvectors = np.linalg.eigh(features.T @ features)
+    stable = eigenvalues > 1e-9 * eigenvalues[-1]
+    basis, powers = features @ eigenvectors[:, stable] / np.sqrt(eigenvalues[stable]), eigenvalues[stable]
+    projected, error = basis.T @ lines, (lines**2).mean(0)
     for ridge in PENALTIES:
         shrunk = powers / (powers + ridge * rows)
-        leverage = (left**2 @ shrunk + (known.shape[1] + 1) / rows).clip(max=0.99)
-        errors = (lines - left @ (shrunk[:, None] * turned)) / (1 - leverage)[:, None]
+        leverage = (basis**2 @ shrunk + (covariates.shape[1] + 1) / rows).clip(max=0.99)
+        errors = (lines - basis @ (shrunk[:, None] * projected)) / (1 - leverage)[:, None]
         squares = (errors**2).mean(0)
         best, error = np.where(squares < error, errors, best), np.minimum(squares, error)
     return best
 
 
-def _features(known: np.ndarray) -> np.ndarray:
-    """Squares, bends, steps, products and cosines of standardised columns (n, q), (n, p), of which few rows
-    allow but the first.
-    """
-    curved = [column for column in known.T if len(np.unique(column)) > 2]
+def _features(covariates: np.ndarray) -> np.ndarray:
+    """Squares, bends, steps, products and cosines (n, p) of standardised columns (n, q)."""
+    curved = [column for column in covariates.T if len(np.unique(column)) > 2]
     cuts = [np.unique(np.quantile(column, np.arange(1, 10) / 10)) for column in curved]
     squares = [column**2 for column in curved]
     bends = [
         np.maximum(column - cut, 0.0)
-        for column, some in zip(curved, cuts, strict=True)
-        for cut in some[[len(some) // 4, len(some) // 2, 3 * len(some) // 4]]
+        for column, column_cuts in zip(curved, cuts, strict=True)
+        for cut in column_cuts[[len(column_cuts) // 4, len(column_cuts) // 2, 3 * len(column_cuts) // 4]]
     ]
     steps = [
-        (column > cut).astype(float) for column, some in zip(curved[:10], cuts, strict=False) for cut in some
+        (column > cut).astype(float)
+        for column, column_cuts in zip(curved[:10], cuts, strict=False)
+        for cut in column_cuts
     ]
-    products = [one * other for one, other in list(combinations(known.T, 2))[:60]]
+    products = [first * second for first, second in list(combinations(covariates.T, 2))[:60]]
     stream = numpy_generator(0)
     width = np.repeat([0.5, 1.0, 2.0, 4.0], 25)
-    frequencies = stream.standard_normal((known.shape[1], 100)) / (width * np.sqrt(known.shape[1]))
-    cosines = np.cos(known @ frequencies + stream.uniform(0, 2 * np.pi, 100))
+    frequencies = stream.standard_normal((covariates.shape[1], 100)) / (width * np.sqrt(covariates.shape[1]))
+    cosines = np.cos(covariates @ frequencies + stream.uniform(0, 2 * np.pi, 100))
     features = [*squares, *bends, *steps, *products, *(cosines.T[stream.permutation(100)] if curved else ())]
-    return np.stack(features, -1) if features else np.empty((len(known), 0))
+    return np.stack(features, -1) if features else np.empty((len(covariates), 0))
 
 
-def _correlation(first: np.ndarray, second: np.ndarray, groups: np.ndarray) -> _Measured:
+def _correlation(first: np.ndarray, second: np.ndarray, groups: np.ndarray) -> _Correlation:
     """The correlation of two columns of residuals, with rows in groups; nothing where one is constant."""
-    count, scales = len(first), [float(np.sqrt((each**2).mean())) for each in (first, second)]
+    count, scales = len(first), [float(np.sqrt((residuals**2).mean())) for residuals in (first, second)]
     if min(scales) < 1e-6:
-        return _Measured()
+        return _Correlation()
     first, second = first / scales[0], second / scales[1]
     size = float(np.clip((first * second).mean(), -1 + 1e-9, 1 - 1e-9))
     parts = first * second - size * (first**2 + second**2) / 2
@@ -323,18 +317,18 @@ def _correlation(first: np.ndarray, second: np.ndarray, groups: np.ndarray) -> _
     error = max(float(sums @ sums), float(parts @ parts)) ** 0.5 / count / (1 - size**2)
     error = max(error, 1e-9)
     p = 2 * float(stdtr(len(sums) - 1, -abs(math.atanh(size)) / error))
-    return _Measured(size, error, p)
+    return _Correlation(size, error, p)
 
 
 def refutations(task: RehearsalTask, refuted: Sequence[Refuted]) -> list[Finding]:
-    """The finding of the missing arrows that the observations contradict; none without any."""
+    """The warning of the missing arrows that the observations contradict; none without any."""
     if not refuted:
         return []
     more = f"; and {len(refuted) - SHOWN} more" if len(refuted) > SHOWN else ""
     largest, count = refuted[0], refuted[0].claims
-    of = f"{len(refuted)} of the {count} independences" if count > 1 else "the independence"
+    share = f"{len(refuted)} of the {count} independences" if count > 1 else "the independence"
     text = (
-        f"the rows contradict {of} that the graph claims by its missing arrows: "
+        f"the rows contradict {share} that the graph claims by its missing arrows: "
         f"{'; '.join(in_words(task, refuted[:SHOWN]))}{more}: draw the arrow, the hidden common cause (<->), "
         "or what goes between"
     )
@@ -345,13 +339,13 @@ def refutations(task: RehearsalTask, refuted: Sequence[Refuted]) -> list[Finding
 
 def in_words(task: RehearsalTask, refuted: Iterable[Refuted]) -> list[str]:
     """The missing arrows with the sizes of the dependences, for readers."""
-    words = []
-    for each in refuted:
-        (first,), (second,) = task.variables(each.first), task.variables(each.second)
-        given = ", ".join(task.variables(each.given))
-        size, lower, upper = (f"{number:.2f}" for number in (each.size, each.lower, each.upper))
-        words.append(
+    sentences = []
+    for claim in refuted:
+        (first,), (second,) = task.variables(claim.first), task.variables(claim.second)
+        z = ", ".join(task.variables(claim.given))
+        size, lower, upper = (f"{number:.2f}" for number in (claim.size, claim.lower, claim.upper))
+        sentences.append(
             f"no arrow joins {first} and {second}, and their partial correlation"
-            f"{f' given {given}' if given else ''} is {size} [{lower}, {upper}]"
+            f"{f' given {z}' if z else ''} is {size} [{lower}, {upper}]"
         )
-    return words
+    return sentences

@@ -15,14 +15,13 @@ with the nearest prediction for these cells (local residual draws),
 
 mean* by the parameters of the chain, the donor's mean by the most likely ones. So skewed columns and noise
 that grows with the mean stay what they are. With fewer than twenty complete rows the noise is normal. m
-chains with seeds of their own give m complete tables. What is estimated is estimated in each of them; the
-variance between the m estimates is what is unknown because of the missing cells
-(`objectives.imputation_success`). It includes the parameters, since each chain draws its own.
+chains with seeds of their own give m complete tables, and an estimate in each; the variance between the m
+estimates is what is unknown because of the missing cells (`objectives.imputation_success`), parameters
+included, since each chain draws its own.
 
-All is computed in units of the columns' standard deviations, so that neither unit nor offset changes a draw.
-In a column with at most twenty different values, such as yes/no or whole numbers, the nearest observed value
-is taken. Draws are right where missing cells depend on observed ones alone (missing at random) and
-dependences are about linear.
+All is computed in standard deviations, so that neither unit nor offset changes a draw. In a column with at
+most twenty different values, such as yes/no or whole numbers, the nearest observed value is taken. Draws are
+right where cells are missing at random and dependences are about linear.
 
 With normal noise to the end, cells that were taken out of a table of NHANES (987 adults, a third of the
 glycated haemoglobin missing, the more often the older) would lie in a desired region below 5.7 in 36 % of
@@ -36,8 +35,7 @@ time. scikit-learn's IterativeImputer draws every cell by itself, around regress
 drawn: 75 and 50 % were held on Lin-Syn1.
 
 Source: Schafer (1997), Sec. 5.3 (EM) and 5.4 (data augmentation); Tanner and Wong (1987); Rubin (1987), Ch. 4
-(proper imputation); Morris, White and Royston (2014) (ten donors, local residuals); Moons et al. (2006)
-(outcomes are predictors).
+(proper imputation); Morris, White and Royston (2014) (donors); Moons et al. (2006) (outcomes predict).
 """
 
 from collections.abc import Sequence
@@ -55,27 +53,18 @@ from rehearsal_torch.seeding import generator, numpy_generator
 # Steps of EM, and of each chain.
 CLIMBS, STEPS = 200, 60
 CLOSE = 1e-6
-# Added to the scatter matrix for each row: columns may be functions of each other.
-RIDGE = 1e-8
+RIDGE = 1e-8  # Added to the scatter matrix for each row: columns may be functions of each other.
 # Similar complete rows of which one gives its noise; the fewest and the most complete rows to choose from.
 DONORS, FEWEST_DONORS, MOST_DONORS = 10, 20, 2000
 # The number of different values up to which a draw is moved to the nearest observed one.
 FEW_VALUES = 20
-# Distinguishes the seeds of imputations from the others of a table.
-PURPOSE = 1987
-# Rows whose conditional distributions are evaluated at once.
-AT_ONCE = 4096
+PURPOSE = 1987  # Distinguishes the seeds of imputations from the others of a table.
+AT_ONCE = 4096  # Rows whose conditional distributions are evaluated at once.
 
 
 @dataclass(frozen=True, eq=False)
 class ImputedTable(Table):
-    """A table whose missing cells were drawn; its values are those of the first of m tables.
-
-    Attributes:
-        missing: (n, d), true where the cell was missing.
-        count: m.
-        seed: Determines all draws.
-    """
+    """A table of drawn cells, the first of `count`; `missing`, (n, d), is true where a cell was."""
 
     missing: Tensor
     count: int
@@ -83,14 +72,8 @@ class ImputedTable(Table):
 
     @classmethod
     def of(cls, names: Sequence[str], values: Tensor, count: int, seed: int = 0) -> "ImputedTable":
-        """The first of m tables; the others are drawn when they are asked for.
-
-        Args:
-            values: (n, d), NaN in missing cells; every column has an observed cell.
-            count: m, from 2 to 200.
-
-        Raises:
-            ValueError: if the count is out of range, or there are too few cells to draw from.
+        """The first of `count` tables (2 to 200), from values (n, d) with NaN in missing cells; the others
+        are drawn when needed. A ValueError for another count, or too few cells to draw from.
         """
         if not 2 <= count <= IMPUTATIONS:
             raise ValueError(f"expected 2 to {IMPUTATIONS} imputations; got {count}")
@@ -103,11 +86,12 @@ class ImputedTable(Table):
     @cached_property
     def completed(self) -> tuple[Table, ...]:
         """The m complete tables."""
-        drawing = Imputation(self.values.masked_fill(self.missing, torch.nan))
-        others = [drawing.drawn(self.seed, place) for place in range(1, self.count)]
-        whole = (self.values, *others)
+        imputation = Imputation(self.values.masked_fill(self.missing, torch.nan))
+        later = [imputation.drawn(self.seed, number) for number in range(1, self.count)]
+        draws = (self.values, *later)
         return tuple(
-            replace(Table.observed(self.names, each), units=self.units, places=self.places) for each in whole
+            replace(Table.observed(self.names, values), units=self.units, places=self.places)
+            for values in draws
         )
 
     def records(self) -> Records:
@@ -120,11 +104,7 @@ class ImputedTable(Table):
 
 
 class Imputation:
-    """The normal distribution of a table with missing cells, and draws of these.
-
-    Args:
-        values: (n, d), NaN in missing cells.
-    """
+    """The normal distribution of a table with missing cells, (n, d) with NaN, and draws of these."""
 
     def __init__(self, values: Tensor) -> None:
         self.values = values
@@ -143,15 +123,15 @@ class Imputation:
         if bool(self.known.all()):
             return self.values.clone()
         if self.rows <= self.columns:
-            got = f"got {self.rows} rows and {self.columns} columns: add rows, or take variables out"
-            raise ValueError(f"expected more rows than columns to impute from; {got}")
+            size = f"got {self.rows} rows and {self.columns} columns: add rows, or take variables out"
+            raise ValueError(f"expected more rows than columns to impute from; {size}")
         stream = generator(int(numpy_generator(seed, PURPOSE, place).integers(2**62)))
         mean, covariance = self.likely
         for _ in range(STEPS):
             filled = self._filled(mean, covariance, stream)
             mean, covariance = self._parameters(filled, stream)
-        found = self.middle + self.spread * self._resembling(mean, covariance, stream)
-        return torch.where(self.values.isnan(), self._among(found).to(self.values), self.values)
+        draw = self.middle + self.spread * self._with_donors(mean, covariance, stream)
+        return torch.where(self.values.isnan(), self._rounded(draw).to(self.values), self.values)
 
     @cached_property
     def likely(self) -> tuple[Tensor, Tensor]:
@@ -160,72 +140,72 @@ class Imputation:
         mean, covariance = self.cells.new_zeros(self.columns), unit
         weights = torch.bincount(self.pattern_of, minlength=len(self.patterns)).to(torch.float64)
         for _ in range(CLIMBS):
-            left, means = self.conditionals(mean, covariance)
-            before, mean = covariance, means.mean(0)
-            inside = (weights[:, None, None] * left).sum(0)
-            covariance = ((means - mean).mT @ (means - mean) + inside) / self.rows + RIDGE * unit
-            if float((covariance - before).abs().max()) < CLOSE:
+            conditional, means = self.conditionals(mean, covariance)
+            previous, mean = covariance, means.mean(0)
+            within = (weights[:, None, None] * conditional).sum(0)
+            covariance = ((means - mean).mT @ (means - mean) + within) / self.rows + RIDGE * unit
+            if float((covariance - previous).abs().max()) < CLOSE:
                 break
         return mean, covariance
 
     def conditionals(self, mean: Tensor, covariance: Tensor) -> tuple[Tensor, Tensor]:
-        """The conditional covariance of each pattern of observed cells, (p, d, d), and the conditional mean
-        of each row, (n, d), whose observed cells stay as they are and have no variance.
-        """
-        seen = self.patterns.to(torch.float64)
-        both = seen.unsqueeze(-1) * seen.unsqueeze(-2)
-        inner = torch.linalg.inv(both * covariance + torch.diag_embed(1 - seen)) * both
+        """The missing cells' covariance in each pattern, (p, d, d), and the rows with their means, (n, d)."""
+        observed = self.patterns.to(torch.float64)
+        pairs = observed.unsqueeze(-1) * observed.unsqueeze(-2)
+        inner = torch.linalg.inv(pairs * covariance + torch.diag_embed(1 - observed)) * pairs
         slopes = covariance @ inner
-        hidden = (1 - seen).unsqueeze(-1) * (1 - seen).unsqueeze(-2)
-        left = (covariance - slopes @ covariance) * hidden
-        parts = zip(
+        missing = (1 - observed).unsqueeze(-1) * (1 - observed).unsqueeze(-2)
+        conditional = (covariance - slopes @ covariance) * missing
+        batches = zip(
             self.pattern_of.split(AT_ONCE), self.cells.split(AT_ONCE), self.known.split(AT_ONCE), strict=True
         )
         means = [
-            torch.where(known, cells, mean + (slopes[which] @ (cells - mean).unsqueeze(-1)).squeeze(-1))
-            for which, cells, known in parts
+            torch.where(known, cells, mean + (slopes[pattern] @ (cells - mean).unsqueeze(-1)).squeeze(-1))
+            for pattern, cells, known in batches
         ]
-        return left, torch.cat(means)
+        return conditional, torch.cat(means)
 
     def _filled(self, mean: Tensor, covariance: Tensor, stream: torch.Generator) -> Tensor:
         """The standardised rows with missing cells drawn, (n, d)."""
-        left, means = self.conditionals(mean, covariance)
+        conditional, means = self.conditionals(mean, covariance)
         # Observed cells have no variance; a root by eigenvalues takes singular matrices.
-        values, vectors = torch.linalg.eigh(left)
-        roots = vectors * values.clamp_min(0).sqrt().unsqueeze(-2)
+        eigenvalues, eigenvectors = torch.linalg.eigh(conditional)
+        roots = eigenvectors * eigenvalues.clamp_min(0).sqrt().unsqueeze(-2)
         noise = torch.randn(self.rows, self.columns, dtype=torch.float64, generator=stream)
-        parts = zip(self.pattern_of.split(AT_ONCE), noise.split(AT_ONCE), strict=True)
-        moved = torch.cat([(roots[which] @ part.unsqueeze(-1)).squeeze(-1) for which, part in parts])
-        return torch.where(self.known, self.cells, means + moved)
+        batches = zip(self.pattern_of.split(AT_ONCE), noise.split(AT_ONCE), strict=True)
+        deviations = torch.cat(
+            [(roots[pattern] @ cells.unsqueeze(-1)).squeeze(-1) for pattern, cells in batches]
+        )
+        return torch.where(self.known, self.cells, means + deviations)
 
-    def _resembling(self, mean: Tensor, covariance: Tensor, stream: torch.Generator) -> Tensor:
+    def _with_donors(self, mean: Tensor, covariance: Tensor, stream: torch.Generator) -> Tensor:
         """The standardised rows with missing cells drawn, (n, d), with the noise of similar complete rows."""
-        whole = self.known.all(-1).nonzero().squeeze(-1)
-        if len(whole) < FEWEST_DONORS:
+        complete = self.known.all(-1).nonzero().squeeze(-1)
+        if len(complete) < FEWEST_DONORS:
             return self._filled(mean, covariance, stream)
-        if len(whole) > MOST_DONORS:
-            whole = whole[torch.randperm(len(whole), generator=stream)[:MOST_DONORS].sort().values]
-        donors = self.cells[whole]
-        made = self.conditionals(mean, covariance)[1].clone()
+        if len(complete) > MOST_DONORS:
+            complete = complete[torch.randperm(len(complete), generator=stream)[:MOST_DONORS].sort().values]
+        donors = self.cells[complete]
+        draws = self.conditionals(mean, covariance)[1].clone()
         likely, spread = self.likely
-        for place, seen in enumerate(self.patterns):
-            hole = (~seen).nonzero().squeeze(-1)
-            rows = (self.pattern_of == place).nonzero().squeeze(-1)
-            if not len(hole):
+        for pattern, observed in enumerate(self.patterns):
+            missing = (~observed).nonzero().squeeze(-1)
+            rows = (self.pattern_of == pattern).nonzero().squeeze(-1)
+            if not len(missing):
                 continue
-            seen_at = seen.nonzero().squeeze(-1)
+            known = observed.nonzero().squeeze(-1)
             # Not by least squares, whose last bits depend on where the matrices lie in memory.
-            slopes = torch.linalg.solve(spread[seen_at][:, seen_at], spread[seen_at][:, hole])
-            means = likely[hole] + (donors[:, seen_at] - likely[seen_at]) @ slopes
-            noise = donors[:, hole] - means
+            slopes = torch.linalg.solve(spread[known][:, known], spread[known][:, missing])
+            means = likely[missing] + (donors[:, known] - likely[known]) @ slopes
+            noise = donors[:, missing] - means
             scale = noise.std(0).clamp_min(CLOSE)
-            for some in rows.split(AT_ONCE):
-                apart = torch.cdist(made[some][:, hole] / scale, means / scale)
-                nearest = apart.topk(min(DONORS, len(whole)), dim=-1, largest=False).indices
-                chosen = torch.randint(nearest.shape[-1], (len(some), 1), generator=stream)
-                taken = noise[nearest.gather(-1, chosen).squeeze(-1)]
-                made[some.unsqueeze(-1), hole] = made[some.unsqueeze(-1), hole] + taken
-        return made
+            for batch in rows.split(AT_ONCE):
+                distances = torch.cdist(draws[batch][:, missing] / scale, means / scale)
+                nearest = distances.topk(min(DONORS, len(complete)), dim=-1, largest=False).indices
+                chosen = torch.randint(nearest.shape[-1], (len(batch), 1), generator=stream)
+                drawn = noise[nearest.gather(-1, chosen).squeeze(-1)]
+                draws[batch.unsqueeze(-1), missing] = draws[batch.unsqueeze(-1), missing] + drawn
+        return draws
 
     def _parameters(self, filled: Tensor, stream: torch.Generator) -> tuple[Tensor, Tensor]:
         """A draw of mean and covariance given complete rows."""
@@ -244,12 +224,12 @@ class Imputation:
         shift = torch.randn(self.columns, dtype=torch.float64, generator=stream)
         return mean + half @ shift / self.rows**0.5, covariance
 
-    def _among(self, found: Tensor) -> Tensor:
-        """Draws (n, d), in columns of few values the nearest observed ones."""
-        made = found.clone()
-        for place in range(self.columns):
-            known = self.known[:, place]
-            values = self.values[:, place].detach().cpu().to(torch.float64)[known].unique()
+    def _rounded(self, cells: Tensor) -> Tensor:
+        """Draws (n, d), moved to the nearest observed value in columns of few values."""
+        draws = cells.clone()
+        for column in range(self.columns):
+            observed = self.known[:, column]
+            values = self.values[:, column].detach().cpu().to(torch.float64)[observed].unique()
             if len(values) <= FEW_VALUES:
-                made[:, place] = values[(made[:, place].unsqueeze(-1) - values).abs().argmin(-1)]
-        return made
+                draws[:, column] = values[(draws[:, column].unsqueeze(-1) - values).abs().argmin(-1)]
+        return draws

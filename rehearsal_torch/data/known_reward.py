@@ -1,11 +1,9 @@
 """Rewards as known functions of the nodes of a causal system.
 
 The reward is often a node, y = x_d, or a known function of several nodes, such as a sum of costs or the
-distance to a target. A known function is not learnt: the nodes are modelled, and the function is applied to
-their predictions.
+distance to a target. It is not learnt: the nodes are modelled, and the function is applied to predictions.
 
-Source: Ren et al. (2025), Eq. 3 and Sec. 7.4 (calibration), 11.7 (a sum of losses); Astudillo and Frazier
-(2021).
+Source: Ren et al. (2025), Eq. 3, Sec. 7.4 (calibration), 11.7 (sum of losses); Astudillo and Frazier (2021).
 """
 
 from __future__ import annotations
@@ -46,20 +44,13 @@ class KnownReward(ABC):
 
 @dataclass(frozen=True)
 class WeightedSum(KnownReward):
-    """sum_i w_i x_i; with a single weight of 1, the reward is a node.
-
-    Attributes:
-        weights: Node to weight, in reward per unit of the node.
-
-    Raises:
-        ValueError: if there is no weight, or one is zero or not finite.
-    """
+    """sum_i w_i x_i, in reward per unit of the node. A ValueError unless all w_i are finite, not zero."""
 
     weights: Mapping[str, float]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "weights", _numbers(self.weights))
-        if not self.weights or not all(each and math.isfinite(each) for each in self.weights.values()):
+        if not self.weights or not all(weight and math.isfinite(weight) for weight in self.weights.values()):
             expected = "expected a finite weight other than zero for at least one node"
             raise ValueError(f"{expected}; got {dict(self.weights)}")
 
@@ -79,14 +70,8 @@ class WeightedSum(KnownReward):
 
 @dataclass(frozen=True)
 class TargetError(KnownReward):
-    """-mean_i (x_i - target_i)^2, or the negative sum: the negative squared distance from target values.
-
-    Attributes:
-        targets: Node to target, in the node's unit.
-        mean: Whether the squares are averaged or summed.
-
-    Raises:
-        ValueError: if there is no target, or one is not finite.
+    """-mean_i (x_i - target_i)^2, or the negative sum unless `mean`: the negative squared distance from
+    targets in the nodes' units. A ValueError unless all are finite.
     """
 
     targets: Mapping[str, float]
@@ -114,12 +99,7 @@ class TargetError(KnownReward):
 
 @dataclass(frozen=True)
 class FunctionReward(KnownReward):
-    """A user-supplied function; a model with such a reward cannot be saved, as a checkpoint holds no code.
-
-    Attributes:
-        nodes: The m nodes that it reads.
-        function: (..., m) -> (...), in torch operations.
-    """
+    """A function (..., m) -> (...) of the m `nodes`, in torch; a model with one cannot be saved."""
 
     nodes: tuple[str, ...]
     function: Callable[[Tensor], Tensor]
@@ -137,8 +117,8 @@ class FunctionReward(KnownReward):
 
     def to_plain(self) -> dict[str, Any]:
         """Refuses to write a function, which is not plain data."""
-        what = "a reward that is a Python function cannot be written to a file"
-        raise ValueError(f"{what}: use weights or targets, or keep the model in Python")
+        fault = "a reward that is a Python function cannot be written to a file"
+        raise ValueError(f"{fault}: use weights or targets, or keep the model in Python")
 
 
 def _like(values: Any, numbers: Mapping[str, float]) -> Any:
@@ -146,5 +126,5 @@ def _like(values: Any, numbers: Mapping[str, float]) -> Any:
     return values.new_tensor(row) if is_tensor(values) else np.array(row)
 
 
-def _numbers(given: Mapping[str, float]) -> dict[str, float]:
-    return {str(name): float(number) for name, number in given.items()}
+def _numbers(values: Mapping[str, float]) -> dict[str, float]:
+    return {str(name): float(number) for name, number in values.items()}

@@ -1,4 +1,4 @@
-"""What decisions come to in all cases together: the mean gain, by the draws that the cases have in common.
+"""The mean gain of decisions over all cases, with its interval, by the draws that the cases have in common.
 
 What is unknown of a fitted model is the same in every case, so that intervals of single cases can be neither
 averaged nor taken as independent. Draws can: with g_kb draw k of the gain of case b, zero where nothing is
@@ -23,46 +23,39 @@ from torch import Tensor
 from rehearsal_torch.data.estimate import DIFFERENCE, Estimate, percents
 
 Status = Literal["do", "may", "leave"]
-# S from which on the model's interval is not what is known.
-TOLD_BEYOND = 0.05
-# By how much intervals are wider than those of the draws, for what the model leaves out.
-WIDER = 1.2
-# Draws in files are whole numbers of these.
-STEP = 1e-5
+TOLD_BEYOND = 0.05  # S above which the interval counts what the model cannot know.
+WIDER = 1.2  # By how much intervals are wider than those of the draws, for what the model leaves out.
+STEP = 1e-5  # Draws in files are whole numbers of these.
 
 
 def counted_beyond(trace: Mapping[str, Any]) -> str:
-    """What the interval counts where no row is near, in words, by the trace of a decision; empty where it is
-    the model's.
-    """
+    """What an interval counts where no row is near, in words; empty where it is the model's."""
     beyond = trace.get("beyond")
     if not isinstance(beyond, float) or beyond <= TOLD_BEYOND:
         return ""
     (share,) = percents([beyond])
-    where = f"For {share} of such cases no row is near this action"
-    return f"{where}: the interval counts anything from 0 to 1 there"
+    condition = f"For {share} of such cases no row is near this action"
+    return f"{condition}: the interval counts anything from 0 to 1 there"
 
 
 def central(draws: Tensor, fits: int, level: float) -> tuple[Tensor, Tensor]:
     """The central interval of draws, those of E fits side by side, (..., D) -> (...) each: with 2 B / E more
-    variance, B that between the fits, as of (1 + 1 / E) B, by which a further fit would differ, the draws
-    hold (1 - 1 / E) B.
+    variance, B that between the fits, as the draws hold (1 - 1 / E) of the (1 + 1 / E) B of a further fit.
     """
     ends = draws.new_tensor([(1 - level) / 2, (1 + level) / 2])
     lower, upper = torch.quantile(draws, ends, dim=-1)
     mean = draws.mean(-1)
-    rest = torch.zeros_like(mean)
+    missing_variance = torch.zeros_like(mean)
     if fits > 1:
         between = draws.unflatten(-1, (fits, -1)).mean(-1).var(-1)
-        rest = torch.special.ndtri(ends[1]).square() * 2 * between / fits
-    below, above = (((mean - end).square() + rest).sqrt() for end in (lower, upper))
+        missing_variance = torch.special.ndtri(ends[1]).square() * 2 * between / fits
+    below, above = (((mean - end).square() + missing_variance).sqrt() for end in (lower, upper))
     return mean - WIDER * below, mean + WIDER * above
 
 
 @dataclass(frozen=True)
 class GainDraws:
-    """Draws of what an action gains over what it is compared with, (D,) each, from the same D draws in every
-    case.
+    """D draws, the same in every case, of an action's gain over what it is compared with, (D,) each.
 
     Attributes:
         gain: By the model.
@@ -88,12 +81,10 @@ class GainDraws:
         return _difference(float(self.gain.mean()), lower, upper, self.level)
 
     def told(self, gain: Estimate) -> Self:
-        """Moved to another estimate of the same gain, by rows that did not choose the action, and as
-        wide; what is lost if nothing succeeds where no row is near stays.
-        """
+        """Moved and scaled to another estimate from rows that did not choose the action."""
         lower, upper = map(float, central(self.gain, self.fits, self.level))
-        mean, wide = self.gain.mean(), (gain.upper or 0.0) - (gain.lower or 0.0)
-        factor = wide / (upper - lower) if upper > lower else 1.0
+        mean, width = self.gain.mean(), (gain.upper or 0.0) - (gain.lower or 0.0)
+        factor = width / (upper - lower) if upper > lower else 1.0
         gains = gain.point + factor * (self.gain - mean)
         lowest = gains + (self.lowest - self.gain)
         return replace(self, gain=gains, lowest=lowest, level=gain.level or self.level, untouched=True)
@@ -101,8 +92,8 @@ class GainDraws:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON, in whole numbers of `STEP`; `lowest` where it differs."""
         lowest = {} if self.lowest.equal(self.gain) else {"lowest": _steps(self.lowest)}
-        rest = {"beyond": self.beyond, "fits": self.fits, "level": self.level, "untouched": self.untouched}
-        return {"gain": _steps(self.gain), **lowest, **rest}
+        numbers = {"beyond": self.beyond, "fits": self.fits, "level": self.level, "untouched": self.untouched}
+        return {"gain": _steps(self.gain), **lowest, **numbers}
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> Self:
@@ -115,18 +106,13 @@ class GainDraws:
 
 
 def _steps(numbers: Tensor) -> list[int]:
-    return [round(each / STEP) for each in numbers.tolist()]
+    return [round(number / STEP) for number in numbers.tolist()]
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The decision of one case.
-
-    Attributes:
-        altered: The variables that it sets.
-        before: What it is compared with; None if that is unknown.
-        doubted: Whether it is at most *may* whatever its gain (`finding.doubted`).
-        draws: Of its gain; None where nothing is altered, or the method has none.
+    """The decision of one case: the variables that it sets, what it is compared with (None if unknown),
+    whether it is at most *may* (`finding.doubted`), and draws of its gain (None where nothing is altered).
     """
 
     status: Status
@@ -138,7 +124,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Overall:
-    """What the decisions of several cases come to, on average over all of them.
+    """The decisions of several cases, on average over all of them.
 
     Attributes:
         before: The mean probability of a desired outcome if nothing is altered.
@@ -166,32 +152,32 @@ class Overall:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        rest = {"status": self.status, "counts": dict(self.counts), "beyond": round(self.beyond, 6)}
-        return {"before": round(self.before, 6), "gain": self.gain.to_dict(), **rest}
+        numbers = {"status": self.status, "counts": dict(self.counts), "beyond": round(self.beyond, 6)}
+        return {"before": round(self.before, 6), "gain": self.gain.to_dict(), **numbers}
 
 
 def overall(answers: Sequence[Answer]) -> Overall | None:
     """All cases together; None if nothing is altered in any, or draws or what is compared are missing."""
-    before = [each.before for each in answers if each.before is not None]
-    acted = [each for each in answers if each.status != "leave"]
+    before = [answer.before for answer in answers if answer.before is not None]
+    acted = [answer for answer in answers if answer.status != "leave"]
     of_sets: dict[tuple[str, ...], list[GainDraws]] = {}
-    for each in acted:
-        if each.draws is not None:
-            of_sets.setdefault(each.altered, []).append(each.draws)
+    for answer in acted:
+        if answer.draws is not None:
+            of_sets.setdefault(answer.altered, []).append(answer.draws)
     if not acted or len(before) < len(answers) or sum(map(len, of_sets.values())) < len(acted):
         return None
     count = len(answers)
     means = [_mean(draws, count) for draws in of_sets.values()]
-    beyond = sum(each.beyond for each in means)
-    parts = [each.estimate(beyond > TOLD_BEYOND) for each in means]
-    point, lower, upper = (sum(getattr(each, end) for each in parts) for end in ("point", "lower", "upper"))
+    beyond = sum(mean.beyond for mean in means)
+    parts = [mean.estimate(beyond > TOLD_BEYOND) for mean in means]
+    point, lower, upper = (sum(getattr(part, end) for part in parts) for end in ("point", "lower", "upper"))
     gain = _difference(point, lower, upper, means[0].level)
-    doubted = any(each.doubted for each in acted)
-    every: tuple[Status, ...] = ("do", "may", "leave")
+    doubted = any(answer.doubted for answer in acted)
+    statuses: tuple[Status, ...] = ("do", "may", "leave")
     return Overall(
         sum(before) / count,
         gain,
-        {status: sum(each.status == status for each in answers) for status in every},
+        {status: sum(answer.status == status for answer in answers) for status in statuses},
         beyond,
         "do" if (gain.lower or 0.0) > 0 and not doubted else "may",
     )
@@ -200,11 +186,11 @@ def overall(answers: Sequence[Answer]) -> Overall | None:
 def _mean(draws: Sequence[GainDraws], count: int) -> GainDraws:
     """The sum of draws over the number of all cases."""
     gain, lowest = (
-        torch.stack([getattr(each, name) for each in draws]).sum(0) / count for name in ("gain", "lowest")
+        torch.stack([getattr(draw, name) for draw in draws]).sum(0) / count for name in ("gain", "lowest")
     )
-    return GainDraws(gain, lowest, sum(each.beyond for each in draws) / count, draws[0].fits, draws[0].level)
+    return GainDraws(gain, lowest, sum(draw.beyond for draw in draws) / count, draws[0].fits, draws[0].level)
 
 
 def _difference(point: float, lower: float, upper: float, level: float) -> Estimate:
-    point, lower, upper = (round(each, 6) for each in (point, max(lower, -1.0), min(upper, 1.0)))
+    point, lower, upper = (round(value, 6) for value in (point, max(lower, -1.0), min(upper, 1.0)))
     return Estimate(point, DIFFERENCE, min(lower, point), max(upper, point), level)

@@ -1,14 +1,11 @@
-"""Handling of NaN and infinities: ranking of objective values, and errors of numerical breakdown.
+"""NaN and infinities: ranking of objective values without them, and errors of numerical breakdown.
 
-`argmax`, `topk` and sorts treat NaN as the largest value, so that one undefined value would win every
-comparison. Searches therefore rank by `ranked`, under which NaN and the infinities lose against every finite
-value, and refuse if no finite value is left.
+`argmax`, `topk` and sorts treat NaN as the largest value (IEEE 754, Sec. 5.11, leaves it unordered), so that
+one undefined value would win every comparison. Searches therefore rank by `ranked`, under which NaN and the
+infinities lose against every finite value, and refuse if no finite value is left.
 
 Values of very different magnitude, duplicated columns, or an edited checkpoint can lead to numerical
-breakdown. The exception then depends on the library that detects it; `in_numbers` turns all of them into one
-error about the data.
-
-Source: IEEE 754 (2019), Sec. 5.11 (NaN is unordered).
+breakdown. The exception depends on the library that detects it; `in_numbers` turns all into one.
 """
 
 from collections.abc import Iterator
@@ -25,9 +22,7 @@ _MATRICES = ("NanError", "NotPSDError")
 
 @contextmanager
 def in_numbers(of: str) -> Iterator[None]:
-    """Turns floating-point errors, and those of matrices that cannot be decomposed, into one ValueError: "no
-    answer follows from these experiments", with what the data are for `of`.
-    """
+    """Turns errors of numerical breakdown into one ValueError that names `of` what the data are."""
     try:
         yield
     except (ArithmeticError, RuntimeError) as error:
@@ -39,11 +34,11 @@ def in_numbers(of: str) -> Iterator[None]:
 
 
 def alike(known: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """The columns of a mask (n, D) that mark the same rows: their places, ascending, and these rows, (n,)."""
+    """The columns of a mask (n, D) that mark the same rows: their ascending indices, and these rows, (n,)."""
     groups: dict[bytes, list[int]] = {}
-    for place, rows in enumerate(known.T.contiguous().cpu().numpy()):
-        groups.setdefault(rows.tobytes(), []).append(place)
-    return [(torch.tensor(each, device=known.device), known[:, each[0]]) for each in groups.values()]
+    for column, rows in enumerate(known.T.contiguous().cpu().numpy()):
+        groups.setdefault(rows.tobytes(), []).append(column)
+    return [(torch.tensor(columns, device=known.device), known[:, columns[0]]) for columns in groups.values()]
 
 
 UNDEFINED = "every value of the objective is NaN or infinite"
@@ -61,9 +56,9 @@ def ranked(values: Tensor) -> Tensor:
 def best_of_all(values: Tensor) -> int:
     """The index of the largest finite value of (n,), the first of several; an error if there is none."""
     clean = ranked(values)
-    place = int(clean.argmax()) if len(clean) else -1
-    if place < 0 or not bool(clean[place].isfinite()):
+    index = int(clean.argmax()) if len(clean) else -1
+    if index < 0 or not bool(clean[index].isfinite()):
         expected = f"expected a finite value for at least one of {len(values)} candidates"
         remedy = "look for extreme rows in the table, or rescale the variables"
         raise NoFiniteValueError(f"{expected}; {UNDEFINED}: {remedy}")
-    return place
+    return index

@@ -1,4 +1,4 @@
-"""Records: rows of numbers as they were observed, without torch: what checks of files and tables look at."""
+"""Records: rows of numbers as they were observed, as arrays of NumPy, for checks that load no torch."""
 
 from __future__ import annotations
 
@@ -12,13 +12,10 @@ from rehearsal_torch.files.schema import LARGEST
 
 @dataclass(frozen=True)
 class Records:
-    """n rows over d named variables.
-
-    Attributes:
-        values: (n, d) float64, each column in its variable's unit.
-        places: Where each row stood when they were recorded, (n,); None if they stand in that order.
-        complete: Which rows have no cell that was filled in, (n,) bool; None if all are.
-        altered: Which cells a decision set, not their mechanism, (n, d) bool; None if none.
+    """n rows over d named variables: values (n, d), float64, in the variables' units; in `places`, (n,),
+    where each row stood when they were recorded (None: in that order); in `complete`, (n,) bool, which rows
+    have no cell that was filled in (None: all); in `altered`,
+    (n, d) bool, which cells a decision set instead of their mechanism (None: none).
     """
 
     names: tuple[str, ...]
@@ -41,11 +38,11 @@ class Records:
 
 def positions(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
     """The index of each wanted name in `names`; a KeyError for an unknown one."""
-    place = {name: index for index, name in enumerate(names)}
-    missing = [name for name in wanted if name not in place]
-    if missing:
-        raise KeyError(f"no column {missing}; the columns are {list(names)}")
-    return [place[name] for name in wanted]
+    index_of = {name: index for index, name in enumerate(names)}
+    unknown = [name for name in wanted if name not in index_of]
+    if unknown:
+        raise KeyError(f"no column {unknown}; the columns are {list(names)}")
+    return [index_of[name] for name in wanted]
 
 
 def check_fit(
@@ -90,8 +87,8 @@ def content_order(columns: Sequence[np.ndarray]) -> np.ndarray:
     their order, names, positive units, the order of columns, and which of two values is the larger one.
 
     A value is known by its rank in its column, or by how many rows have it where there are two; a column by
-    the hashes of its values beside those of their rows. Rows that this does not tell apart, such as those of
-    a complete design, follow each other by their values, column by column. Missing values are one value.
+    the hashes of its values beside those of their rows. Rows with equal hashes, such as those of a complete
+    design, follow each other by their values, column by column. Missing values are one value.
     """
     count = len(columns[0]) if columns else 0
     rows = np.zeros(count, np.uint64)
@@ -99,22 +96,22 @@ def content_order(columns: Sequence[np.ndarray]) -> np.ndarray:
     for column in columns:
         _, code, counts = np.unique(column, return_inverse=True, return_counts=True)
         codes.append((code.reshape(-1), len(counts) == 2))
-        rows += _mixed(counts[codes[-1][0]] if codes[-1][1] else codes[-1][0])
+        rows += _splitmix(counts[codes[-1][0]] if codes[-1][1] else codes[-1][0])
     for _ in range(2):
-        before, rows = _mixed(rows), np.zeros(count, np.uint64)
-        for code, two in codes:
-            if two:
-                ends = np.array([before[code == value].sum(dtype=np.uint64) for value in (0, 1)])
-                rows += _mixed(ends[code] + ends.sum(dtype=np.uint64))
+        previous, rows = _splitmix(rows), np.zeros(count, np.uint64)
+        for code, binary in codes:
+            if binary:
+                sums = np.array([previous[code == value].sum(dtype=np.uint64) for value in (0, 1)])
+                rows += _splitmix(sums[code] + sums.sum(dtype=np.uint64))
             else:
-                ranks = _mixed(code)
-                rows += _mixed(ranks + _mixed((ranks ^ before).sum(dtype=np.uint64)))
+                ranks = _splitmix(code)
+                rows += _splitmix(ranks + _splitmix((ranks ^ previous).sum(dtype=np.uint64)))
     order = np.argsort(rows)
     tied = (np.diff(rows[order]) == 0).any()
     return np.lexsort((*(code for code, _ in codes[::-1]), rows)) if tied else order
 
 
-def _mixed(numbers: np.ndarray) -> np.ndarray:
+def _splitmix(numbers: np.ndarray) -> np.ndarray:
     """The finaliser of splitmix64, number by number; the state moves on first, so that 0 is mixed as well."""
     state = np.atleast_1d(numbers).astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -49,32 +49,23 @@ MIN_ROWS = 10
 # others are searched for each.
 COMBINATIONS, SEARCHES = 10_000, 256
 # What the indicator of a class may be set to; to 0 alone if the class is not offered.
-_OF_A_CLASS = ((0.0, 1.0), (0.0,))
+_CLASS_VALUES = ((0.0, 1.0), (0.0,))
 
 
 @dataclass(frozen=True)
 class RehearsalTask:
-    """The roles of the variables in a rehearsal problem.
+    """The roles of the variables in a rehearsal problem. A ValueError for unknown names, names with two
+    roles, costs of other variables, a context variable that descends from an actionable one, an actionable
+    one that descends from an outcome, or too many combinations of levels.
 
     Attributes:
-        graph: The influence graph of all variables.
         context: Variables that are observed before deciding.
         box: Actionable variables, with bounds or levels.
-        region: The desired region of the outcomes.
-        candidates: Sets of variables that may be set jointly; one set is selected. If empty, each actionable
-            variable is a set of its own, and so are the indicators of the classes of one.
-        unit: The column of a table that says which rows belong together (a patient, a store), so that folds,
-            held-out rows and intervals keep them together; no variable of the graph. None if every row stands
-            alone.
-        codings: Columns of texts, and what they are as numbers.
+        candidates: Sets that may be set jointly, of which one is chosen; if empty, each variable, as a whole.
+        unit: The column of units (patients, stores), which folds and intervals keep together, or None.
+        codings: The codes of columns of texts.
         costs: What changing an actionable variable costs; free for those that are not named.
-        worth: What a desired outcome is worth, in the unit of the costs; None tells costs without weighing
-            them.
-
-    Raises:
-        ValueError: if a name is not in the graph or has two roles, a cost is that of no actionable variable,
-            a context variable is a descendant of an actionable one, an actionable variable is a descendant of
-            an outcome, or a candidate set has too many combinations of levels.
+        worth: The worth of a desired outcome, in the unit of the costs; None tells costs only.
     """
 
     graph: RehearsalGraph
@@ -89,28 +80,28 @@ class RehearsalTask:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "context", _names(self.context))
-        sets, part = tuple(map(_names, self.candidates)), "candidates" if self.candidates else "box"
+        sets, key = tuple(map(_names, self.candidates)), "candidates" if self.candidates else "box"
         object.__setattr__(self, "candidates", sets or tuple(parts(self.box.names, self.codings)))
-        if faults := list(self._faults(part)):
+        if faults := list(self._faults(key)):
             raise FaultsError(faults)
 
-    def _faults(self, part: str) -> Iterator[Fault]:
+    def _faults(self, key: str) -> Iterator[Fault]:
         roles = {"context": self.context, "box": self.box.names, "region": self.outcomes}
-        known, settable = set(self.graph.names), set(self.box.names)
-        more = {"candidates": tuple(name for names in self.candidates for name in names)}
-        more |= {"codings": tuple(name for each in self.codings for name in each.columns)}
-        yield from name_faults(roles | more, self.graph.names, self.codings)
+        graph_names, settable = set(self.graph.names), set(self.box.names)
+        lists = {"candidates": tuple(name for names in self.candidates for name in names)}
+        lists |= {"codings": tuple(name for coding in self.codings for name in coding.columns)}
+        yield from name_faults(roles | lists, self.graph.names, self.codings)
         counts = Counter(name for names in roles.values() for name in names)
-        yield from unit_faults(self.unit, known)
-        if twice := sorted(name for name, count in counts.items() if count > 1):
-            yield Fault("box", f"{twice} have two roles: a variable is context, actionable or outcome")
+        yield from unit_faults(self.unit, graph_names)
+        if repeated := sorted(name for name, count in counts.items() if count > 1):
+            yield Fault("box", f"{repeated} have two roles: a variable is context, actionable or outcome")
         for names in self.candidates:
             if not names:
                 yield Fault("candidates", f"a set is empty; expected some of {list(self.box.names)}")
-            yield from self._too_many(names, part)
-        classes = {each.name for each in self.codings if settable.issuperset(each.columns)}
-        if free := [name for name in self.costs if name not in settable | classes]:
-            yield Fault("costs", f"{free} are not actionable; expected some of {list(self.box.names)}")
+            yield from self._combination_faults(names, key)
+        classes = {coding.name for coding in self.codings if settable.issuperset(coding.columns)}
+        if unknown := [name for name in self.costs if name not in settable | classes]:
+            yield Fault("costs", f"{unknown} are not actionable; expected some of {list(self.box.names)}")
         if self.worth is not None and not (math.isfinite(self.worth) and self.worth > 0):
             yield Fault("worth", f"expected a number above 0; got {self.worth}")
         for coding in self.codings:
@@ -141,12 +132,12 @@ class RehearsalTask:
         if columns <= set(self.context):
             return
         if not columns <= set(self.box.names):
-            what = f"{coding.name} has classes, and is neither of the context, nor set, nor desired"
+            fault = f"{coding.name} has classes, and is neither of the context, nor set, nor desired"
             remedy = "name levels in their order, or add a column of 0 and 1 for a class"
-            yield Fault("codings", f"{what}: {remedy}")
-        elif odd := [name for name in coding.columns if self.box.levels.get(name) not in _OF_A_CLASS]:
+            yield Fault("codings", f"{fault}: {remedy}")
+        elif faulty := [name for name in coding.columns if self.box.levels.get(name) not in _CLASS_VALUES]:
             yield Fault(
-                path_of(("box", odd[0])),
+                path_of(("box", faulty[0])),
                 f"it says whether {coding.name} is of a class: expected the values 0 and 1, or 0 alone for a "
                 "class that is not offered",
             )
@@ -156,16 +147,16 @@ class RehearsalTask:
                 words = f"{list(names)}: {coding.name} is set as a whole: {expected}"
                 yield Fault("candidates", words)
 
-    def _too_many(self, names: Sequence[str], part: str) -> Iterator[Fault]:
+    def _combination_faults(self, names: Sequence[str], key: str) -> Iterator[Fault]:
         levels = {name: self.box.levels[name] for name in names if name in self.box.levels}
         count = combined(levels, self.codings)
-        alone = all(name in self.box.levels for name in names)
-        limit = COMBINATIONS if alone else SEARCHES
+        discrete = all(name in self.box.levels for name in names)
+        limit = COMBINATIONS if discrete else SEARCHES
         if count > limit:
-            beside = "" if alone else " beside variables with bounds"
+            company = "" if discrete else " beside variables with bounds"
             yield Fault(
-                part,
-                f"{list(self.variables(names))}: {count} combinations of values{beside}; "
+                key,
+                f"{list(self.variables(names))}: {count} combinations of values{company}; "
                 f"expected at most {limit}: offer fewer values, fewer variables at once, or bounds in place "
                 "of values",
             )
@@ -178,7 +169,7 @@ class RehearsalTask:
     @property
     def coded(self) -> dict[str, Coding]:
         """The codings by the name of their column."""
-        return {each.name: each for each in self.codings}
+        return {coding.name: coding for coding in self.codings}
 
     def worded(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Names and values with texts in place of codes, for readers (`data.codings.decision_texts`)."""
@@ -186,26 +177,24 @@ class RehearsalTask:
 
     def variables(self, names: Sequence[str]) -> tuple[str, ...]:
         """Names as readers know them: a variable of classes in the place of its indicators."""
-        of = {column: each.name for each in self.codings for column in each.columns}
-        return tuple(dict.fromkeys(of.get(name, name) for name in names))
+        variable_of = {column: coding.name for coding in self.codings for column in coding.columns}
+        return tuple(dict.fromkeys(variable_of.get(name, name) for name in names))
 
     def check(self, table: Table) -> None:
-        """Refuses a table to which no model can be fitted: a column is missing or constant, there are fewer
-        than 10 rows, or a value is missing, infinite or beyond 1e150.
-        """
+        """Refuses a table with missing or constant columns, gaps, or fewer than 10 rows."""
         remedies = "no model can be fitted to so few", "drop or impute those rows"
         names = self.graph.names
         check_fit(table.records(), names, MIN_ROWS, "variables", remedies, names)
 
     def given(self, cases: Sequence[RehearsalCase]) -> Tensor:
         """The contexts of B cases, (B, |X|), in the task's order, in the variables' units; |X| may be 0."""
-        wanted = set(self.context)
-        for each in cases:
-            if not (known := each.given.keys()) >= wanted:
-                missing = [name for name in self.context if name not in known]
+        context = set(self.context)
+        for case in cases:
+            if not (measured := case.given.keys()) >= context:
+                missing = [name for name in self.context if name not in measured]
                 expected = f"expected the context {list(self.context)}"
-                raise ValueError(f"{each.identity}: {expected}; {missing} is not given: measure it first")
-        values = [each.given[name].item() for each in cases for name in self.context]
+                raise ValueError(f"{case.identity}: {expected}; {missing} is not given: measure it first")
+        values = [case.given[name].item() for case in cases for name in self.context]
         return as_tensor(np.reshape(values, (len(cases), len(self.context))))
 
     def left_alone(self, names: Sequence[str], known: Collection[str]) -> tuple[str, ...]:
@@ -228,8 +217,8 @@ class RehearsalTask:
             "region": {"names": list(self.outcomes), **faces(self.region)},
             "candidates": [list(self.variables(names)) for names in self.candidates],
             **({} if self.unit is None else {"unit": self.unit}),
-            **({"codings": {each.name: each.to_plain() for each in self.codings}} if self.codings else {}),
-            **({"costs": {name: each.to_plain() for name, each in self.costs.items()}} if self.costs else {}),
+            **({"codings": {name: c.to_plain() for name, c in self.coded.items()}} if self.codings else {}),
+            **({"costs": {name: c.to_plain() for name, c in self.costs.items()}} if self.costs else {}),
             **({} if self.worth is None else {"worth": self.worth}),
         }
 
@@ -240,13 +229,8 @@ class RehearsalTask:
         source: str = "the task",
         columns: Sequence[str] | None = None,
     ) -> RehearsalTask:
-        """A task from plain data (`data.problem_file.task_file`), as written by `to_plain` or by hand.
-
-        Args:
-            columns: The columns of the table; every variable must be one of them. None skips this check.
-
-        Raises:
-            TaskError: if a part is missing or wrong; all faults are listed.
+        """A task from plain data (`data.problem_file.task_file`) on these `columns`; a TaskError lists all
+        faults.
         """
         return plain if isinstance(plain, RehearsalTask) else task_of(plain, source, columns)
 
@@ -263,5 +247,5 @@ def task_of(
     return built(source, lambda: RehearsalTask(**parts))
 
 
-def _names(given: str | Sequence[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
+def _names(names: str | Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)

@@ -8,8 +8,7 @@ with training range [lower, upper] to
 optionally after a logarithm, log(v + 1). Values outside the training range are not clipped.
 
 Source: standardisation: Qin et al. (2025), Sec. 5 (their code standardises all variables); Du et al. (2026),
-Sec. 4.1; min-max scaling: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (their code scales all features this
-way, without logarithms).
+Sec. 4.1; min-max scaling: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (without logarithms).
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,23 +24,12 @@ CELLS = 2**24
 
 
 class Standardise(Solved):
-    """Column-wise standardisation z = (v - location) / scale; also stores the observed ranges and the first
-    and last deciles.
-
-    Args:
-        names: The d columns.
-    """
+    """Column-wise standardisation z = (v - location) / scale; keeps observed ranges and deciles."""
 
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__()
         self.names = tuple(names)
         self.register_fitted("location", "scale", "lowest", "highest", "first", "last")
-        self.location: Tensor
-        self.scale: Tensor
-        self.lowest: Tensor
-        self.highest: Tensor
-        self.first: Tensor
-        self.last: Tensor
 
     def solve(self, *examples: Tensor) -> None:
         """Fits means, deviations, ranges and deciles to rows (n, d); a constant column has scale one."""
@@ -57,47 +45,39 @@ class Standardise(Solved):
 
     def faults(self) -> list[str]:
         """Inconsistent sizes, and scales that are not positive."""
-        found = super().faults()
-        if not found and not bool((self.scale > 0).all()):
-            found.append(f"scale: expected numbers above 0; got {self.scale.tolist()}")
-        return found
+        faults = super().faults()
+        if not faults and not bool((self.scale > 0).all()):
+            faults.append(f"scale: expected numbers above 0; got {self.scale.tolist()}")
+        return faults
 
     def moments(self, names: Sequence[str]) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of some variables in their units, (k,) each."""
-        place = positions(self.names, names)
-        return self.location[place], self.scale[place]
+        columns = positions(self.names, names)
+        return self.location[columns], self.scale[columns]
 
     def standardised(self, names: Sequence[str], values: Tensor) -> Tensor:
         """Original to standardised units, on the scaler's device, (..., len(names)) -> the same shape."""
-        place = positions(self.names, names)
-        return (values.to(self.scale.device) - self.location[place]) / self.scale[place]
+        columns = positions(self.names, names)
+        return (values.to(self.scale.device) - self.location[columns]) / self.scale[columns]
 
     def units(self, names: Sequence[str], standardised: Tensor) -> Tensor:
         """The inverse of `standardised`."""
-        place = positions(self.names, names)
-        return self.location[place] + self.scale[place] * standardised.to(self.scale)
+        columns = positions(self.names, names)
+        return self.location[columns] + self.scale[columns] * standardised.to(self.scale)
 
     def ranges(self, names: Sequence[str]) -> tuple[Tensor, Tensor]:
         """The minimum and maximum observed values, (len(names),) each."""
-        place = positions(self.names, names)
-        return self.lowest[place], self.highest[place]
+        columns = positions(self.names, names)
+        return self.lowest[columns], self.highest[columns]
 
     def deciles(self, names: Sequence[str]) -> tuple[Tensor, Tensor]:
         """The first and the last decile, (len(names),) each: a range that does not grow with the rows."""
-        place = positions(self.names, names)
-        return self.first[place], self.last[place]
+        columns = positions(self.names, names)
+        return self.first[columns], self.last[columns]
 
 
 class Rescale(Solved):
-    """Column-wise min-max scaling to [-1/2, 1/2], with optional logarithms.
-
-    Args:
-        names: The d columns.
-        logarithms: The columns that are first transformed by log(v + 1).
-
-    Raises:
-        KeyError: if `logarithms` holds an unknown column.
-    """
+    """Min-max scaling to [-1/2, 1/2], of `logarithms` after log(v + 1); a KeyError for unknown ones."""
 
     def __init__(self, names: Sequence[str], logarithms: Sequence[str] = ()) -> None:
         super().__init__()
@@ -105,10 +85,7 @@ class Rescale(Solved):
         logged = torch.zeros(len(self.names), dtype=torch.bool)
         logged[positions(self.names, logarithms)] = True
         self.register_buffer("logged", logged, persistent=False)
-        self.logged: Tensor
         self.register_fitted("lower", "upper")
-        self.lower: Tensor
-        self.upper: Tensor
 
     def solve(self, *examples: Tensor) -> None:
         """Fits the range of each column to rows (n, d), in the columns' units."""
@@ -126,19 +103,19 @@ class Rescale(Solved):
 
     def faults(self) -> list[str]:
         """Inconsistent sizes, and ranges with lower > upper."""
-        found = super().faults()
-        if not found and bool((self.upper < self.lower).any()):
-            got = f"{self.lower.tolist()} and {self.upper.tolist()}"
-            found.append(f"upper: expected lower <= upper; got {got}")
-        return found
+        faults = super().faults()
+        if not faults and bool((self.upper < self.lower).any()):
+            ranges = f"{self.lower.tolist()} and {self.upper.tolist()}"
+            faults.append(f"upper: expected lower <= upper; got {ranges}")
+        return faults
 
     def fix(self, ranges: Mapping[str, Sequence[float]]) -> "Rescale":
         """Sets the ranges instead: of each column finite (lower, upper), before any logarithm."""
         lacking = [name for name in self.names if name not in ranges]
         unknown = [name for name in ranges if name not in self.names]
         if lacking or unknown:
-            got = f"none for {lacking}, and {unknown} are not columns of the model"
-            raise ValueError(f"expected a range for each of {', '.join(self.names)}; {got}")
+            fault = f"none for {lacking}, and {unknown} are not columns of the model"
+            raise ValueError(f"expected a range for each of {', '.join(self.names)}; {fault}")
         ends = [torch.as_tensor(ranges[name], dtype=torch.float64) for name in self.names]
         for name, pair in zip(self.names, ends, strict=True):
             if pair.shape != (2,) or not bool(pair.isfinite().all()) or not float(pair[0]) < float(pair[1]):
@@ -147,8 +124,7 @@ class Rescale(Solved):
         pairs = torch.stack(ends, -1)
         if bool((pairs[0, self.logged] <= -1).any()):
             raise ValueError("expected ranges above -1 in log-transformed columns; remove the logarithm")
-        both = self._logarithm(pairs)
-        self.lower, self.upper = both[0], both[1]
+        self.lower, self.upper = self._logarithm(pairs)
         return self
 
     @property
@@ -179,4 +155,4 @@ def quantiles(rows: Tensor, levels: Sequence[float] | Tensor) -> Tensor:
     ranks = levels * (len(rows) - 1)
     below, above = ranks.long(), ranks.ceil().long()
     ranked = (column.sort().values for column in rows.mT)
-    return torch.stack([each[below].lerp(each[above], ranks - below) for each in ranked], -1)
+    return torch.stack([column[below].lerp(column[above], ranks - below) for column in ranked], -1)

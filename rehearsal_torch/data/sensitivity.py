@@ -8,7 +8,7 @@ f(a | x, u) of the action a that is set, upwards or downwards, beyond the observ
                 altered, or, where present values are known, than with these; 1 if the interval contains
                 that already
     yardstick   the strength of the strongest observed covariate that is adjusted for, in the same sense, in
-                95 % of the rows (`estimators.marginal_sensitivity`)
+                95 % of the rows
 
 Of an action sequence. The strength of h is measured by two partial R^2: the share of the remaining variance
 of h that the doses of a step explain, given the observed covariates, and the share of the remaining variance
@@ -40,20 +40,15 @@ BASES, COMPARED = get_args(Basis), get_args(Against)
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """The strengths for one recommendation.
+    """The strengths for one recommendation. A ValueError if a strength is below 1 or NaN, the basis is
+    unknown, or only one of yardstick and covariate is given.
 
     Attributes:
         tipping: The tipping strength, at least 1; infinite if no strength suffices.
-        basis: What the tipping strength starts from: the lower end of the estimate's ``interval`` or of the
-            ``certificate``, or the ``point`` estimate of a method that has neither.
+        basis: Where it starts: the lower end of ``interval`` or ``certificate``, or the ``point`` estimate.
         yardstick: The strength of the strongest observed covariate; None without one.
-        covariate: Its name; empty without one.
         note: Why there is no yardstick; empty if there is one.
         against: What the action is compared with.
-
-    Raises:
-        ValueError: if a strength is below 1 or NaN, the basis is unknown, or only one of yardstick and
-            covariate is given.
     """
 
     tipping: float
@@ -64,9 +59,9 @@ class Sensitivity:
     against: Against = "no action"
 
     def __post_init__(self) -> None:
-        found = [self.tipping, *([] if self.yardstick is None else [self.yardstick])]
-        if not all(each >= 1 for each in found):
-            raise ValueError(f"expected strengths of at least 1; got {found}")
+        strengths = [self.tipping, *([] if self.yardstick is None else [self.yardstick])]
+        if not all(strength >= 1 for strength in strengths):
+            raise ValueError(f"expected strengths of at least 1; got {strengths}")
         if self.basis not in BASES:
             raise ValueError(f"expected a basis among {list(BASES)}; got {self.basis!r}")
         if self.against not in COMPARED:
@@ -77,37 +72,37 @@ class Sensitivity:
     def sentence(self) -> str:
         """Both strengths in words."""
         if math.isinf(self.tipping):
-            first = "no hidden common cause of the action and the outcome can overturn this"
+            text = "no hidden common cause of the action and the outcome can overturn this"
         elif self.tipping == 1:
             verb = "gives" if self.against == "no action" else "give"
-            first = (
+            text = (
                 f"even without a hidden common cause, this may be no better than {self.against}: the "
                 f"interval of the estimate contains what {self.against} {verb}"
                 if self.basis != "point"
                 else f"even without a hidden common cause, this is no better than {self.against}"
             )
         else:
-            first = (
+            text = (
                 f"a hidden common cause would have to make this action {factor(self.tipping)} times as "
                 "likely, or as unlikely, to overturn this"
             )
         if self.basis == "point":
-            first += " (by the estimate alone: the method has no interval)"
+            text += " (by the estimate alone: the method has no interval)"
         if self.yardstick is None:
-            return f"{first}; {self.note}" if self.note else first
+            return f"{text}; {self.note}" if self.note else text
         if math.isinf(self.yardstick):
-            does = "determines the action"
+            influence = "determines the action"
         else:
-            does = f"makes the action {factor(self.yardstick)} times as likely, or as unlikely"
-        return f"{first}; the strongest observed covariate, {self.covariate}, {does}"
+            influence = f"makes the action {factor(self.yardstick)} times as likely, or as unlikely"
+        return f"{text}; the strongest observed covariate, {self.covariate}, {influence}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; empty texts and a missing yardstick are left out."""
-        found: dict[str, Any] = {"tipping": self.tipping, "basis": self.basis}
+        plain: dict[str, Any] = {"tipping": self.tipping, "basis": self.basis}
         if self.yardstick is not None:
-            found |= {"yardstick": self.yardstick, "covariate": self.covariate}
-        found |= {"note": self.note} if self.note else {}
-        return found | ({"against": self.against} if self.against != "no action" else {})
+            plain |= {"yardstick": self.yardstick, "covariate": self.covariate}
+        plain |= {"note": self.note} if self.note else {}
+        return plain | ({"against": self.against} if self.against != "no action" else {})
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> "Sensitivity":
@@ -136,7 +131,7 @@ def _number(value: float | None) -> float:
 
 @dataclass(frozen=True)
 class HiddenCause:
-    """The strengths for one recommended sequence.
+    """The strengths for one recommended sequence. A ValueError if a strength is out of range.
 
     Attributes:
         tipping: The tipping strength, in (0, 1]; 1 if no strength suffices.
@@ -145,9 +140,6 @@ class HiddenCause:
         state: The next state variable that it explains most, in this comparison; empty without one.
         explained: The partial R^2 of the covariate with that variable.
         parts: Changed action to the tipping strength of the part that it carries.
-
-    Raises:
-        ValueError: if a strength is out of range.
     """
 
     tipping: float
@@ -159,8 +151,8 @@ class HiddenCause:
 
     def __post_init__(self) -> None:
         if not 0 < self.tipping <= 1 or not 0 <= self.doses <= 1 or not 0 <= self.explained <= 1:
-            got = f"{self.tipping}, {self.doses} and {self.explained}"
-            raise ValueError(f"expected a tipping strength in (0, 1] and partial R^2 in [0, 1]; got {got}")
+            shown = f"{self.tipping}, {self.doses} and {self.explained}"
+            raise ValueError(f"expected a tipping strength in (0, 1] and partial R^2 in [0, 1]; got {shown}")
 
     @property
     def yardstick(self) -> float | None:
@@ -175,16 +167,16 @@ class HiddenCause:
     def sentence(self, actions: str = "doses") -> str:
         """Both strengths in words."""
         if self.tipping == 1:
-            first = f"no hidden common cause of {actions} and states, however strong, leaves no improvement"
+            text = f"no hidden common cause of {actions} and states, however strong, leaves no improvement"
         else:
-            first = (
+            text = (
                 f"a hidden common cause that explains {share(self.tipping)} of what the observed covariates "
                 f"leave open, of the {actions} and of every next state, can overturn this"
             )
         if self.yardstick is None:
-            return first
+            return text
         return (
-            f"{first}; the strongest observed covariate, {self.covariate}, which explains "
+            f"{text}; the strongest observed covariate, {self.covariate}, which explains "
             f"{share(self.doses)} of the {actions} and {share(self.explained)} of {self.state}, is as strong "
             f"as one with {share(self.yardstick)} of both"
         )
@@ -192,16 +184,16 @@ class HiddenCause:
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; without a covariate, the tipping strengths alone."""
         plain = asdict(self)
-        left = {"parts"} if not self.parts else set[str]()
-        left |= set() if self.covariate else set(plain) - {"tipping", "parts"}
-        return {name: value for name, value in plain.items() if name not in left}
+        omitted = {"parts"} if not self.parts else set[str]()
+        omitted |= set() if self.covariate else set(plain) - {"tipping", "parts"}
+        return {name: value for name, value in plain.items() if name not in omitted}
 
     @classmethod
     def of(cls, plain: Mapping[str, Any]) -> "HiddenCause":
         """The inverse of `to_dict`."""
-        doses, explained = (float(plain.get(part, 0.0)) for part in ("doses", "explained"))
-        covariate, state = (str(plain.get(part, "")) for part in ("covariate", "state"))
-        parts = {str(name): float(part) for name, part in (plain.get("parts") or {}).items()}
+        doses, explained = (float(plain.get(key, 0.0)) for key in ("doses", "explained"))
+        covariate, state = (str(plain.get(key, "")) for key in ("covariate", "state"))
+        parts = {str(name): float(strength) for name, strength in (plain.get("parts") or {}).items()}
         return cls(float(plain["tipping"]), covariate, doses, state, explained, parts)
 
 

@@ -16,13 +16,12 @@ from rehearsal_torch.files.redaction import InputError
 # Units of one layer, features, landmarks; numbers of one network.
 WIDEST = 2**16
 NUMBERS = 2**27
-# How often missing cells may be imputed.
-IMPUTATIONS = 200
+IMPUTATIONS = 200  # How often missing cells may be imputed.
 # The largest seed of a configuration: a range of 1 000 003 seeds for each (`seeding.spaced_generator`) is
 # within the 63 bits of torch's.
 LARGEST_SEED = 2**43 - 1
 
-_left: ContextVar[int | None] = ContextVar("numbers that may still be reserved", default=None)
+_remaining: ContextVar[int | None] = ContextVar("numbers that may still be reserved", default=None)
 
 
 class SizeError(InputError):
@@ -48,7 +47,7 @@ def require(fits: bool, expected: str, **given: object) -> None:
 
 
 def check_seed(seed: object) -> int:
-    """The seed of a configuration, as a whole number of Python; a SizeError if it is none."""
+    """The seed of a configuration as an int of Python; a SizeError if it is invalid."""
     seed = whole(seed)
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise SizeError(f"seed: expected a whole number of at least 0; got {seed!r}")
@@ -60,24 +59,24 @@ def check_seed(seed: object) -> int:
 
 
 def reserve(key: str, count: int) -> None:
-    """Announces that `count` numbers are about to be allocated for the setting `key`; a SizeError if they are
-    more than 2^27, or than the current allowance has left.
-    """
+    """Announces an allocation of `count` numbers; a SizeError above 2^27 or the current allowance."""
     if count > NUMBERS:
         raise SizeError(f"{key}: expected sizes of at most {NUMBERS} numbers in total (1 GiB); got {count}")
-    left = _left.get()
-    if left is None:
+    remaining = _remaining.get()
+    if remaining is None:
         return
-    if count > left:
-        raise SizeError(f"{key}: expected at most the remaining {left} numbers of the weights; got {count}")
-    _left.set(left - count)
+    if count > remaining:
+        raise SizeError(
+            f"{key}: expected at most the remaining {remaining} numbers of the weights; got {count}"
+        )
+    _remaining.set(remaining - count)
 
 
 @contextmanager
 def allowance(count: int) -> Iterator[None]:
     """Limits the reserved numbers to `count` within the block."""
-    token = _left.set(count)
+    token = _remaining.set(count)
     try:
         yield
     finally:
-        _left.reset(token)
+        _remaining.reset(token)

@@ -1,14 +1,13 @@
 """Tables: observations over named variables, with a mask of the cells set by interventions.
 
-Observational and interventional data share one form: rows over the same variables, some of whose cells were
-set by a decision instead of by their mechanism. A mechanism is fitted to the rows in which its variables were
-not altered.
+Observational and interventional data share one form: rows over the same variables, some of whose cells a
+decision set instead of their mechanism. A mechanism is fitted to the rows in which its variables were not.
 
 Source: Qin et al. (2023), Sec. 4.1 (updating on altered rounds).
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -21,25 +20,19 @@ from rehearsal_torch.data.records import Records, positions
 if TYPE_CHECKING:
     import pandas as pd
 
-# Of a value, relative to the largest of its column, in a fingerprint.
-BITS = 32
-# Rows that are hashed at a time.
-ROWS = 65_536
+BITS = 32  # Of a value, relative to the largest of its column, in a fingerprint.
+ROWS = 65_536  # Rows that are hashed at a time.
 
 
 @dataclass(frozen=True)
 class Table:
-    """n rows over d named variables.
+    """n rows over d named variables. A ValueError if the shapes disagree, or a name is repeated.
 
     Attributes:
-        names: The d variables.
         values: (n, d), each column in its variable's unit.
         altered: (n, d), true where a decision or a filling in, not the mechanism, set the cell.
         units: The number of the unit (a patient, a store) of each row, (n,) long; None if rows stand alone.
         places: Where each row stood when they were recorded, (n,) long; None if they stand in that order.
-
-    Raises:
-        ValueError: if the shapes disagree, or a name is repeated.
     """
 
     names: tuple[str, ...]
@@ -57,9 +50,9 @@ class Table:
             raise ValueError(f"expected values of shape (n, {len(self.names)}); got {shape}")
         if marked != shape:
             raise ValueError(f"expected `altered` of shape {shape}; got {marked}")
-        for what, each in (("unit", self.units), ("place", self.places)):
-            if each is not None and tuple(each.shape) != shape[:1]:
-                raise ValueError(f"expected a {what} for each of {shape[0]} rows; got {tuple(each.shape)}")
+        for noun, numbers in (("unit", self.units), ("place", self.places)):
+            if numbers is not None and tuple(numbers.shape) != shape[:1]:
+                raise ValueError(f"expected a {noun} for each of {shape[0]} rows; got {tuple(numbers.shape)}")
 
     @classmethod
     def observed(cls, names: Sequence[str], values: Tensor) -> "Table":
@@ -70,14 +63,9 @@ class Table:
     def from_frame(
         cls, frame: Any, names: Sequence[str] | None = None, called: str = "the data frame"
     ) -> "Table":
-        """A table from a data frame of pandas, polars or pyarrow.
-
-        Columns of truth values count as 1 and 0. A column ``set:NAME`` marks with 1 the cells of the column
-        NAME that a decision set.
-
-        Raises:
-            TableError: if a column is missing or occurs twice, or a value is no finite number; all faults are
-                listed, each with the first line in which it occurs (the header is line 1).
+        """A table from a frame of pandas, polars or pyarrow; truth values count as 1 and 0, and a column
+        ``set:NAME`` marks with 1 what a decision set. A TableError lists missing and repeated columns and
+        cells that are no finite numbers, each with its first line (the header is line 1).
         """
         from rehearsal_torch.data.tables.in_memory import cells_of
 
@@ -85,12 +73,10 @@ class Table:
         return cls(chosen, *map(torch.from_numpy, cells))
 
     def to_frame(self) -> "pd.DataFrame":
-        """The table as a data frame of pandas; after the columns, ``set:NAME`` marks the cells of each column
-        NAME in which a decision set some. `from_frame` reads it without loss.
-        """
+        """The table as a data frame of pandas, with columns ``set:NAME`` for cells that were set."""
         from rehearsal_torch.data.tables.in_memory import frame_of
 
-        cells = (each.detach().cpu().numpy() for each in (self.values, self.altered))
+        cells = (tensor.detach().cpu().numpy() for tensor in (self.values, self.altered))
         return frame_of(self.names, *cells)
 
     def __len__(self) -> int:
@@ -100,12 +86,14 @@ class Table:
         """The table on a device; itself where it is there."""
         if self.values.device == self.altered.device == torch.device(device):
             return self
-        units, places = (None if each is None else each.to(device) for each in (self.units, self.places))
+        units, places = (
+            None if numbers is None else numbers.to(device) for numbers in (self.units, self.places)
+        )
         return Table(self.names, self.values.to(device), self.altered.to(device), units=units, places=places)
 
     def rows(self, which: Tensor | slice) -> "Table":
         """Some rows, by their numbers (m,), a mask (n,) or a slice, as a table."""
-        units, places = (None if each is None else each[which] for each in (self.units, self.places))
+        units, places = (None if numbers is None else numbers[which] for numbers in (self.units, self.places))
         return Table(self.names, self.values[which], self.altered[which], units=units, places=places)
 
     def as_recorded(self) -> "Table":
@@ -130,8 +118,8 @@ class Table:
     def __add__(self, other: "Table") -> "Table":
         """The rows of both, which have the same columns."""
         if self.names != other.names:
-            got = f"got {other.names}: reorder or rename the second table"
-            raise ValueError(f"expected columns {self.names}; {got}")
+            fault = f"got {other.names}: reorder or rename the second table"
+            raise ValueError(f"expected columns {self.names}; {fault}")
         values, altered = (self.values, other.values), (self.altered, other.altered)
         return Table(self.names, torch.cat(values), torch.cat(altered))
 
@@ -146,18 +134,16 @@ class Table:
         # The smallest power of two above it: a division by it is exact.
         exponent = torch.frexp(largest).exponent.clamp_min(-900) - BITS
         unit = torch.ldexp(torch.ones_like(largest), exponent)
-        return self._hash((rows / unit).round() * unit + 0.0 for rows in self._exact_rows())
+        digest = hashlib.sha256("\0".join(self.names).encode())
+        for rows in self._exact_rows():
+            rounded = (rows / unit).round() * unit + 0.0
+            digest.update(rounded.contiguous().numpy().tobytes())
+        digest.update(self.altered.cpu().contiguous().numpy().tobytes())
+        return digest.hexdigest()
 
     def _exact_rows(self) -> Iterator[Tensor]:
         """The values in float64, some rows at a time."""
         return (rows.detach().cpu().to(torch.float64) for rows in self.values.split(ROWS))
-
-    def _hash(self, values: Iterable[Tensor]) -> str:
-        digest = hashlib.sha256("\0".join(self.names).encode())
-        for rows in values:
-            digest.update(rows.contiguous().numpy().tobytes())
-        digest.update(self.altered.cpu().contiguous().numpy().tobytes())
-        return digest.hexdigest()
 
 
 def evenly(count: int, most: int, device: torch.device | None = None) -> Tensor:

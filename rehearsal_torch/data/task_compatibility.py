@@ -1,9 +1,8 @@
-"""Questions: the comparison of the task that a surrogate was fitted for with the one it is used for.
+"""Whether a fitted surrogate answers the question it is used for, by comparing the fields of two tasks.
 
 A question is a task (`RehearsalTask`, `CausalTask`), or, for episodes, the columns that are used. Fitting
 depends on some of its fields; if one of those differs, the surrogate is refused with the name of the field.
-The other fields are replaced by the new ones: a box with other bounds, for example, or a region that was not
-used in the fit.
+The other fields are replaced by the new ones: a box with other bounds, or a region that the fit did not use.
 
 Fields are sets of short strings, with ten digits per number, so that neither the order of a task's parts nor
 its last bits matter, and differences can be shown as the elements of one side only.
@@ -43,42 +42,36 @@ Question = RehearsalTask | CausalTask | Columns
 
 
 def fields(question: Question) -> dict[str, frozenset[str]]:
-    """The fields of a question. The bounds of boxes are left out, as no fit depends on them; nor does one of
-    this package on ``levels``, which are replaced like bounds.
-    """
+    """The fields of a question, without bounds, on which no fit depends."""
     if isinstance(question, Columns):
         # A configuration of unknown origin may hold numbers for names.
         return {"columns": frozenset(str(name) for name in question.names)}
-    found = {"graph": _graph(question.graph), "actions": frozenset(question.box.names)}
+    common = {"graph": _edge_texts(question.graph), "actions": frozenset(question.box.names)}
     if isinstance(question, RehearsalTask):
-        return found | {
+        return common | {
             "context": frozenset(question.context),
             "outcomes": frozenset(question.outcomes),
-            "region": _faces(question.region),
+            "region": _face_texts(question.region),
             "candidates": frozenset("{" + ", ".join(sorted(names)) + "}" for names in question.candidates),
             "levels": frozenset(
                 f"{name} in {{{', '.join(f'{value:.10g}' for value in values)}}}"
                 for name, values in question.box.levels.items()
             ),
-            "codings": frozenset(f"{each.name}: {each.words}" for each in question.codings),
+            "codings": frozenset(f"{coding.name}: {coding.words}" for coding in question.codings),
         }
-    limits = frozenset[str]() if question.limits is None else _faces(question.limits)
-    return found | {"nodes": frozenset(question.nodes), "reward": _reward(question.reward), "limits": limits}
+    limits = frozenset[str]() if question.limits is None else _face_texts(question.limits)
+    return common | {"nodes": frozenset(question.nodes), "reward": _terms(question.reward), "limits": limits}
 
 
 def fingerprint(question: Question) -> str:
     """SHA-256 over the fields, equal for questions that differ only in order, in bounds, or in last bits."""
     # A task without codings has the fingerprint that it had before there were any.
-    found = {name: sorted(values) for name, values in fields(question).items() if values or name != "codings"}
-    return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
+    texts = {name: sorted(values) for name, values in fields(question).items() if values or name != "codings"}
+    return hashlib.sha256(json.dumps(texts, sort_keys=True).encode()).hexdigest()
 
 
 def like(own: Question, given: object) -> Question:
-    """A question of the same kind, also from plain data: a task's mapping, or column names.
-
-    Raises:
-        OtherQuestionError: if it is of another kind.
-    """
+    """A question of the same kind, also from plain data; else an OtherQuestionError."""
     if isinstance(own, Columns):
         if isinstance(given, Sequence) and not isinstance(given, str):
             return Columns(tuple(str(name) for name in given))
@@ -99,17 +92,17 @@ _KINDS: dict[type, str] = {
 
 def differences(fitted: Question, asked: Question, used: Sequence[str]) -> list[str]:
     """The fields that the fit used and in which the questions differ, each as a message."""
-    before, now = fields(fitted), fields(asked)
+    fitted_with, asked_for = fields(fitted), fields(asked)
     if isinstance(fitted, Columns):
-        missing = [name for name in fitted.names if name not in now.get("columns", ())]
-        return [f"columns: it needs {list(fitted.names)}; the data have no {missing}"] if missing else []
-    found = []
+        absent = [name for name in fitted.names if name not in asked_for.get("columns", ())]
+        return [f"columns: it needs {list(fitted.names)}; the data have no {absent}"] if absent else []
+    faults = []
     # What the numbers of a fit mean is always used.
-    for name in [*used, *(["codings"] if "codings" in before and "codings" not in used else [])]:
-        left, came = sorted(before[name] - now[name]), sorted(now[name] - before[name])
-        if left or came:
-            found.append(f"{name}: it was fitted with {_shown(left)}, and is used with {_shown(came)}")
-    return found
+    for name in [*used, *(["codings"] if "codings" in fitted_with and "codings" not in used else [])]:
+        before, now = sorted(fitted_with[name] - asked_for[name]), sorted(asked_for[name] - fitted_with[name])
+        if before or now:
+            faults.append(f"{name}: it was fitted with {_shown(before)}, and is used with {_shown(now)}")
+    return faults
 
 
 def taken(fitted: Question, asked: Question, used: Sequence[str]) -> Question:
@@ -127,46 +120,46 @@ def taken(fitted: Question, asked: Question, used: Sequence[str]) -> Question:
     if isinstance(fitted, CausalTask) and isinstance(asked, CausalTask):
         limits, names = asked.limits, fitted.box.names
         if limits is not None:
-            places = [limits.names.index(name) for name in names]
-            limits = Polytope(names, limits.rows[:, places], limits.limits)
+            order = [limits.names.index(name) for name in names]
+            limits = Polytope(names, limits.rows[:, order], limits.limits)
         reward = fitted.reward if "reward" in used else asked.reward
         return CausalTask(fitted.graph, asked.box.only(names), reward, limits)
     return fitted
 
 
 def _shown(texts: Sequence[str]) -> str:
-    few = [each if len(each) <= 100 else f"{beginning(each, 100)}..." for each in texts[:6]]
-    more = [] if len(texts) <= 6 else [f"{len(texts) - 6} more"]
-    return f"[{'; '.join([*few, *more])}]" if texts else "nothing in their place"
+    shown = [text if len(text) <= 100 else f"{beginning(text, 100)}..." for text in texts[:6]]
+    ending = [] if len(texts) <= 6 else [f"{len(texts) - 6} more"]
+    return f"[{'; '.join([*shown, *ending])}]" if texts else "nothing in their place"
 
 
-def _graph(graph: RehearsalGraph) -> frozenset[str]:
+def _edge_texts(graph: RehearsalGraph) -> frozenset[str]:
     arrows = [f"{source} -> {target}" for source, target in graph.edges]
     joined = [" <-> ".join(sorted(clique)) for clique in graph.cliques]
     hidden = [f"{' <-> '.join(sorted(pair))} by a hidden cause" for pair in graph.hidden]
     return frozenset([*arrows, *joined, *hidden])
 
 
-def _faces(region: Polytope) -> frozenset[str]:
-    found = []
+def _face_texts(region: Polytope) -> frozenset[str]:
+    faces = []
     for normal, offset in zip(region.normals.tolist(), region.offsets.tolist(), strict=True):
-        length = sum(each * each for each in normal) ** 0.5
-        terms = sorted((name, each / length) for name, each in zip(region.names, normal, strict=True) if each)
+        length = sum(weight * weight for weight in normal) ** 0.5
+        terms = sorted((name, w / length) for name, w in zip(region.names, normal, strict=True) if w)
         # Adding 0.0 turns -0 into 0.
         if len(terms) == 1:
-            ((name, sign),) = terms
-            found.append(f"{name} {'<=' if sign > 0 else '>='} {offset / length / sign + 0.0:.10g}")
+            ((name, weight),) = terms
+            faces.append(f"{name} {'<=' if weight > 0 else '>='} {offset / length / weight + 0.0:.10g}")
         else:
-            total = " + ".join(f"{each:.10g} {name}" for name, each in terms)
-            found.append(f"{total} <= {offset / length + 0.0:.10g}")
-    return frozenset(found)
+            total = " + ".join(f"{weight:.10g} {name}" for name, weight in terms)
+            faces.append(f"{total} <= {offset / length + 0.0:.10g}")
+    return frozenset(faces)
 
 
-def _reward(reward: KnownReward) -> frozenset[str]:
+def _terms(reward: KnownReward) -> frozenset[str]:
     if isinstance(reward, FunctionReward):
         return frozenset([f"a function ({reward.function!r}) of {', '.join(reward.nodes)}"])
-    found = []
+    terms = []
     for key, value in reward.to_plain().items():
-        parts = value.items() if isinstance(value, Mapping) else ()
-        found += [f"{key} {name} {each:.10g}" for name, each in parts] or [f"{key} {value}"]
-    return frozenset(found)
+        numbers = value.items() if isinstance(value, Mapping) else ()
+        terms += [f"{key} {name} {number:.10g}" for name, number in numbers] or [f"{key} {value}"]
+    return frozenset(terms)

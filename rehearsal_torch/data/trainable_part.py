@@ -1,16 +1,15 @@
-"""Parts: modules that are fitted to examples, by a solver or by gradient descent.
+"""Parts: modules that are fitted to examples, by a solver or by gradient descent, and checks of their state.
 
 A part is *solved* if it has its own solver (closed form, L-BFGS on the evidence, expectation maximisation)
-and *trained* if it is fitted by stochastic gradient descent on a loss. A part may offer both. All fitted
-values are part of the module's state, so that saving and loading it restores the same part.
+and *trained* if it is fitted by stochastic gradient descent on a loss; it may offer both. All fitted values
+are part of the module's state, so that saving and loading it restores the same part.
 
 A state can be damaged: non-finite numbers, or buffers of inconsistent sizes. A part declares the sizes of its
 buffers (`sizes`) and any further invariants (`faults`); `state_faults` checks all parts of a module, and
 checkpoints with faults are neither written nor read.
 
 Some fitted values are functions of others: a Cholesky factor, of the rows and the ridge. A part registers
-them as *derived*, and computes each by `derive`, in the fit as after loading. Files leave them out
-(`surrogates.state_file`).
+them as *derived*, and computes each by `derive`. Files leave them out (`surrogates.state_file`).
 """
 
 from abc import ABC, abstractmethod
@@ -20,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-# What a part is fitted to: tensors (n, ...) with the same n.
-Examples = tuple[Tensor, ...]
+Examples = tuple[Tensor, ...]  # What a part is fitted to: tensors (n, ...) with the same n.
 # Buffer to the size of each dimension: a number, or a symbol that denotes the same size throughout the part.
 Sizes = Mapping[str, tuple[int | str, ...]]
 
@@ -58,8 +56,7 @@ class Part(nn.Module):
         Args:
             finite: Whether their numbers must be finite.
             derived: Whether they can be computed from others (`derive`), so that files may leave them out.
-            source: Whether a state may lack them: derived buffers alone are computed from them, and it has
-                these instead, or nothing depends on them.
+            source: Whether a state may lack them, since it has what is derived from them.
         """
         names, self._sizes = (*names, *sizes), {**self._sizes, **sizes}
         self._derived = (*self._derived, *names) if derived else self._derived
@@ -75,49 +72,42 @@ class Part(nn.Module):
         return not self._fitted or any(self.get_buffer(name).shape != (0,) for name in self._fitted)
 
     def derivable(self) -> Mapping[str, tuple[int, ...]]:
-        """The derived buffers that `derive` can compute from the present state, its own or those of a part
-        inside it (``inner.factor``), in the order of computation, each with its size; none by default.
-        """
+        """The derived buffers that the state allows, also of inner parts, in order, to their sizes."""
         return {}
 
     def derive(self, name: str) -> Tensor:
-        """The value of a derived buffer, computed as in the fit: equal to the last bit on the same machine
-        with the same number of threads. ValueError or RuntimeError if the other buffers are not those of a
-        fit.
-        """
+        """A derived buffer as in the fit; ValueError or RuntimeError if the state is that of no fit."""
         raise LookupError(f"{type(self).__name__} derives no {name}")
 
     def sizes(self) -> Sizes:
-        """The sizes of the fitted buffers; a symbol is the same size wherever it occurs. By default those
-        that were registered, without sources that the state lacks.
-        """
+        """The sizes of the fitted buffers that the state has; a symbol is the same size everywhere."""
         absent = [name for name in self._sources if self.get_buffer(name).shape == (0,)]
         return {name: size for name, size in self._sizes.items() if name not in absent}
 
     def faults(self) -> list[str]:
         """Faults of the fitted part's state other than non-finite numbers; by default, inconsistent sizes."""
-        found, known = [], dict[str, int]()
+        faults, lengths = [], dict[str, int]()
         for name, expected in self.sizes().items():
-            got = tuple(self.get_buffer(name).shape)
-            resolved = tuple(known.get(size, size) if isinstance(size, str) else size for size in expected)
-            same = len(got) == len(resolved) and all(
-                isinstance(size, str) or size == own for size, own in zip(resolved, got, strict=True)
+            shape = tuple(self.get_buffer(name).shape)
+            resolved = tuple(lengths.get(size, size) if isinstance(size, str) else size for size in expected)
+            consistent = len(shape) == len(resolved) and all(
+                isinstance(size, str) or size == length for size, length in zip(resolved, shape, strict=True)
             )
-            if same:
-                known |= {size: own for size, own in zip(expected, got, strict=True) if isinstance(size, str)}
+            if consistent:
+                lengths |= {size: n for size, n in zip(expected, shape, strict=True) if isinstance(size, str)}
             else:
-                found.append(f"{name}: expected the size ({', '.join(map(str, resolved))}); got {got}")
+                faults.append(f"{name}: expected the size ({', '.join(map(str, resolved))}); got {shape}")
         kinds = {name: self.get_buffer(name).dtype for name in self._fitted}
-        expecting = "expected floating-point numbers, float32 or float64"
-        odd = {name: kind for name, kind in kinds.items() if kind not in (torch.float32, torch.float64)}
-        return found + [f"{name}: {expecting}; got {kind}" for name, kind in odd.items()]
+        expected_kind = "expected floating-point numbers, float32 or float64"
+        invalid = {name: kind for name, kind in kinds.items() if kind not in (torch.float32, torch.float64)}
+        return faults + [f"{name}: {expected_kind}; got {kind}" for name, kind in invalid.items()]
 
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *arguments: Any) -> None:
         for name in self._fitted:
             value = state_dict.get(prefix + name)
             if value is not None:
                 setattr(self, name, torch.empty_like(value, device=getattr(self, name).device))
-        super()._load_from_state_dict(state_dict, prefix, *rest)
+        super()._load_from_state_dict(state_dict, prefix, *arguments)
 
 
 class Solved(Part, ABC):
@@ -169,43 +159,41 @@ def forget(module: nn.Module) -> None:
 
 def non_finite(module: nn.Module) -> list[str]:
     """The tensors of a module's state with numbers that are not finite, where they must be."""
-    free = {
+    unbounded = {
         f"{path}.{name}"
         for path, part in module.named_modules()
         if isinstance(part, Part)
         for name in part._unbounded
     }
-    found = []
+    faults = []
     for name, value in module.state_dict().items():
-        bad = int((~value.isfinite()).sum())
-        if bad and name not in free:
-            found.append(f"{name}: {bad} of {value.numel()} numbers are not finite")
-    return found
+        count = int((~value.isfinite()).sum())
+        if count and name not in unbounded:
+            faults.append(f"{name}: {count} of {value.numel()} numbers are not finite")
+    return faults
 
 
 def shared_faults(module: nn.Module, state: Mapping[str, Tensor]) -> list[str]:
-    """The tensors that several names of a module share, and for which a state has different numbers: loading
-    takes the last of them without a word.
-    """
-    found, first = [], dict[int, str]()
-    for name, own in module.state_dict(keep_vars=True).items():
+    """Tensors with several names and differing numbers in a state: loading would take the last."""
+    faults, names = [], dict[int, str]()
+    for name, tensor in module.state_dict(keep_vars=True).items():
         if name not in state:
             continue
-        other = first.setdefault(id(own), name)
-        one, two = state[other], state[name]
-        same = one.shape == two.shape and one.dtype == two.dtype
-        if not (same and bool(((one == two) | (one.isnan() & two.isnan())).all())):
-            found.append(f"{name} differs from {other}: expected the same numbers, which are shared")
-    return found
+        first_name = names.setdefault(id(tensor), name)
+        first, second = state[first_name], state[name]
+        equal = first.shape == second.shape and first.dtype == second.dtype
+        if not (equal and bool(((first == second) | (first.isnan() & second.isnan())).all())):
+            faults.append(f"{name} differs from {first_name}: expected the same numbers, which are shared")
+    return faults
 
 
 def state_faults(module: nn.Module) -> list[str]:
     """All faults of a fitted module's state, each with the dotted name of the tensor or part."""
-    found = non_finite(module)
+    faults = non_finite(module)
     for path, part in module.named_modules():
         if isinstance(part, Part) and part.fitted:
-            found += [f"{path}.{fault}" if path else fault for fault in part.faults()]
-    return found
+            faults += [f"{path}.{fault}" if path else fault for fault in part.faults()]
+    return faults
 
 
 def in_words(name: str) -> str:
@@ -213,5 +201,5 @@ def in_words(name: str) -> str:
     steps = name.split(".")
     if steps[0] == "models" and len(steps) > 1 and steps[1].isdecimal():
         return f"model {int(steps[1]) + 1} of the ensemble"
-    rest = [step for step in steps if step not in ("", "part", "mechanism", "blind")]
-    return f"the part {'.'.join(rest)} of the model" if rest else "the model"
+    names = [step for step in steps if step not in ("", "part", "mechanism", "blind")]
+    return f"the part {'.'.join(names)} of the model" if names else "the model"

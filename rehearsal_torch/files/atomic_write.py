@@ -4,8 +4,7 @@ The new content is written to a temporary file beside the target, flushed to dis
 readers see the old file or the new one, and a full disk, a kill or a crash leaves the old one unchanged.
 
 Errors name the file, also where the operating system does not: a full disk is noticed while bytes are
-written. Only a process that is killed leaves its temporary file behind. The next one that holds the lock
-removes it (`remove_unfinished`).
+written. A killed process leaves its temporary file to `remove_unfinished`.
 """
 
 import errno
@@ -26,9 +25,7 @@ def write_text(path: str | Path, text: str) -> Path:
 
 
 def make_folder(folder: str | Path) -> Path:
-    """Creates a folder and its parents, if missing; OSError if it cannot be created, for a place that holds
-    no folders, such as /proc, a PermissionError.
-    """
+    """Creates missing folders; OSError if it cannot, a PermissionError in places such as /proc."""
     path = Path(folder)
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -38,32 +35,28 @@ def make_folder(folder: str | Path) -> Path:
 
 
 def write_bytes(path: str | Path, content: bytes) -> Path:
-    """Replaces a file atomically; missing folders are created. OSError if it cannot be written; the old file
-    stays unchanged, and no temporary file is left.
-    """
+    """Replaces a file atomically, with missing folders; OSError leaves the old file as it was."""
     file = Path(path)
     make_folder(file.parent)
-    beside = file.with_name(f".{file.name}.{os.getpid()}.part")
+    temporary = file.with_name(f".{file.name}.{os.getpid()}.part")
     try:
-        with _naming(file, beside):
-            with beside.open("wb") as stream:
+        with _naming(file, temporary):
+            with temporary.open("wb") as stream:
                 stream.write(content)
                 stream.flush()
                 os.fsync(stream.fileno())
-            beside.replace(file)
+            temporary.replace(file)
     except BaseException:
         # What refuses to write may refuse to remove, too; the first error is the one to report.
         with suppress(OSError):
-            beside.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
         raise
     return file
 
 
 @contextmanager
 def appending(path: str | Path) -> Iterator[Callable[[str], None]]:
-    """Appends text to a UTF-8 file that grows, such as lines of a record, by a function that hands it to the
-    operating system before it returns; OSError if it cannot be written: the last text may be there in part.
-    """
+    """Yields a function that appends text to a growing UTF-8 file at once; OSError if it cannot."""
     file = Path(path)
     stream = file.open("a", encoding="utf-8", newline="\n")
 
@@ -95,17 +88,16 @@ def _naming(file: Path, beside: Path | None = None) -> Iterator[None]:
 
 
 def remove_unfinished(folder: str | Path, names: Collection[str] | None = None) -> None:
-    """Removes what killed processes left beside the files of a folder (those of these names; None for all),
-    its subfolders excluded. A folder that was moved aside to be replaced is moved back if nothing has taken
-    its place. To be called while no other process writes these files.
+    """Removes what killed processes left beside the files of a folder (of these names; None for all), not in
+    subfolders, and moves back a folder that was moved aside. No other process may write meanwhile.
     """
-    place = Path(folder)
-    for path in sorted(place.iterdir()) if place.is_dir() else ():
-        found = _BESIDE.fullmatch(path.name)
-        if found is None or (names is not None and found["name"] not in names):
+    directory = Path(folder)
+    for path in sorted(directory.iterdir()) if directory.is_dir() else ():
+        match = _BESIDE.fullmatch(path.name)
+        if match is None or (names is not None and match["name"] not in names):
             continue
-        target = place / found["name"]
-        if found["kind"] == "old" and not target.exists():
+        target = directory / match["name"]
+        if match["kind"] == "old" and not target.exists():
             path.rename(target)
         elif path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)

@@ -3,8 +3,7 @@
 A few lines of YAML can expand to billions of values through nested aliases. A text is therefore measured
 before anything is built from it: its length, its nesting depth, and the number of values with every alias
 expanded. A duplicate key in a mapping is refused, where YAML and JSON would silently take the last one. NaN
-and the infinities are allowed in YAML, where .inf is written on purpose (the caller checks them), and refused
-in JSON, which lacks them.
+and infinities are left to the caller in YAML, which has .inf, and refused in JSON.
 
 Records of plain data are checked by the kinds of their values (`checked`), which are written as they appear
 in messages. Some hold the SHA-256 of what they hold (`sealed`), so that a change by hand, or damage, is
@@ -33,10 +32,7 @@ _Loader: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class PlainFileError(InputError):
-    """A file or text that cannot be read; the message says where, what was expected, what was found, and what
-    to do. Where known, it has the line at which a text is no YAML, from 1, and that at which the part begins
-    that holds it.
-    """
+    """An unreadable file or text, with the line of the error and that where its part begins, if known."""
 
     def __init__(self, words: str, line: int | None = None, since: int | None = None) -> None:
         super().__init__(words)
@@ -48,9 +44,7 @@ class NoFileError(PlainFileError):
 
 
 def read_yaml(path: str | Path, largest: int = BYTES) -> Any:
-    """The content of a YAML file, None if it is empty; PlainFileError if it is missing, too large, or not
-    YAML within the limits.
-    """
+    """The content of a YAML file, None if empty; PlainFileError if it is missing, too large or no YAML."""
     return yaml_of(text_of(path, largest), str(path))
 
 
@@ -90,23 +84,19 @@ def text_of(path: str | Path, largest: int = BYTES) -> str:
 
 
 def yaml_of(text: str, where: str) -> Any:
-    """The content of a YAML text, None if it is empty; PlainFileError if it is not YAML, has more than 40
-    levels of nesting or 200,000 values, or repeats a key.
-    """
+    """The content of a YAML text, None if empty; PlainFileError if it is no YAML within the limits."""
 
     def load() -> Any:
         _measure(text)
-        return yaml.load(text, Loader=_Strict)
+        return yaml.load(text, Loader=_StrictLoader)
 
-    return _guarded("YAML", where, load)
+    return _parse("YAML", where, load)
 
 
 def json_of(text: str, where: str) -> Any:
-    """The content of a JSON text; PlainFileError if it is not JSON, is nested too deeply, holds NaN or an
-    infinity, or repeats a key.
-    """
-    return _guarded(
-        "JSON", where, lambda: json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
+    """The content of a JSON text; PlainFileError if it is no JSON, or has NaN or repeated keys."""
+    return _parse(
+        "JSON", where, lambda: json.loads(text, object_pairs_hook=_no_repeats, parse_constant=_no_constant)
     )
 
 
@@ -121,9 +111,9 @@ def repeated(values: Iterable[Value]) -> list[Value]:
     return [value for value, count in Counter(values).items() if count > 1]
 
 
-def _guarded(kind: str, where: str, read: Callable[[], Any]) -> Any:
+def _parse(kind: str, where: str, parse: Callable[[], Any]) -> Any:
     try:
-        return read()
+        return parse()
     except PlainFileError as error:
         raise PlainFileError(f"{where}: {error}") from error
     except RecursionError as error:
@@ -131,29 +121,27 @@ def _guarded(kind: str, where: str, read: Callable[[], Any]) -> Any:
             f"{where}: expected {kind} with at most {DEPTH} levels of nesting; there are more"
         ) from error
     except yaml.MarkedYAMLError as error:
-        raise _unread(kind, where, error) from error
+        raise _syntax_error(kind, where, error) from error
     except (yaml.YAMLError, ValueError, TypeError, OverflowError) as error:
         raise PlainFileError(
             f"{where} cannot be read as {kind}: {beginning(' '.join(str(error).split()), 300)}"
         ) from error
 
 
-def _unread(kind: str, where: str, error: yaml.MarkedYAMLError) -> PlainFileError:
+def _syntax_error(kind: str, where: str, error: yaml.MarkedYAMLError) -> PlainFileError:
     """What the parser met, and in which line; nothing of the text is quoted but what the parser quotes."""
-    mark, before = error.problem_mark or error.context_mark, error.context_mark
-    since = None if before is None else before.line + 1
+    mark, context_mark = error.problem_mark or error.context_mark, error.context_mark
+    since = None if context_mark is None else context_mark.line + 1
     line = None if mark is None else mark.line + 1
-    place = "" if mark is None else f"line {line}, column {mark.column + 1}: "
-    within = f", {error.context}" if error.context else ""
-    begun = f" that begins in line {since}" if within and since is not None and since != line else ""
-    words = " ".join(f"{place}{error.problem or 'it is not finished'}{within}{begun}".split())
+    position = "" if mark is None else f"line {line}, column {mark.column + 1}: "
+    context = f", {error.context}" if error.context else ""
+    opening = f" that begins in line {since}" if context and since is not None and since != line else ""
+    words = " ".join(f"{position}{error.problem or 'it is not finished'}{context}{opening}".split())
     return PlainFileError(f"{where} cannot be read as {kind}: {beginning(words, 300)}", line, since)
 
 
 def _measure(text: str) -> None:
-    """Measures the number of values, aliases expanded, and the depth of a YAML text, without building
-    anything.
-    """
+    """Bounds values, aliases expanded, and depth of a YAML text before it is built."""
     sizes: dict[str, int] = {}
     stack: list[tuple[str | None, int]] = [(None, 0)]
     for event in yaml.parse(text, Loader=_Loader):
@@ -196,30 +184,28 @@ def _line(event: yaml.Event) -> str:
     return "the text" if event.start_mark is None else f"line {event.start_mark.line + 1}"
 
 
-class _Strict(_Loader):
-    """A safe YAML loader that refuses duplicate keys."""
-
+class _StrictLoader(_Loader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         """A mapping; refused if it repeats a key."""
-        seen: set[Any] = set()
+        keys: set[Any] = set()
         for key_node, _ in node.value:
             if isinstance(key_node, yaml.ScalarNode) and key_node.tag != "tag:yaml.org,2002:merge":
-                if (key_node.tag, key_node.value) in seen:
+                if (key_node.tag, key_node.value) in keys:
                     raise PlainFileError(
                         f"line {key_node.start_mark.line + 1}: the key {key_node.value!r} occurs twice in "
                         "one mapping: leave one out"
                     )
-                seen.add((key_node.tag, key_node.value))
-        made: dict[Hashable, Any] = super().construct_mapping(node, deep)
-        return made
+                keys.add((key_node.tag, key_node.value))
+        content: dict[Hashable, Any] = super().construct_mapping(node, deep)
+        return content
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        twice = repeated(key for key, _ in pairs)[0]
-        raise PlainFileError(f"the key {twice!r} occurs twice in one object: leave one out")
-    return found
+def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        repeated_key = repeated(key for key, _ in pairs)[0]
+        raise PlainFileError(f"the key {repeated_key!r} occurs twice in one object: leave one out")
+    return content
 
 
 def _no_constant(name: str) -> Any:
@@ -237,19 +223,17 @@ TEXTS, NUMBER, WHOLE = "a list of strings", "a number", "a whole number"
 def checked(
     content: Any, where: str, forms: Mapping[str, str], needed: Sequence[str] = (), remedy: str = ""
 ) -> dict[str, Any]:
-    """The content, if it is a mapping with the required keys and with values of the required kinds (`is_a`);
-    PlainFileError if not.
-    """
-    end = f": {remedy}" if remedy else ""
+    """A mapping with the keys `needed`, values of the kinds `forms` (`is_a`); else a PlainFileError."""
+    ending = f": {remedy}" if remedy else ""
     if not isinstance(content, dict):
-        raise PlainFileError(f"{where}: expected a mapping of names to values; got {shown(content)}{end}")
-    if missing := [key for key in needed if key not in content]:
+        raise PlainFileError(f"{where}: expected a mapping of names to values; got {shown(content)}{ending}")
+    if absent := [key for key in needed if key not in content]:
         raise PlainFileError(
-            f"{where}: expected the keys {', '.join(needed)}; there is no {' and no '.join(missing)}{end}"
+            f"{where}: expected the keys {', '.join(needed)}; there is no {' and no '.join(absent)}{ending}"
         )
     for key, form in forms.items():
         if key in content and not is_a(content[key], form):
-            raise PlainFileError(f"{where}: {key}: expected {form}; got {shown(content[key])}{end}")
+            raise PlainFileError(f"{where}: {key}: expected {form}; got {shown(content[key])}{ending}")
     return content
 
 
@@ -262,7 +246,7 @@ def _number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and -LARGEST <= value <= LARGEST
 
 
-def _all(values: Any, kind: type) -> bool:
+def _is_list_of(values: Any, kind: type) -> bool:
     return isinstance(values, list) and all(isinstance(value, kind) for value in values)
 
 
@@ -272,8 +256,8 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
     "true": lambda value: value is True,
     "false": lambda value: value is False,
     "a string": lambda value: isinstance(value, str),
-    TEXTS: lambda value: _all(value, str),
-    "a list of mappings": lambda value: _all(value, dict),
+    TEXTS: lambda value: _is_list_of(value, str),
+    "a list of mappings": lambda value: _is_list_of(value, dict),
     "a mapping": lambda value: isinstance(value, dict),
     "a mapping of numbers": lambda value: (
         isinstance(value, dict) and all(number is None or _number(number) for number in value.values())
@@ -286,8 +270,8 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
 def shown(value: Any) -> str:
     """A value as shown in messages: one line of at most 80 characters."""
     text = value if isinstance(value, str) else repr(value)
-    plain = text if text.isprintable() and text else repr(text)
-    return plain if len(plain) <= 80 else beginning(plain, 77) + "..."
+    line = text if text.isprintable() and text else repr(text)
+    return line if len(line) <= 80 else beginning(line, 77) + "..."
 
 
 SUM = "sha256"
@@ -295,7 +279,7 @@ SUM = "sha256"
 
 def sealed(plain: Mapping[str, Any]) -> dict[str, Any]:
     """The data with their sum."""
-    return {**plain, SUM: _sum(plain)}
+    return {**plain, SUM: _checksum(plain)}
 
 
 def opened(plain: object, where: str) -> dict[str, Any]:
@@ -303,10 +287,10 @@ def opened(plain: object, where: str) -> dict[str, Any]:
     if not isinstance(plain, Mapping) or SUM not in plain:
         raise PlainFileError(f"{where}: expected names and values with their {SUM}")
     content = {str(name): value for name, value in plain.items() if name != SUM}
-    if plain[SUM] != _sum(content):
+    if plain[SUM] != _checksum(content):
         raise PlainFileError(f"{where}: it has changed since it was written, by its {SUM}")
     return content
 
 
-def _sum(plain: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(plain, ensure_ascii=True, default=str).encode()).hexdigest()
+def _checksum(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, ensure_ascii=True, default=str).encode()).hexdigest()

@@ -26,13 +26,9 @@ class InUseError(ValueError):
 
 @contextmanager
 def locked(path: str | Path) -> Iterator[None]:
-    """Holds the lock of a file or folder until the block ends: ``.rehearsal-lock`` in a folder, and
-    ``.<name>.rehearsal-lock`` beside a file. A path that does not exist is taken as a folder, which is
-    created, if its name has no suffix.
-
-    Raises:
-        InUseError: if another process holds it.
-        OSError: if the lock cannot be written.
+    """Holds the lock of a file or folder until the block ends: ``.rehearsal-lock`` in a folder, which is
+    created for a path without suffix, and ``.<name>.rehearsal-lock`` beside a file. An InUseError if another
+    process holds it, an OSError if it cannot be written.
     """
     from filelock import FileLock, Timeout
 
@@ -40,13 +36,13 @@ def locked(path: str | Path) -> Iterator[None]:
     lock = lock_of(target)
     make_folder(lock.parent)
     note = lock.with_name(f"{lock.name}.json")
-    held = FileLock(str(lock), timeout=0)
+    lock_file = FileLock(str(lock), timeout=0)
     try:
-        held.acquire()
+        lock_file.acquire()
     except Timeout as error:
         raise InUseError(f"{target} is in use {_holder(note)}: wait until it has ended, or end it") from error
     try:
-        remove_unfinished(lock.parent, _concerned(target, lock))
+        remove_unfinished(lock.parent, _locked_names(target, lock))
         since = datetime.now().astimezone().isoformat(timespec="seconds")
         write_text(note, json.dumps({"pid": os.getpid(), "host": platform.node(), "since": since}) + "\n")
         yield
@@ -57,7 +53,7 @@ def locked(path: str | Path) -> Iterator[None]:
             note.unlink(missing_ok=True)
             if lock.stat().st_size == 0:
                 lock.unlink()
-        held.release()
+        lock_file.release()
 
 
 def holder(path: str | Path) -> str | None:
@@ -83,10 +79,8 @@ def lock_of(path: str | Path) -> Path:
     return target.with_name(f".{target.name}{LOCK}") if is_file else target / LOCK
 
 
-def _concerned(target: Path, lock: Path) -> set[str]:
-    """The names of what is written under a lock: the locked file, or what lies directly in the locked folder
-    and has no lock of its own, and the note.
-    """
+def _locked_names(target: Path, lock: Path) -> set[str]:
+    """The names of files that are written under a lock, and its note's."""
     if lock.parent != target:
         return {target.name, f"{lock.name}.json"}
     unfinished = {path.name[1:].rsplit(".", 2)[0] for path in target.glob(".*.*.*")}
@@ -96,7 +90,7 @@ def _concerned(target: Path, lock: Path) -> set[str]:
 def _holder(note: Path) -> str:
     """The holder of a lock, if the note tells it."""
     try:
-        found = read_json(note)
-        return f"by process {int(found['pid'])} on {found['host']} since {found['since']}"
+        content = read_json(note)
+        return f"by process {int(content['pid'])} on {content['host']} since {content['since']}"
     except (PlainFileError, KeyError, TypeError, ValueError):
         return "by another process"

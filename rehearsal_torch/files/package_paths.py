@@ -12,8 +12,7 @@ from pathlib import Path
 _PACKAGE = Path(str(files(__name__.partition(".")[0])))
 # Committed results, relative to the checkout: data that is written, not code that writes it.
 RESULTS = Path("docs/results")
-# What `rehearsal explore` needs, which is installed with the extra `app`.
-APP = ("fastapi", "uvicorn")
+APP = ("fastapi", "uvicorn")  # What `rehearsal explore` needs, which is installed with the extra `app`.
 
 
 def has_app() -> bool:
@@ -36,9 +35,7 @@ def conf_folder(package: Path = _PACKAGE) -> Path:
 
 
 def commit() -> str | None:
-    """The commit of this working copy, with "+changes" if tracked files other than results differ; None if
-    there is none.
-    """
+    """The checkout's commit, with "+changes" if files besides results differ; None without one."""
     root = checkout()
     if root is None or not (root / ".git").exists():
         return None
@@ -48,8 +45,8 @@ def commit() -> str | None:
 
 def changed_files(root: Path, besides: Path) -> list[str]:
     """The tracked files of a working copy that differ from its commit, except those in a folder."""
-    asked = ("status", "--porcelain", "--untracked-files=no", "--", ".", f":(exclude){besides}")
-    return [line[3:] for line in (_git(root, *asked) or "").splitlines()]
+    arguments = ("status", "--porcelain", "--untracked-files=no", "--", ".", f":(exclude){besides}")
+    return [line[3:] for line in (_git(root, *arguments) or "").splitlines()]
 
 
 def _git(root: Path, *arguments: str) -> str | None:

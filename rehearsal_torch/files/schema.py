@@ -48,10 +48,9 @@ _WORD = re.compile(r"[^\W\d][\w -]*\Z")
 
 
 class Fault(str):
-    """A fault of an input as one sentence, ``path: words``: the dotted path of the key that it is about,
-    empty for the whole, and what is wrong, what was expected, and what to do. By its kind a reader of several
-    parts may decide: "missing", a part that is not there; "unknown", a name that another part does not have;
-    "two roles", a name in two parts; "texts", a column of texts in the place of numbers.
+    """A fault of an input as a sentence, ``path: words``: the dotted path of its key, empty for the whole,
+    and what is wrong and what to do. Its kind is "missing", a part that is not there; "unknown", a name that
+    another part lacks; "two roles", a name in two parts; "texts", texts in place of numbers; or empty.
     """
 
     path: str
@@ -70,13 +69,11 @@ class Fault(str):
         return re.split(r"[.\[]", self.path, maxsplit=1)[0]
 
     def called(self, names: Mapping[str, str]) -> "Fault":
-        """The fault with its key as it was written, where `names` has beginnings of paths, and what they are
-        called there; the longest that fits counts.
-        """
-        fits = [each for each in names if re.match(rf"{re.escape(each)}(?![^.\[])", self.path)]
-        if not fits:
+        """The fault with the longest beginning of its path that `names` has as it was written."""
+        prefixes = [path for path in names if re.match(rf"{re.escape(path)}(?![^.\[])", self.path)]
+        if not prefixes:
             return self
-        longest = max(fits, key=len)
+        longest = max(prefixes, key=len)
         return Fault(names[longest] + self.path[len(longest) :], self.words, self.kind)
 
     @classmethod
@@ -100,7 +97,7 @@ class Schema(BaseModel):
 
     @classmethod
     def between(cls, parts: Mapping[str, Any]) -> Iterable[Fault]:  # noqa: ARG003
-        """Faults between parts, of which those are there that are right by themselves."""
+        """Faults between parts; `parts` has those that are right by themselves."""
         return ()
 
 
@@ -122,134 +119,130 @@ def shown(value: Any) -> str:
 
 def meant(word: str, choices: Iterable[str]) -> str:
     """The choice that was probably meant, upper and lower case alike, or the list of choices."""
-    known = list(choices)
-    near = suggested(word, known)
-    return f"did you mean {near!r}?" if near else f"there are {', '.join(known[:30])}"
+    options = list(choices)
+    suggestion = suggested(word, options)
+    return f"did you mean {suggestion!r}?" if suggestion else f"there are {', '.join(options[:30])}"
 
 
 def suggested(word: str, choices: Iterable[str], similar: float = 0.6) -> str | None:
     """The choice that was probably meant; None if none is similar."""
-    known = list(choices)
-    exact = [each for each in known if each.casefold() == word.casefold()]
-    near = exact or get_close_matches(word, known, 1, similar)
-    if not near:
-        folded = {each.casefold(): each for each in reversed(known)}
-        near = [folded[each] for each in get_close_matches(word.casefold(), folded, 1, similar)]
-    return near[0] if near else None
+    options = list(choices)
+    exact = [option for option in options if option.casefold() == word.casefold()]
+    matches = exact or get_close_matches(word, options, 1, similar)
+    if not matches:
+        folded = {option.casefold(): option for option in reversed(options)}
+        matches = [folded[option] for option in get_close_matches(word.casefold(), folded, 1, similar)]
+    return matches[0] if matches else None
 
 
 def listed(source: str, faults: Sequence[str], outcome: str = "nothing was fitted") -> str:
     """All faults of a source, one per line."""
     count = f"{len(faults)} fault{'s' if len(faults) > 1 else ''}"
-    return f"{source}: {count}, {outcome}\n" + "\n".join(f"- {each}" for each in faults)
+    return f"{source}: {count}, {outcome}\n" + "\n".join(f"- {fault}" for fault in faults)
 
 
 def plain_of(value: Any) -> Any:
     """Plain data: mappings, sequences, arrays and tensors become dictionaries, lists and numbers; other
     values are left for the schema to refuse. FaultsError if there are more than 40 levels or 200,000 values.
     """
-    left = [VALUES]
+    remaining = [VALUES]
 
-    def made(each: Any, depth: int) -> Any:
-        left[0] -= 1
-        if depth > DEPTH or left[0] < 0:
+    def converted(item: Any, depth: int) -> Any:
+        remaining[0] -= 1
+        if depth > DEPTH or remaining[0] < 0:
             raise FaultsError(
                 [f"expected at most {DEPTH} levels of nesting and {VALUES} values; there are more"]
             )
-        if isinstance(each, np.ndarray) or is_tensor(each):
-            if math.prod(each.shape) > left[0]:
+        if isinstance(item, np.ndarray) or is_tensor(item):
+            if math.prod(item.shape) > remaining[0]:
                 raise FaultsError(
-                    [f"expected at most {VALUES} values; got an array of shape {tuple(each.shape)}"]
+                    [f"expected at most {VALUES} values; got an array of shape {tuple(item.shape)}"]
                 )
-            return each.tolist()
-        if isinstance(each, np.generic):
-            return each.item()
-        if isinstance(each, Mapping):
-            return {key: made(content, depth + 1) for key, content in each.items()}
-        if isinstance(each, Sequence) and not isinstance(each, str | bytes | bytearray):
-            return [made(content, depth + 1) for content in each]
-        return each
+            return item.tolist()
+        if isinstance(item, np.generic):
+            return item.item()
+        if isinstance(item, Mapping):
+            return {key: converted(content, depth + 1) for key, content in item.items()}
+        if isinstance(item, Sequence) and not isinstance(item, str | bytes | bytearray):
+            return [converted(content, depth + 1) for content in item]
+        return item
 
-    return made(value, 0)
+    return converted(value, 0)
 
 
 def read(model: type[Model], plain: Any) -> tuple[dict[str, Any], list[Fault]]:
-    """Field to value, for the fields of a mapping that conform to the schema, defaults included if all do;
-    and the faults of all others, and between them.
-    """
+    """The valid fields of a mapping, with defaults if all are; and the faults of and between fields."""
     try:
         plain = plain_of(plain)
     except FaultsError as error:
         return {}, list(error.faults)
     try:
-        whole = model.model_validate(plain)
+        instance = model.model_validate(plain)
     except ValidationError as error:
         details = error.errors(include_url=False)
-        faults = [_worded(each, model) for each in details]
-        wrong = {str(each["loc"][0]) for each in details if each["loc"]}
+        faults = [_fault_of(detail, model) for detail in details]
+        faulty = {str(detail["loc"][0]) for detail in details if detail["loc"]}
         if not isinstance(plain, dict):
             return {}, faults
-        right = {}
+        valid = {}
         for name in model.model_fields:
-            if name not in wrong and name in plain:
-                right[name] = getattr(_alone(model, name, plain[name]), name)
-        return right, list(dict.fromkeys([*faults, *model.between(right)]))
-    found = {name: getattr(whole, name) for name in model.model_fields}
-    return found, list(dict.fromkeys(model.between(found)))
+            if name not in faulty and name in plain:
+                valid[name] = getattr(_with_field(model, name, plain[name]), name)
+        return valid, list(dict.fromkeys([*faults, *model.between(valid)]))
+    fields = {name: getattr(instance, name) for name in model.model_fields}
+    return fields, list(dict.fromkeys(model.between(fields)))
 
 
-def _alone(model: type[Model], name: str, value: Any) -> Model:
-    """A model with only one field filled in."""
+def _with_field(model: type[Model], name: str, value: Any) -> Model:
     holder = model.model_construct()
-    made = model.__pydantic_validator__.validate_assignment(holder, name, value)
-    return made if isinstance(made, model) else holder
+    instance = model.__pydantic_validator__.validate_assignment(holder, name, value)
+    return instance if isinstance(instance, model) else holder
 
 
-def _worded(detail: Mapping[str, Any], model: type[BaseModel]) -> Fault:
-    """The plain message of a fault that pydantic found."""
-    loc = [part for part in detail["loc"] if not (isinstance(part, str) and part.startswith(TAG))]
-    kind, got = detail["type"], detail["input"]
-    key = bool(loc) and loc[-1] == "[key]"
-    loc = loc[:-2] if key else loc
+def _fault_of(detail: Mapping[str, Any], model: type[BaseModel]) -> Fault:
+    loc = [step for step in detail["loc"] if not (isinstance(step, str) and step.startswith(TAG))]
+    kind, value = detail["type"], detail["input"]
+    is_key = bool(loc) and loc[-1] == "[key]"
+    loc = loc[:-2] if is_key else loc
     where = path_of(loc)
     field = model.model_fields.get(str(loc[0])) if len(loc) == 1 else None
-    described = (field.description if field is not None else None) or "a value"
+    expectation = (field.description if field is not None else None) or "a value"
     if kind == "extra_forbidden":
-        known = _keys(detail["loc"], model)
-        return Fault(where, f"unknown key; {meant(str(loc[-1]), known) if known else 'leave it out'}")
+        keys = _allowed_keys(detail["loc"], model)
+        return Fault(where, f"unknown key; {meant(str(loc[-1]), keys) if keys else 'leave it out'}")
     if kind == "missing":
         if len(loc) == 1:
-            return Fault(where, f"missing; expected {described}", "missing")
+            return Fault(where, f"missing; expected {expectation}", "missing")
         return Fault(where, "missing: write it beside the other keys")
     if kind == "fault":
         words = str(detail["ctx"]["words"])
     elif kind in ("too_long", "too_short"):
-        bound, most = detail["ctx"].get("max_length", detail["ctx"].get("min_length")), kind == "too_long"
+        limit, too_long = detail["ctx"].get("max_length", detail["ctx"].get("min_length")), kind == "too_long"
         # Of a sequence whose end is not looked for, pydantic knows no length.
         length = detail["ctx"].get("actual_length")
         count = "more" if length is None else length
-        words = f"expected at {'most' if most else 'least'} {bound} entries; got {count}"
+        words = f"expected at {'most' if too_long else 'least'} {limit} entries; got {count}"
     else:
-        expected = _EXPECTED.get(kind) or (described if len(loc) == 1 else str(detail["msg"]))
-        words = f"expected {expected}; got {shown(got)}"
-    return Fault(where, f"{'a name there: ' if key else ''}{words}", detail.get("ctx", {}).get("kind", ""))
+        expected = _EXPECTED.get(kind) or (expectation if len(loc) == 1 else str(detail["msg"]))
+        words = f"expected {expected}; got {shown(value)}"
+    return Fault(where, f"{'a name there: ' if is_key else ''}{words}", detail.get("ctx", {}).get("kind", ""))
 
 
 def path_of(parts: Iterable[Any]) -> str:
     """A dotted path: keys joined by dots, list indices in brackets."""
     path = ""
-    for part in parts:
-        if isinstance(part, int):
-            path += f"[{part}]"
+    for step in parts:
+        if isinstance(step, int):
+            path += f"[{step}]"
         else:
-            word = str(part) if _WORD.match(str(part)) else shown(str(part))
+            word = str(step) if _WORD.match(str(step)) else shown(str(step))
             path += f".{word}" if path else word
     return path
 
 
-def _keys(loc: Sequence[Any], model: type[BaseModel]) -> list[str]:
+def _allowed_keys(loc: Sequence[Any], model: type[BaseModel]) -> list[str]:
     """The keys allowed in place of an unknown one: of the model itself, or of the form of its mapping."""
-    tags = [part for part in loc[:-1] if isinstance(part, str) and part.startswith(TAG)]
+    tags = [step for step in loc[:-1] if isinstance(step, str) and step.startswith(TAG)]
     return tags[-1].removeprefix(TAG).split() if tags else list(model.model_fields) if len(loc) == 1 else []
 
 
@@ -266,17 +259,15 @@ def mapping(expected: str) -> BeforeValidator:
             return value
         if not isinstance(value, dict) or not value:
             raise fault(expected, value)
-        if twice := sorted(repeated(map(str, value))):
-            raise refusal(f"{', '.join(twice)} occurs twice: keep one")
+        if repeats := sorted(repeated(map(str, value))):
+            raise refusal(f"{', '.join(repeats)} occurs twice: keep one")
         return value
 
     return BeforeValidator(check)
 
 
 def list_of(expected: str) -> BeforeValidator:
-    """Refuses anything but a list, in particular a string, which would be read letter by letter; null is an
-    empty list.
-    """
+    """Refuses anything but a list, also strings, which would be split; null is an empty list."""
 
     def check(value: Any) -> Any:
         if value is None:
@@ -290,8 +281,8 @@ def list_of(expected: str) -> BeforeValidator:
 
 def _name(value: Any) -> str:
     if isinstance(value, bool):
-        why = "YAML reads yes, no, on, off, true and false as Booleans, so put the name in quotes"
-        raise fault("a name", value, why)
+        remedy = "YAML reads yes, no, on, off, true and false as Booleans, so put the name in quotes"
+        raise fault("a name", value, remedy)
     if isinstance(value, int) and abs(value) < 10**18:
         return str(value)
     if not isinstance(value, str):
@@ -301,7 +292,7 @@ def _name(value: Any) -> str:
     return value
 
 
-def _single(value: Any) -> Any:
+def _as_list(value: Any) -> Any:
     """A single name becomes a list of one, null an empty list."""
     if value is None:
         return []
@@ -310,9 +301,9 @@ def _single(value: Any) -> Any:
     return value if isinstance(value, list) else [value]
 
 
-def _once(names: list[str]) -> list[str]:
-    if twice := sorted(repeated(names)):
-        raise refusal(f"names {', '.join(twice)} twice: keep one")
+def _check_unique(names: list[str]) -> list[str]:
+    if repeats := sorted(repeated(names)):
+        raise refusal(f"names {', '.join(repeats)} twice: keep one")
     return names
 
 
@@ -320,9 +311,9 @@ def _number(value: Any) -> float:
     if isinstance(value, str) and _EXPONENT.match(value.strip()):
         value = float(value)
     if isinstance(value, str):
-        words = "write a number; strings are coded as numbers, in the table and here"
-        words = "write a decimal point" if is_number(value.replace(",", ".")) else words
-        raise fault("a number", value, "remove the quotes" if is_number(value) else words)
+        remedy = "write a number; strings are coded as numbers, in the table and here"
+        remedy = "write a decimal point" if is_number(value.replace(",", ".")) else remedy
+        raise fault("a number", value, "remove the quotes" if is_number(value) else remedy)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise fault("a number", value)
     if not abs(value) <= LARGEST:
@@ -340,9 +331,7 @@ def is_number(text: str) -> bool:
 
 
 def interval(expected: str, closed: bool) -> Callable[[Any], Any]:
-    """A validator of [lower, upper], applied before its numbers are read. Unless `closed`, null (or an
-    infinity) leaves a side open.
-    """
+    """A validator of [lower, upper]; unless `closed`, null or an infinity leaves a side open."""
 
     def check(value: Any) -> list[float | None]:
         if not isinstance(value, list) or len(value) != 2:
@@ -362,8 +351,8 @@ def interval(expected: str, closed: bool) -> Callable[[Any], Any]:
 Name = Annotated[str, BeforeValidator(_name)]
 Names = Annotated[
     list[Name],
-    BeforeValidator(_single, json_schema_input_type=list[Name] | Name | None),
-    AfterValidator(_once),
+    BeforeValidator(_as_list, json_schema_input_type=list[Name] | Name | None),
+    AfterValidator(_check_unique),
 ]
 Number = Annotated[float, BeforeValidator(_number)]
 Bounds = Annotated[list[float], BeforeValidator(interval("[lower, upper], two finite numbers", closed=True))]
@@ -373,9 +362,7 @@ Sides = Annotated[
 
 
 def lines_of(text: str) -> dict[str, int]:
-    """Dotted path, as messages write it (``variables.bmi.range[0]``), to line, from 1; empty for a text that
-    is no mapping.
-    """
+    """Dotted path as in messages (``variables.bmi.range[0]``) to line, from 1; {} without a mapping."""
     root = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     return {path_of(parts): line for parts, line in _walk(root, ()) if parts}
 
@@ -384,13 +371,13 @@ def _walk(node: Any, parts: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], 
     # The same node may stand at several places (aliases); their number is bounded where the text is read.
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
-            below = (*parts, str(key.value))
-            yield below, key.start_mark.line + 1
-            yield from _walk(value, below)
+            path = (*parts, str(key.value))
+            yield path, key.start_mark.line + 1
+            yield from _walk(value, path)
     elif isinstance(node, yaml.SequenceNode):
-        for place, value in enumerate(node.value):
-            yield (*parts, place), value.start_mark.line + 1
-            yield from _walk(value, (*parts, place))
+        for index, value in enumerate(node.value):
+            yield (*parts, index), value.start_mark.line + 1
+            yield from _walk(value, (*parts, index))
 
 
 def line_at(lines: dict[str, int], path: str) -> int | None:

@@ -1,10 +1,9 @@
-"""Files that may be meant by the name of one that is not there, and folders with a checkpoint.
+"""Suggestions for missing files and checkpoint folders, by similar names.
 
 Names of files are compared without their endings, which most of the files of a folder share, and upper and
 lower case alike. A checkpoint is a folder with ``config.yaml`` and ``weights.safetensors``; the folder of a
-run holds one as ``checkpoint/``. In place of a folder that holds none, those are suggested that do: below the
-folder itself, below the one that it would lie in, and below ``checkpoints`` and ``runs`` of the working
-folder, two levels deep.
+run holds one as ``checkpoint/``. In place of a folder that holds none, those are suggested that do, two
+levels below itself, its parent, and ``checkpoints`` and ``runs`` of the working folder.
 """
 
 import os
@@ -21,26 +20,26 @@ MANY, ALIKE = 1000, 0.6
 def beside(file: Path) -> list[str]:
     """The names in the folder that a file would lie in; empty if it cannot be read."""
     try:
-        return [each.name for each in islice(file.parent.iterdir(), MANY)]
+        return [path.name for path in islice(file.parent.iterdir(), MANY)]
     except OSError:
         return []
 
 
 def as_named(file: Path) -> Path:
-    """A file, or, if there is none, the one whose name has the same letters, composed in another way."""
-    same = [name for name in beside(file) if normalize("NFC", name) == normalize("NFC", file.name)]
-    return file.with_name(same[0]) if same and not file.exists() else file
+    """A file, or, if there is none, that of the same name in another Unicode composition."""
+    matches = [name for name in beside(file) if normalize("NFC", name) == normalize("NFC", file.name)]
+    return file.with_name(matches[0]) if matches and not file.exists() else file
 
 
 def near_files(file: Path) -> list[str]:
     """The names that may be meant, the nearest first."""
     ranked = sorted((-_alike(file.name, name), name) for name in beside(file))
-    return [name for unlike, name in ranked if -unlike >= ALIKE]
+    return [name for negative, name in ranked if -negative >= ALIKE]
 
 
-def _alike(one: str, other: str) -> float:
+def _alike(first: str, second: str) -> float:
     """How alike two names are, in [0, 2): those with the same ending come first."""
-    stems, endings = zip(*(name.casefold().partition(".")[::2] for name in (one, other)), strict=True)
+    stems, endings = zip(*(name.casefold().partition(".")[::2] for name in (first, second)), strict=True)
     ratio = SequenceMatcher(None, *stems).ratio()
     return ratio + (0.5 if ratio >= ALIKE and endings[0] == endings[1] else 0.0)
 
@@ -60,16 +59,14 @@ def checkpoint_in(folder: str | Path) -> Path | None:
 
 
 def suggestion(given: str | Path) -> str:
-    """Which folders with a checkpoint may be meant by one that holds none, the nearest names first; empty if
-    none is near.
-    """
+    """Folders with a checkpoint that may be meant by one without, nearest first; may be empty."""
     typed = Path(given)
     if checkpoint_in(typed.parent) == typed.parent:
         # One of its files was given.
         return f"Did you mean {typed.parent}?"
-    places = dict.fromkeys((typed, typed.parent, Path("checkpoints"), Path("runs")))
-    found = dict.fromkeys(each for place in places for each in _below(place) if each != typed)
-    ranked = sorted(found, key=lambda path: (-_folders_alike(typed, path), str(path)))
+    folders = dict.fromkeys((typed, typed.parent, Path("checkpoints"), Path("runs")))
+    candidates = dict.fromkeys(path for folder in folders for path in _models_below(folder) if path != typed)
+    ranked = sorted(candidates, key=lambda path: (-_folders_alike(typed, path), str(path)))
     inside = [path for path in ranked if typed in path.parents]
     near = [str(path) for path in ranked if _folders_alike(typed, path) >= ALIKE]
     if near and not inside:
@@ -79,27 +76,26 @@ def suggestion(given: str | Path) -> str:
     return f"Choose from {', '.join(map(str, ranked[:NAMED]))}{more}" if ranked else ""
 
 
-def _below(place: Path) -> Iterator[Path]:
+def _models_below(folder: Path) -> Iterator[Path]:
     """The folders with a checkpoint below a place; those of a run by the run's folder."""
-    left = LOOKED
-    level = [place]
+    remaining = LOOKED
+    level = [folder]
     for _ in range(DEEP):
-        inside: list[Path] = []
-        for each in level:
-            inside += _folders(each)[: max(left - len(inside), 0)]
-        left -= len(inside)
-        yield from (path for path in inside if checkpoint_in(path) is not None)
-        level = [path for path in inside if checkpoint_in(path) is None]
+        children: list[Path] = []
+        for parent in level:
+            children += _folders(parent)[: max(remaining - len(children), 0)]
+        remaining -= len(children)
+        yield from (path for path in children if checkpoint_in(path) is not None)
+        level = [path for path in children if checkpoint_in(path) is None]
 
 
-def _folders(place: Path) -> list[Path]:
+def _folders(folder: Path) -> list[Path]:
     """The folders in a folder, by name; none if it cannot be read."""
     try:
-        return sorted(path for path in place.iterdir() if path.is_dir())
+        return sorted(path for path in folder.iterdir() if path.is_dir())
     except OSError:
         return []
 
 
 def _folders_alike(typed: Path, path: Path) -> float:
-    """How alike the names of two folders are, in [0, 1]."""
     return SequenceMatcher(None, typed.name.lower(), path.name.lower()).ratio()

@@ -31,9 +31,8 @@ Variables that are marked as latent are projected out. For measured variables a 
 
 It implies the same independences among the measured variables, and the same adjustment sets.
 
-Source: Textor et al. (2016) (dagitty); Qin et al. (2023), Def. 1-3; Verma and Pearl (1990) (what an
-undirected edge stands for); Verma (1993), Graphical aspects of causal models; Richardson et al. (2023), Sec.
-2.4 (the projection).
+Source: Textor et al. (2016) (dagitty); Qin et al. (2023), Def. 1-3; Verma and Pearl (1990) (undirected
+edges); Verma (1993), Graphical aspects of causal models; Richardson et al. (2023), Sec. 2.4 (projection).
 """
 
 import re
@@ -69,14 +68,13 @@ def has_arrow(text: str) -> bool:
     return "--" in text or any(pattern.search(text) for pattern in (_MARKS, _CIRCLES))
 
 
-def _no_arrow(text: str) -> str:
+def _arrow_fault(text: str) -> str:
     """Which mark of words is no arrow, and what to write; empty if none looks like one."""
     mark = _MARKS.search(text)
     return f"{mark[0]!r} is no arrow; {WRITE}" if mark else ""
 
 
-def _unjoined(a: str, b: str) -> str:
-    """What to do with two variables that follow each other without an arrow."""
+def _unjoined_fault(a: str, b: str) -> str:
     circled = _CIRCLE.fullmatch(a) or _CIRCLE.fullmatch(b)
     circle = "; a circle, o, marks an end that may be a cause or an effect: choose" if circled else ""
     words = not circled and _PLAIN.match(a) and _PLAIN.match(b)
@@ -89,15 +87,12 @@ def _unjoined(a: str, b: str) -> str:
 
 Pair = tuple[str, str]
 _SHOWN = 5
-# (kind, value, line)
-Token = tuple[str, str, int]
+Token = tuple[str, str, int]  # (kind, value, line)
 
 
 @dataclass(frozen=True)
 class EdgeList:
-    """Variables, in the order in which they occur, and edges: directed (cause, effect), bidirected with a
-    hidden common cause, undirected of which one influences the other.
-    """
+    """Variables in order and edges: directed, bidirected (a hidden cause), undirected (either way)."""
 
     names: tuple[str, ...]
     directed: tuple[Pair, ...]
@@ -129,8 +124,8 @@ class EdgeList:
                 "choose their directions, or write <-> in place of the latent variable"
             )
         for mark, names in self.parts.items():
-            if both := [name for name in names if name in latent]:
-                raise ValueError(f"{both[0]} is latent and {mark}: a variable with a role is observed")
+            if conflicts := [name for name in names if name in latent]:
+                raise ValueError(f"{conflicts[0]} is latent and {mark}: a variable with a role is observed")
         return EdgeList(*projected(self.names, self.directed, self.bidirected, latent), (), self.parts)
 
     def to_plain(self) -> dict[str, Any]:
@@ -140,8 +135,8 @@ class EdgeList:
         parents: dict[str, list[str]] = {name: [] for name in self.names}
         for cause, effect in dict.fromkeys(self.directed):
             parents[effect].append(cause)
-        plain = {"parents": parents, "undirected": [list(pair) for pair in self.undirected]}
-        return plain | ({"bidirected": [list(pair) for pair in self.bidirected]} if self.bidirected else {})
+        form = {"parents": parents, "undirected": [list(pair) for pair in self.undirected]}
+        return form | ({"bidirected": [list(pair) for pair in self.bidirected]} if self.bidirected else {})
 
 
 _YES, _NO = ("", "1", "yes", "true"), ("0", "no", "false")
@@ -164,17 +159,17 @@ def projected(
     effects: dict[str, list[str]] = defaultdict(list)
     for cause, effect in directed:
         effects[cause].append(effect)
-    through = {hidden: effects[hidden] for hidden in latent}
-    reached = {name: set(closure(effects[name], through)) - set(latent) for name in names}
+    steps = {hidden: effects[hidden] for hidden in latent}
+    reached = {name: set(closure(effects[name], steps)) - set(latent) for name in names}
     ends = {name: reached[name] if name in latent else {name} for name in names}
     pairs = {tuple(sorted(pair)) for name in latent for pair in combinations(reached[name], 2)}
     for first, second in bidirected:
         pairs |= {tuple(sorted(pair)) for pair in product(ends[first], ends[second]) if pair[0] != pair[1]}
-    kept = tuple(name for name in names if name not in latent)
-    order = {name: index for index, name in enumerate(kept)}
-    arrows = tuple((a, b) for a in kept for b in sorted(reached[a], key=order.__getitem__))
+    measured = tuple(name for name in names if name not in latent)
+    order = {name: index for index, name in enumerate(measured)}
+    arrows = tuple((a, b) for a in measured for b in sorted(reached[a], key=order.__getitem__))
     arcs = sorted(tuple(sorted(pair, key=order.__getitem__)) for pair in pairs)
-    return kept, arrows, tuple((first, second) for first, second in arcs)
+    return measured, arrows, tuple((first, second) for first, second in arcs)
 
 
 _TOKEN = re.compile(
@@ -190,8 +185,7 @@ _TOKEN = re.compile(
 _PART = re.compile(r"\b(exposure|outcome|adjusted|latent|unobserved|selected)\b")
 _PLAIN = re.compile(r"[A-Za-z_][\w.]*\Z")
 _QUOTED = re.compile(r'"[^"]*"')
-# Of a model some of whose edges have no direction.
-PARTIAL = "pdag"
+PARTIAL = "pdag"  # Of a model some of whose edges have no direction.
 
 
 def to_dagitty(
@@ -200,26 +194,22 @@ def to_dagitty(
     alterable: Iterable[str] = (),
     outcomes: Iterable[str] = (),
 ) -> str:
-    """The dagitty code of a graph, with roles; ValueError if a role names an unknown variable, or a name
-    contains a quotation mark.
-    """
-    part = {
+    """A graph with roles in dagitty's code; ValueError for unknown names or those with a quotation mark."""
+    role_of = {
         **dict.fromkeys(context, "adjusted"),
         **dict.fromkeys(alterable, "exposure"),
         **dict.fromkeys(outcomes, "outcome"),
     }
-    if unknown := sorted(set(part) - set(graph.names)):
+    if unknown := sorted(set(role_of) - set(graph.names)):
         raise ValueError(f"unknown variables {unknown}: the variables are {list(graph.names)}")
-    lines = [_quoted(name) + (f" [{part[name]}]" if name in part else "") for name in graph.names]
+    lines = [_quoted(name) + (f" [{role_of[name]}]" if name in role_of else "") for name in graph.names]
     lines += [f"{_quoted(source)} -> {_quoted(target)}" for source, target in graph.edges]
     lines += [f"{_quoted(source)} <-> {_quoted(target)}" for source, target in graph.bidirected]
     return "\n".join(["dag {", *(f"  {line}" for line in lines), "}", ""])
 
 
 def model_of(text: str) -> EdgeList:
-    """The statements of `dag { ... }`, or of `pdag { ... }`, in which edges may have no direction; ValueError
-    says where the text is none, or has edges or variables of other kinds.
-    """
+    """The statements of `dag { ... }` or `pdag { ... }`; ValueError says where the text is invalid."""
     tokens = _tokens(text)
     # A brace in quotation marks is a name.
     kinds = [value if kind != "word" or index < 1 else "" for index, (kind, value, _) in enumerate(tokens)]
@@ -231,44 +221,42 @@ def model_of(text: str) -> EdgeList:
         or kinds[0].lower() not in ("dag", PARTIAL, "mag", "graph", "digraph")
     ):
         raise ValueError("expected `dag { ... }`, as dagitty shows it under model code")
-    return _statements(tokens[start + 1 : -1], kinds[0].lower() == PARTIAL)
+    return _edge_list(tokens[start + 1 : -1], kinds[0].lower() == PARTIAL)
 
 
 def edges_of(text: str, apart: bool = True) -> EdgeList:
-    """Reads statements without `dag { ... }` around them, such as ``a -> b <- c``. Statements stand `apart`
-    where a new line or a semicolon is between two, so that two variables that follow each other in a line
-    lack an arrow, which is an error; blanks separate those of dagitty and DOT. Errors as of `model_of`.
+    """Reads statements without `dag { ... }` around them, such as ``a -> b <- c``; errors as of `model_of`.
+    They stand `apart`, by new lines or semicolons, unless blanks separate them, as in dagitty and DOT.
     """
     tokens = _tokens(text)
     if apart:
-        _joined(tokens)
-    return _statements(tokens)
+        _check_joined(tokens)
+    return _edge_list(tokens)
 
 
-def _joined(tokens: Sequence[Token]) -> None:
-    """Refuses variables that follow each other in a line without an arrow, outside of braces."""
-    depth, last = 0, None
+def _check_joined(tokens: Sequence[Token]) -> None:
+    depth, previous = 0, None
     for kind, value, line in tokens:
         opens, closes = (kind, value) == ("mark", "{"), (kind, value) == ("mark", "}")
-        if (kind == "word" or opens) and last is not None and last[1] == line and not depth:
-            raise ValueError(_unjoined(last[0], value))
+        if (kind == "word" or opens) and previous is not None and previous[1] == line and not depth:
+            raise ValueError(_unjoined_fault(previous[0], value))
         depth += opens - closes
         if kind == "word" or closes:
-            last = (value, line)
+            previous = (value, line)
         elif not depth:
-            last = None
+            previous = None
 
 
-def _statements(body: Sequence[Token], partial: bool = False) -> EdgeList:
+def _edge_list(body: Sequence[Token], partial: bool = False) -> EdgeList:
     names: dict[str, None] = {}
-    parts: dict[str, list[str]] = {}
-    pairs: dict[str, list[tuple[str, str]]] = {each: [] for each in (DIRECTED, BIDIRECTED, UNDIRECTED)}
-    known = (DIRECTED, REVERSED, *list(pairs)[1 : 2 + partial])
-    at, line, before, marked_before = 0, "", list[str](), set[str]()
+    roles: dict[str, list[str]] = {}
+    pairs: dict[str, list[tuple[str, str]]] = {sign: [] for sign in (DIRECTED, BIDIRECTED, UNDIRECTED)}
+    arrows = (DIRECTED, REVERSED, *list(pairs)[1 : 2 + partial])
+    at, arrow, before, marks_before = 0, "", list[str](), set[str]()
     while at < len(body):
         kind, value, _ = body[at]
         if kind == "edge":
-            if value not in known or not before:
+            if value not in arrows or not before:
                 unknown = (
                     value == "--"
                     and bool(before)
@@ -279,62 +267,62 @@ def _statements(body: Sequence[Token], partial: bool = False) -> EdgeList:
                     f"edge {' '.join([*before[:1], value])!r}: expected ->, <- or <-> between two variables; "
                     f"a rehearsal graph has no others{unknown or ''}"
                 )
-            if line:
-                hint = "; <-> is written without a blank" if (line, value) == ("<-", "->") else ""
-                raise ValueError(f"{line} {value}: expected a variable between two arrows{hint}")
-            line = value
+            if arrow:
+                hint = "; <-> is written without a blank" if (arrow, value) == ("<-", "->") else ""
+                raise ValueError(f"{arrow} {value}: expected a variable between two arrows{hint}")
+            arrow = value
         elif (kind, value) == ("mark", ","):
             raise ValueError(
                 f"a comma follows {', '.join(before) or 'no variable'}: write {{a b}} for several variables, "
                 "; or a new line between two edges, and a name with a comma in quotation marks"
             )
         elif value == "{" or kind == "word":
-            group, at = _group(body, at)
+            group, at = _braced(body, at)
             names |= dict.fromkeys(group)
-            check_size(len(names), sum(map(len, pairs.values())) + len(before) * len(group) * bool(line))
-            for source, target in ((source, target) for source in before for target in group if line):
-                if line == REVERSED:
+            check_size(len(names), sum(map(len, pairs.values())) + len(before) * len(group) * bool(arrow))
+            for source, target in ((source, target) for source in before for target in group if arrow):
+                if arrow == REVERSED:
                     pairs[DIRECTED].append((target, source))
                 else:
-                    pairs[line].append((source, target))
-            before, line, marked_before = group, "", set()
+                    pairs[arrow].append((source, target))
+            before, arrow, marks_before = group, "", set()
         elif kind == "list":
             marks = dict.fromkeys(_PART.findall(_QUOTED.sub("", value)))
-            for mark in (each for each in marks if each not in marked_before):
+            for mark in (mark for mark in marks if mark not in marks_before):
                 if mark == "selected":
                     raise ValueError(
                         f"{', '.join(before)} is selected: rows that were chosen by a variable cannot be "
                         "corrected for; leave the mark out if they were not"
                     )
-                parts.setdefault("latent" if mark == "unobserved" else mark, []).extend(before)
-            marked_before |= set(marks)
+                roles.setdefault("latent" if mark == "unobserved" else mark, []).extend(before)
+            marks_before |= set(marks)
         if (kind, value) == ("mark", ";"):
-            if line:
-                raise ValueError(f"an edge {line!r} leads nowhere: expected a variable after it")
+            if arrow:
+                raise ValueError(f"an edge {arrow!r} leads nowhere: expected a variable after it")
             before = []
         at += 1
-    if line:
-        raise ValueError(f"an edge {line!r} leads nowhere: expected a variable after it")
-    latent = set(parts.pop("latent", ()))
-    directed, bidirected, undirected = (tuple(each) for each in pairs.values())
-    return EdgeList(tuple(names), directed, bidirected, undirected, parts).without(latent)
+    if arrow:
+        raise ValueError(f"an edge {arrow!r} leads nowhere: expected a variable after it")
+    latent = set(roles.pop("latent", ()))
+    directed, bidirected, undirected = (tuple(edges) for edges in pairs.values())
+    return EdgeList(tuple(names), directed, bidirected, undirected, roles).without(latent)
 
 
 def _tokens(text: str) -> list[Token]:
     """(kind, value, line) of every word, edge, list and mark."""
-    tokens, at, line, text = list[Token](), 0, 1, text.strip()
-    while at < len(text):
-        match = _TOKEN.match(text, at)
-        if match is None or match.end() == at:
-            rest = text[at : at + 30].strip()
-            reason = _no_arrow(rest)
-            raise ValueError(f"cannot read {rest!r} in line {line}{': ' if reason else ''}{reason}")
+    tokens, position, line, text = list[Token](), 0, 1, text.strip()
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None or match.end() == position:
+            excerpt = text[position : position + 30].strip()
+            reason = _arrow_fault(excerpt)
+            raise ValueError(f"cannot read {excerpt!r} in line {line}{': ' if reason else ''}{reason}")
         kind = str(match.lastgroup)
-        line += text.count("\n", at, match.start(kind))
+        line += text.count("\n", position, match.start(kind))
         value = _NOTATIONS.get(match[kind], match[kind])
-        marks = kind == "word" and _MARKS.fullmatch(value)
-        if marks or (kind == "edge" and re.match(f"[{SIGNS}]", value)):
-            raise ValueError(f"line {line}: {_no_arrow(value)}")
+        no_arrow = kind == "word" and _MARKS.fullmatch(value)
+        if no_arrow or (kind == "edge" and re.match(f"[{SIGNS}]", value)):
+            raise ValueError(f"line {line}: {_arrow_fault(value)}")
         if kind not in ("comment", "setting"):
             tokens.append(
                 (
@@ -344,16 +332,16 @@ def _tokens(text: str) -> list[Token]:
                 )
             )
         line += text.count("\n", match.start(kind), match.end())
-        at = match.end()
+        position = match.end()
     return tokens
 
 
-def _group(body: Sequence[Token], at: int) -> tuple[list[str], int]:
+def _braced(body: Sequence[Token], start: int) -> tuple[list[str], int]:
     """The variable, or the variables in braces, that begin here, and the position where they end."""
-    if body[at][1] != "{" or body[at][0] == "word":
-        return [body[at][1]], at
+    if body[start][1] != "{" or body[start][0] == "word":
+        return [body[start][1]], start
     names = list[str]()
-    for index in range(at + 1, len(body)):
+    for index in range(start + 1, len(body)):
         kind, value, _ = body[index]
         if (kind, value) == ("mark", "}"):
             return names, index

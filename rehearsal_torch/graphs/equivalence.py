@@ -1,5 +1,4 @@
-"""Graphs that observations cannot tell apart: Markov equivalent directed ones, and the rehearsal graphs that
-these represent, as background knowledge restricts them.
+"""Markov equivalence: graphs that observations cannot tell apart, restricted by background knowledge.
 
 Two directed acyclic graphs imply the same conditional independences if and only if they have the same
 skeleton and the same v-structures a -> c <- b, a and b not adjacent. A class is represented by a partially
@@ -18,12 +17,10 @@ parents. Covered edges therefore form a forest, cliques are segments of its path
 choice, for every variable, of at most one covered edge out of it.
 
 Background knowledge consists of tiers, forbidden edges and required edges. Tiers order variables in time:
-nothing in a later tier influences anything in an earlier one. A bi-directional edge needs both directions to
-be permitted and neither to be required.
+nothing in a later tier influences anything in an earlier one. Bi-directional edges need both permitted.
 
-Source: Qin et al. (2023), Algorithm 2, steps 3-6, and Sec. 3 (context before intermediate variables before
-outcomes); Verma and Pearl (1990), Thm. 1; Dor and Tarsi (1992); Chickering (1995) (covered edges); Meek
-(1995) (required and forbidden edges).
+Source: Qin et al. (2023), Algorithm 2, steps 3-6, and Sec. 3 (tiers); Verma and Pearl (1990), Thm. 1; Dor and
+Tarsi (1992); Chickering (1995) (covered edges); Meek (1995) (required and forbidden edges).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -50,12 +47,7 @@ class TooManyGraphsError(ValueError):
 
 @dataclass(frozen=True)
 class PartiallyDirected:
-    """A partially directed graph: variables, pairs (from, to), and undirected pairs in the order of the
-    names.
-
-    Raises:
-        ValueError: if an edge names an unknown variable, or two edges join the same variables.
-    """
+    """Variables, directed edges and undirected pairs, at most one between two; else a ValueError."""
 
     names: tuple[str, ...]
     directed: tuple[Edge, ...]
@@ -83,89 +75,79 @@ class PartiallyDirected:
 
     def orienting(self, edges: Sequence[Edge]) -> "PartiallyDirected":
         """The graph with some edges directed as given."""
-        pairs = {frozenset(edge) for edge in edges}
+        oriented = {frozenset(edge) for edge in edges}
         directed, undirected = (
-            tuple(edge for edge in known if frozenset(edge) not in pairs)
-            for known in (self.directed, self.undirected)
+            tuple(edge for edge in edge_set if frozenset(edge) not in oriented)
+            for edge_set in (self.directed, self.undirected)
         )
         return PartiallyDirected(self.names, (*directed, *edges), undirected)
 
 
 def closed(pattern: PartiallyDirected) -> PartiallyDirected:
-    """The graph with every compelled edge directed (Algorithm 2, step 3; Meek's rules reach the same graph).
-
-    Raises:
-        NoMemberError: if the class is empty.
-    """
+    """The graph with every compelled edge directed (Algorithm 2, step 3), or a NoMemberError."""
     if not has_member(pattern):
         raise NoMemberError(
             "no directed acyclic graph has these edges and only these v-structures: the independences that "
             "were found contradict each other"
         )
     for a, b in pattern.undirected:
-        ways = [edge for edge in ((a, b), (b, a)) if _possible(pattern, edge)]
-        pattern = pattern.orienting(ways) if len(ways) == 1 else pattern
+        directions = [edge for edge in ((a, b), (b, a)) if _possible(pattern, edge)]
+        pattern = pattern.orienting(directions) if len(directions) == 1 else pattern
     return pattern
 
 
 def has_member(pattern: PartiallyDirected) -> bool:
     """Whether a directed acyclic graph extends the pattern without a new v-structure."""
-    order, added = _taken(pattern, strict=True)
+    order, added = _elimination(pattern, strict=True)
     return len(order) == len(pattern.names) and not added
 
 
 def relaxed(
     pattern: PartiallyDirected, required: Iterable[Edge] = ()
 ) -> tuple[PartiallyDirected, tuple[tuple[str, str, str], ...]]:
-    """A class with members that keeps the edges and directions of a pattern without members, by adding
-    v-structures, and these: triples (a, c, b) of a -> c <- b, chosen greedily one variable at a time.
-    `required` edges are kept in any case, as background knowledge.
-
-    Raises:
-        NoMemberError: if directed edges form a cycle.
+    """A class with members that keeps the edges, directions and `required` edges of a pattern without any,
+    and the v-structures (a, c, b) added greedily for that; a NoMemberError for a directed cycle.
     """
-    order, added = _taken(pattern, strict=False)
+    order, added = _elimination(pattern, strict=False)
     if len(order) < len(pattern.names):
         raise NoMemberError("the directed edges form a cycle: remove one of them")
     # The variables removed first come last.
     rank = {name: -index for index, name in enumerate(order)}
     edges = [(a, b) if rank[a] < rank[b] else (b, a) for a, b in pattern.undirected]
     dag = RehearsalGraph(tuple((name,) for name in pattern.names), (*pattern.directed, *edges))
-    kept = {*_colliding(dag, pattern.adjacent()), *required}
-    loose = tuple(edge for edge in dag.edges if edge not in kept)
-    return PartiallyDirected(pattern.names, tuple(kept), loose), tuple(added)
+    fixed = {*_v_structure_edges(dag, pattern.adjacent()), *required}
+    loose = tuple(edge for edge in dag.edges if edge not in fixed)
+    return PartiallyDirected(pattern.names, tuple(fixed), loose), tuple(added)
 
 
-def _taken(pattern: PartiallyDirected, strict: bool) -> tuple[list[str], list[tuple[str, str, str]]]:
-    """The variables in the order in which they can be removed, last effects first; if not `strict`, a
-    variable is removed even where that adds new v-structures.
-    """
+def _elimination(pattern: PartiallyDirected, strict: bool) -> tuple[list[str], list[tuple[str, str, str]]]:
+    """The order of removal, last effects first, and v-structures added unless `strict`."""
     near, loose = pattern.adjacent(), neighbours(pattern.names, pattern.undirected)
-    leaving = dict.fromkeys(pattern.names, 0)
-    into: dict[str, list[str]] = {name: [] for name in pattern.names}
+    outgoing = dict.fromkeys(pattern.names, 0)
+    sources: dict[str, list[str]] = {name: [] for name in pattern.names}
     for source, target in pattern.directed:
-        leaving[source] += 1
-        into[target].append(source)
-    left, order, added = list(pattern.names), list[str](), list[tuple[str, str, str]]()
-    while left:
-        ends = [x for x in left if not leaving[x]]
-        sink = next((x for x in ends if all(near[x] - {y} <= near[y] for y in loose[x])), None)
-        if sink is None and not strict and ends:
-            sink = min(ends, key=lambda x: len(_opened(x, near, loose)))
-            added += [(a, sink, b) for a, b in _opened(sink, near, loose)]
+        outgoing[source] += 1
+        sources[target].append(source)
+    remaining, order, added = list(pattern.names), list[str](), list[tuple[str, str, str]]()
+    while remaining:
+        sinks = [x for x in remaining if not outgoing[x]]
+        sink = next((x for x in sinks if all(near[x] - {y} <= near[y] for y in loose[x])), None)
+        if sink is None and not strict and sinks:
+            sink = min(sinks, key=lambda x: len(_added_v_structures(x, near, loose)))
+            added += [(a, sink, b) for a, b in _added_v_structures(sink, near, loose)]
         if sink is None:
             break
         for y in near.pop(sink):
             near[y].discard(sink)
             loose[y].discard(sink)
-        for source in into[sink]:
-            leaving[source] -= 1
-        left.remove(sink)
+        for source in sources[sink]:
+            outgoing[source] -= 1
+        remaining.remove(sink)
         order.append(sink)
     return order, added
 
 
-def _opened(name: str, near: Mapping[str, set[str]], loose: Mapping[str, set[str]]) -> list[Edge]:
+def _added_v_structures(name: str, near: Mapping[str, set[str]], loose: Mapping[str, set[str]]) -> list[Edge]:
     """The v-structures that would be added by removing a variable as an effect of all its neighbours."""
     return [
         (a, b)
@@ -174,8 +156,7 @@ def _opened(name: str, near: Mapping[str, set[str]], loose: Mapping[str, set[str
     ]
 
 
-def _colliding(dag: RehearsalGraph, near: Mapping[str, set[str]]) -> set[Edge]:
-    """The edges that are part of a v-structure."""
+def _v_structure_edges(dag: RehearsalGraph, near: Mapping[str, set[str]]) -> set[Edge]:
     colliding = set[Edge]()
     for clique, causes in dag.factors:
         for a, b in combinations(causes, 2):
@@ -185,12 +166,7 @@ def _colliding(dag: RehearsalGraph, near: Mapping[str, set[str]]) -> set[Edge]:
 
 
 def members(pattern: PartiallyDirected, max_graphs: int = MAX_GRAPHS) -> tuple[RehearsalGraph, ...]:
-    """All directed acyclic graphs of a class, in which background knowledge may have directed further edges.
-
-    Raises:
-        NoMemberError: if the class is empty.
-        TooManyGraphsError: if there are more than `max_graphs`.
-    """
+    """All directed acyclic graphs of a class; NoMemberError for none, TooManyGraphsError for too many."""
     graphs: list[RehearsalGraph] = []
     for edges in _extensions(closed(pattern)):
         if len(graphs) == max_graphs:
@@ -225,12 +201,9 @@ def _possible(pattern: PartiallyDirected, edge: Edge) -> bool:
 
 @dataclass(frozen=True)
 class Background:
-    """Background knowledge: tiers, sets of variables, earliest first (a string is a set of one, and variables
-    in no tier are unrestricted), and forbidden and required edges (from, to).
-
-    Raises:
-        ValueError: if a variable is in two tiers, or required edges are forbidden, contradict the tiers or
-            form a cycle.
+    """Background knowledge: tiers of variables, earliest first (variables in no tier are unrestricted), and
+    forbidden and required edges (from, to). A ValueError for a variable in two tiers, and for required edges
+    that are forbidden, contradict the tiers or form a cycle.
     """
 
     tiers: tuple[tuple[str, ...], ...] = ()
@@ -268,8 +241,8 @@ class Background:
 
     def check(self, names: Sequence[str]) -> None:
         """Refuses background knowledge of a variable that is not in `names`."""
-        known = {name for named in (*self.tiers, *self.forbidden, *self.required) for name in named}
-        if unknown := sorted(known - set(names)):
+        mentioned = {name for group in (*self.tiers, *self.forbidden, *self.required) for name in group}
+        if unknown := sorted(mentioned - set(names)):
             raise ValueError(f"background knowledge names {unknown}: the variables are {list(names)}")
 
     def permits(self, source: str, target: str) -> bool:
@@ -288,9 +261,9 @@ class Background:
 
     def later(self, name: str, others: Iterable[str]) -> bool:
         """Whether a variable is in a later tier than all others, so that it cannot cause any of them."""
-        own_tier = self._tier.get(name)
-        other_tiers = [self._tier.get(other) for other in others]
-        return own_tier is not None and all(tier is not None and tier < own_tier for tier in other_tiers)
+        tier = self._tier.get(name)
+        tiers = [self._tier.get(cause) for cause in others]
+        return tier is not None and all(t is not None and t < tier for t in tiers)
 
     @cached_property
     def _tier(self) -> dict[str, int]:
@@ -298,7 +271,6 @@ class Background:
 
 
 def _tier(names: Any) -> tuple[str, ...]:
-    """A set of variables; a string is a set of one."""
     if isinstance(names, str):
         return (names,)
     if isinstance(names, Mapping) or not isinstance(names, Iterable):
@@ -316,22 +288,16 @@ def _edges(pairs: Iterable[Sequence[str]], kind: str) -> tuple[tuple[str, str], 
 
 
 def equivalent(graph: RehearsalGraph, background: Background, max_graphs: int) -> tuple[RehearsalGraph, ...]:
-    """The graphs that observations cannot tell from a directed one, of those that background knowledge
-    permits, the graph itself first.
-
-    Raises:
-        ValueError: if the graph has bi-directional edges, background knowledge does not permit it
-            (`NoMemberError`), or there are more than `max_graphs` (`TooManyGraphsError`).
-    """
+    """A directed graph and the permitted ones that are Markov equivalent; errors as of `members`."""
     graph.require_cliques("an equivalence class")
     if graph.bidirected:
         raise ValueError("expected a directed graph; got bi-directional edges")
-    kept = _colliding(graph, neighbours(graph.names, graph.edges))
-    kept |= {edge for edge in graph.edges if not background.permits(*edge[::-1])}
-    loose = tuple(edge for edge in graph.edges if edge not in kept)
-    known = members(PartiallyDirected(graph.names, tuple(kept), loose), max_graphs)
-    others = [each for each in known if set(each.edges) != set(graph.edges)]
-    return (graph, *others)
+    fixed = _v_structure_edges(graph, neighbours(graph.names, graph.edges))
+    fixed |= {edge for edge in graph.edges if not background.permits(*edge[::-1])}
+    loose = tuple(edge for edge in graph.edges if edge not in fixed)
+    graphs = members(PartiallyDirected(graph.names, tuple(fixed), loose), max_graphs)
+    alternatives = [member for member in graphs if set(member.edges) != set(graph.edges)]
+    return (graph, *alternatives)
 
 
 def covered(dag: RehearsalGraph) -> dict[str, tuple[str, ...]]:
@@ -349,15 +315,10 @@ def covered(dag: RehearsalGraph) -> dict[str, tuple[str, ...]]:
 def represented_graphs(
     dag: RehearsalGraph, background: Background | None = None, max_graphs: int = MAX_GRAPHS
 ) -> tuple[RehearsalGraph, ...]:
-    """Every rehearsal graph with which a directed graph is compatible, the directed graph first;
-    bi-directional edges join only pairs of which background knowledge permits both directions.
-
-    Raises:
-        TooManyGraphsError: if there are more than `max_graphs`.
-    """
-    known = background or Background()
+    """Every rehearsal graph that a directed one represents, itself first, or a TooManyGraphsError."""
+    knowledge = background or Background()
     choices = {
-        source: [None, *(target for target in targets if known.permits_both(source, target))]
+        source: [None, *(target for target in targets if knowledge.permits_both(source, target))]
         for source, targets in covered(dag).items()
     }
     if (count := prod(map(len, choices.values()))) > max_graphs:
@@ -366,10 +327,10 @@ def represented_graphs(
             "knowledge, or raise `max_graphs`"
         )
     graphs = []
-    for picked in product(*choices.values()):
-        following = {source: target for source, target in zip(choices, picked, strict=True) if target}
+    for choice in product(*choices.values()):
+        following = {source: target for source, target in zip(choices, choice, strict=True) if target}
         cliques = _segments(dag.names, following)
-        if all(known.permits_both(*pair) for clique in cliques for pair in combinations(clique, 2)):
+        if all(knowledge.permits_both(*pair) for clique in cliques for pair in combinations(clique, 2)):
             clique_of = {name: clique for clique in cliques for name in clique}
             edges = [(cause, effect) for cause, effect in dag.edges if clique_of[cause] != clique_of[effect]]
             graphs.append(RehearsalGraph(tuple(cliques), tuple(edges)))
@@ -379,9 +340,7 @@ def represented_graphs(
 def all_represented_graphs(
     dags: Iterable[RehearsalGraph], background: Background | None = None, max_graphs: int = MAX_GRAPHS
 ) -> tuple[RehearsalGraph, ...]:
-    """The distinct rehearsal graphs that several directed graphs represent, in increasing number of
-    bi-directional edges; errors as of `represented_graphs`.
-    """
+    """The distinct graphs that directed graphs represent, by their number of bi-directional edges."""
     distinct: dict[tuple, RehearsalGraph] = {}
     for dag in dags:
         for graph in represented_graphs(dag, background, max_graphs):
@@ -401,7 +360,6 @@ def signature(graph: RehearsalGraph) -> tuple[frozenset, frozenset, frozenset]:
 
 
 def _segments(names: Iterable[str], following: dict[str, str]) -> list[tuple[str, ...]]:
-    """The variables grouped into paths along the chosen edges."""
     cliques = []
     for name in names:
         if name not in following.values():

@@ -1,4 +1,4 @@
-"""Rehearsal graphs of files: YAML, networkx' GraphML and GML, dagitty and DOT; the file ending decides.
+"""Graph files: YAML, networkx' GraphML and GML, dagitty and DOT, recognised by their suffix.
 
     .yaml .yml        {parents: {child: [causes]}, bidirected: [[...]]}, or {cliques, edges, hidden}, alone or
                       under `graph:`
@@ -22,18 +22,16 @@ not that both variables move together.
 
 In DOT an edge with `dir=both` is a hidden common cause, `dir=back` turns it around, and one with `dir=none`
 has no direction. Of an end that is drawn, `arrowtail=none` and `arrowhead=none` leave the arrow away:
-causal-learn writes each edge as `dir=both` with both. Circles (`odot`) are refused. A node is called by its
-label if it has one.
+causal-learn writes each edge as `dir=both` with both. Circles (`odot`) are refused. Labels name nodes.
 
 A node is hidden if it has `latent`, `hidden` or `unobserved` (alone or =true, =yes, =1) or `observed="no"`,
 or is called by such a word (`U [label="Unobserved confounder"]`), in DOT, GraphML and GML. As in dagitty's
 code, hidden nodes are projected out: those that they influence share a hidden common cause.
 
-In DOT, attributes of other kinds, defaults of `node`, `edge` and `graph`, and settings such as
-`rankdir=LR` are ignored; defaults that change the ends of edges, subgraphs, ports and labels in HTML are
-refused. DOT is read here, in one pass over the text, and not by pydot, which takes twice the time for each
-further pair of braces around a node (2 s for nine, in a text of 49 letters) and 3.5 s, not .1 s, for 4,000
-edges.
+In DOT, attributes of other kinds, defaults of `node`, `edge` and `graph`, and settings such as `rankdir=LR`
+are ignored; defaults that change the ends of edges, subgraphs, ports and labels in HTML are refused. DOT is
+read here, in one pass over the text, and not by pydot, which takes twice the time for each further pair of
+braces around a node (2 s for nine) and 3.5 s, not .1 s, for 4,000 edges.
 
 Source: Qin et al. (2023), Def. 1-3; Hagberg, Schult and Swart (2008) (networkx); Brandes et al. (2002)
 (GraphML); Himsolt (1997) (GML); Gansner, Koutsofios and North (2015), the DOT language.
@@ -78,7 +76,7 @@ _SETTING = re.compile(rf"[A-Za-z_]\w*+\s*+=\s*+(?:{_QUOTED}|[\w.+-]++)")
 _PAIR = re.compile(rf"(?<!\w)(?P<name>\w++)\s*+=\s*+(?P<value>{_QUOTED}|[^\s,;\"]++)")
 _PORT = re.compile(r"(?<![\w.])[\w.]*+:[\w.]++")
 _ALONE = re.compile(r"\w+")
-_UNENDED = re.compile(r"(?<!\w)\w++\s*+=\s*+\S*+")
+_OPEN_SETTING = re.compile(r"(?<!\w)\w++\s*+=\s*+\S*+")
 _DEFAULTS = ("node", "edge", "graph")
 # Ends of edges as they are drawn where nothing is said of them.
 _USUAL = {"dir": ("forward",), "arrowhead": ("normal", "vee"), "arrowtail": ("normal", "vee")}
@@ -88,54 +86,54 @@ _CIRCLES = ("dot", "odot")
 
 
 def edges_in_dot(text: str) -> EdgeList:
-    """The edges of DOT, some without a direction; ValueError says where it is none, or has others."""
-    pairs: dict[str, list[tuple[str, str]]] = {each: [] for each in (DIRECTED, BIDIRECTED, UNDIRECTED)}
+    """The edges of DOT, some without a direction; ValueError says where it is invalid."""
+    pairs: dict[str, list[tuple[str, str]]] = {sign: [] for sign in (DIRECTED, BIDIRECTED, UNDIRECTED)}
     names, labels, latent = dict[str, None](), dict[str, str](), set[str]()
-    for statement, attributes in _statements(_body(text)):
+    for statement, attributes in _statements(_graph_body(text)):
         if statement.lower() in _DEFAULTS:
-            for name, usual in _USUAL.items() if statement.lower() == "edge" else ():
-                if attributes.get(name, usual[0]).lower() not in usual:
+            for name, drawn in _USUAL.items() if statement.lower() == "edge" else ():
+                if attributes.get(name, drawn[0]).lower() not in drawn:
                     raise ValueError(
                         f"the default {name} of all edges is read by no rule here: write it at each edge, "
                         f"a -> b [{name}={attributes[name]}]"
                     )
             continue
-        _plain_names(statement)
+        _check_names(statement)
         # Attributes are those of one statement.
         edges = edges_of(statement, apart=bool(attributes))
         names |= dict.fromkeys(edges.names)
         if not edges.directed and not edges.bidirected:
             hidden = [name for name in edges.names if is_latent(attributes, attributes.get("label", name))]
             latent.update(hidden)
-            shown = [name for name in edges.names if name not in hidden]
-            labels |= dict.fromkeys(shown, attributes["label"]) if "label" in attributes else {}
+            visible = [name for name in edges.names if name not in hidden]
+            labels |= dict.fromkeys(visible, attributes["label"]) if "label" in attributes else {}
         if edges.directed:
-            kind = _kind(attributes, " -> ".join(edges.directed[0]))
+            kind = _arrow(attributes, " -> ".join(edges.directed[0]))
             back = kind == REVERSED
             pairs[DIRECTED if back else kind].extend(pair[::-1] if back else pair for pair in edges.directed)
         pairs[BIDIRECTED].extend(edges.bidirected)
         check_size(len(names), sum(map(len, pairs.values())))
-    called = {name: labels.get(name, name) for name in names}
-    if len(set(called.values())) < len(called):
+    label_of = {name: labels.get(name, name) for name in names}
+    if len(set(label_of.values())) < len(label_of):
         raise ValueError("several nodes have the same label: name each variable once")
     directed, bidirected, undirected = (
-        tuple((called[source], called[target]) for source, target in each) for each in pairs.values()
+        tuple((label_of[source], label_of[target]) for source, target in edges) for edges in pairs.values()
     )
-    every = EdgeList(tuple(called.values()), directed, bidirected, undirected)
-    return every.without({called[name] for name in latent})
+    edge_list = EdgeList(tuple(label_of.values()), directed, bidirected, undirected)
+    return edge_list.without({label_of[name] for name in latent})
 
 
-def _body(text: str) -> str:
+def _graph_body(text: str) -> str:
     """What stands between the braces of the graph, without comments."""
-    plain = "".join(" " if token.lastgroup == "comment" else token[0] for token in _tokens(text)).strip()
-    head = _HEAD.match(plain)
-    if head is None or not plain.endswith("}"):
+    code = "".join(" " if token.lastgroup == "comment" else token[0] for token in _tokens(text)).strip()
+    head = _HEAD.match(code)
+    if head is None or not code.endswith("}"):
         raise ValueError("expected `digraph { ... }`, with -> between cause and effect")
-    body = plain[head.end() : -1]
-    bare = re.sub(_QUOTED, "", body)
-    if re.search(r"\bsubgraph\b", bare):
+    body = code[head.end() : -1]
+    unquoted = re.sub(_QUOTED, "", body)
+    if re.search(r"\bsubgraph\b", unquoted):
         raise ValueError("a subgraph is read by no rule here: write its edges without it")
-    if re.search(r"=\s*+<", bare):
+    if re.search(r"=\s*+<", unquoted):
         raise ValueError("a label in HTML cannot be read: write it in quotation marks")
     return body
 
@@ -169,35 +167,34 @@ def _statements(body: str) -> Iterator[tuple[str, dict[str, str]]]:
             words, attributes = [], {}
 
 
-def _plain_names(statement: str) -> None:
+def _check_names(statement: str) -> None:
     """Refuses ports, and settings without an end behind them, which would be read as names."""
-    bare = re.sub(_QUOTED, "", statement)
-    if port := _PORT.search(bare):
+    unquoted = re.sub(_QUOTED, "", statement)
+    if port := _PORT.search(unquoted):
         raise ValueError(
             f"{port[0]!r} has a port, which is read by no rule here: write the node alone, or a name with a "
             "colon in quotation marks"
         )
-    if setting := _UNENDED.search(bare):
+    if setting := _OPEN_SETTING.search(unquoted):
         raise ValueError(
             f"{beginning(statement, 60)!r}: write ; behind the setting {beginning(setting[0], 60)!r}"
         )
 
 
-def _kind(attributes: Mapping[str, str], edge: str) -> str:
-    """The arrow that an edge is drawn as."""
-    way = attributes.get("dir", "forward").lower()
-    if way not in _ENDS_OF:
-        raise ValueError(f"{edge} [dir={way}]: expected dir among {', '.join(_ENDS_OF)}")
+def _arrow(attributes: Mapping[str, str], edge: str) -> str:
+    direction = attributes.get("dir", "forward").lower()
+    if direction not in _ENDS_OF:
+        raise ValueError(f"{edge} [dir={direction}]: expected dir among {', '.join(_ENDS_OF)}")
     ends = []
-    for drawn, name in zip(_ENDS_OF[way], ("arrowtail", "arrowhead"), strict=True):
+    for is_drawn, name in zip(_ENDS_OF[direction], ("arrowtail", "arrowhead"), strict=True):
         shape = attributes.get(name, "normal").lower()
-        if drawn and shape in _CIRCLES:
+        if is_drawn and shape in _CIRCLES:
             raise ValueError(
                 f"{edge} [{name}={shape}]: a circle marks an end that may be a cause or an effect; write "
                 "none or normal, as far as you know it, and dir=both with two arrows if a hidden cause moves "
                 "both"
             )
-        ends.append(drawn and shape != "none")
+        ends.append(is_drawn and shape != "none")
     signs = (UNDIRECTED, DIRECTED, REVERSED, BIDIRECTED)
     return signs[2 * ends[0] + ends[1]]
 
@@ -223,12 +220,8 @@ def to_graphml(graph: RehearsalGraph) -> str:
 
 
 def from_networkx(graph: Any) -> RehearsalGraph:
-    """A rehearsal graph from a networkx graph with directed edges, with or without `kind`.
-
-    Raises:
-        ValueError: if its edges have no direction, two opposite edges have no kind, a kind is unknown, there
-            are too many edges or variables, or it is not a rehearsal graph; the message names the edge or
-            clique.
+    """A rehearsal graph from a directed networkx graph, with or without `kind`. A ValueError, which says
+    where, for edges without direction, unknown kinds, opposite edges without one, or an invalid graph.
     """
     if not graph.is_directed():
         raise ValueError("expected a directed networkx graph; got an undirected one: use nx.DiGraph")
@@ -260,13 +253,7 @@ def from_networkx(graph: Any) -> RehearsalGraph:
 
 
 def read_plain(path: str | Path) -> dict[str, Any]:
-    """The graph of a file as plain data; {parents, undirected} if some of its edges have no direction.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: for an ending that is not in `ENDINGS`, or if the file cannot be read or holds no graph;
-            the message names the file and the fault.
-    """
+    """The graph of a file as plain data, or {parents, undirected}; ValueError if it holds none."""
     file = Path(path)
     if file.suffix not in ENDINGS:
         raise ValueError(f"{file}: unknown ending {file.suffix!r}; expected one of {', '.join(ENDINGS)}")
@@ -290,9 +277,9 @@ def read_plain(path: str | Path) -> dict[str, Any]:
         raise ValueError(f"{file}: {' '.join(str(error).split())}") from error
 
 
-def _plain(written: Any) -> dict[str, Any]:
-    """Plain data of a YAML file; what is wrong with undirected edges is told by what reads them."""
-    under = written.get("graph", written) if isinstance(written, Mapping) else written
+def _plain(document: Any) -> dict[str, Any]:
+    """The graph of a YAML file; undirected edges are validated by what reads them."""
+    under = document.get("graph", document) if isinstance(document, Mapping) else document
     if isinstance(under, Mapping) and "parents" in under and under.get("undirected"):
         return dict(under)
-    return graph_of(written).to_plain()
+    return graph_of(document).to_plain()

@@ -1,5 +1,4 @@
-"""Learning rehearsal graphs from observations: the PC skeleton, v-structures and all equivalent graphs; and a
-bootstrap posterior over them.
+"""Learning rehearsal graphs from observations: PC, all equivalent graphs, and a bootstrap posterior.
 
 Given a table whose distribution factorises according to an unknown rehearsal graph that encodes all of its
 conditional independences, the result is all rehearsal graphs with the same independences (Algorithm 2):
@@ -26,8 +25,7 @@ The tests of conditional independence answer with a p-value; independence is kep
 Fisher's test needs more rows than |S| + 3; where there are fewer distinct rows (resampling repeats rows) it
 is not computed, and the pair counts as dependent: there is no evidence of independence.
 
-The posterior. Given n rows, a graph is learnt from each of B resamples of n rows. The resulting graphs form
-the set G, and
+The posterior. Given n rows, a graph is learnt from each of B resamples of n. These form the set G, and
 
     P(G | D) = 1 / |G|  for G in the set, 0 elsewhere                                       ("equal", Eq. 7)
 
@@ -77,30 +75,25 @@ _LEVELS = 30
 
 
 def independence(values: Tensor, names: Sequence[str], test: str = "fisherz") -> Independence:
-    """A conditional independence test on the named columns of a table (n, d), whose scales do not matter: a
-    function of column a, column b and conditioning columns S to the p-value of independence.
-
-    Raises:
-        ValueError: for an unknown test, missing values, or columns that are constant, exactly collinear, or
-            not integer codes where the test needs them.
-        ModuleNotFoundError: if causal-learn is not installed.
+    """A conditional independence test of the named columns of a table (n, d): a function of columns a and b
+    and conditioning columns S to the p-value. A ValueError for unusable columns.
     """
     if test not in TESTS:
         raise ValueError(f"unknown test {test!r}: choose one of {', '.join(TESTS)}")
     table = values.detach().cpu().double().numpy()
     _check(table, names, test)
-    rows = len(np.unique(table, axis=0))
-    if test in ("fisherz", "kci") and rows > len(names) and (tied := _tied(table, names)):
+    distinct = len(np.unique(table, axis=0))
+    if test in ("fisherz", "kci") and distinct > len(names) and (tied := _collinear(table, names)):
         raise ValueError(
             f"{tied[-1]} is a linear function of {list(tied[:-1])}: such columns cannot be told apart, "
             "remove one of them"
         )
     p_value = _library("cit").CIT(table, test)
 
-    def answer(first: int, second: int, given: Sequence[int]) -> float:
-        if test == "fisherz" and rows <= len(given) + 4:
+    def answer(first: int, second: int, conditioning: Sequence[int]) -> float:
+        if test == "fisherz" and distinct <= len(conditioning) + 4:
             return 0.0
-        probability = float(p_value(first, second, tuple(given)))
+        probability = float(p_value(first, second, tuple(conditioning)))
         return 0.0 if math.isnan(probability) else probability
 
     return answer
@@ -125,31 +118,31 @@ def _check(table: np.ndarray, names: Sequence[str], test: str) -> None:
     def columns(faulty: Callable[[np.ndarray], bool]) -> list[str]:
         return [name for name, column in zip(names, table.T, strict=True) if faulty(column)]
 
-    if missing := columns(lambda column: not np.isfinite(column).all()):
-        raise ValueError(f"{missing} have values that are missing or infinite: drop or impute those rows")
+    if incomplete := columns(lambda column: not np.isfinite(column).all()):
+        raise ValueError(f"{incomplete} have values that are missing or infinite: drop or impute those rows")
     if constant := columns(lambda column: (column == column[0]).all()):
         raise ValueError(f"{constant} are constant: a constant carries no information, remove the variable")
-    wide = columns(lambda column: (column != column.round()).any() or len(np.unique(column)) > _LEVELS)
-    if wide and test in ("chisq", "gsq"):
+    not_codes = columns(lambda column: (column != column.round()).any() or len(np.unique(column)) > _LEVELS)
+    if not_codes and test in ("chisq", "gsq"):
         raise ValueError(
-            f"{test} needs integer codes, at most {_LEVELS} per column; {wide} have other values: "
+            f"{test} needs integer codes, at most {_LEVELS} per column; {not_codes} have other values: "
             "use fisherz or kci, or bin them"
         )
 
 
-def _tied(table: np.ndarray, names: Sequence[str]) -> tuple[str, ...]:
+def _collinear(table: np.ndarray, names: Sequence[str]) -> tuple[str, ...]:
     """The first column that is a linear function of earlier ones, after those; empty if there is none."""
     scaled = (table - table.mean(0)) / table.std(0)
-    kept: list[int] = []
+    basis: list[int] = []
     for index in range(scaled.shape[1]):
-        weights, *_ = np.linalg.lstsq(scaled[:, kept], scaled[:, index], rcond=None)
-        rest = scaled[:, index] - scaled[:, kept] @ weights
-        if np.sqrt((rest**2).mean()) < 1e-7:
+        weights, *_ = np.linalg.lstsq(scaled[:, basis], scaled[:, index], rcond=None)
+        residual = scaled[:, index] - scaled[:, basis] @ weights
+        if np.sqrt((residual**2).mean()) < 1e-7:
             return (
-                *(names[column] for column, weight in zip(kept, weights, strict=True) if abs(weight) > 1e-6),
+                *(names[column] for column, weight in zip(basis, weights, strict=True) if abs(weight) > 1e-6),
                 names[index],
             )
-        kept.append(index)
+        basis.append(index)
     return ()
 
 
@@ -159,10 +152,7 @@ Separators = dict[Pair, list[frozenset[int]]]
 
 @dataclass(frozen=True)
 class Learnt:
-    """The Markov equivalence class learnt from observations, its members, all rehearsal graphs that these
-    represent in increasing number of bi-directional edges, and notes: contradictions between tests, and test
-    results that background knowledge overruled.
-    """
+    """The learnt class, its members, the rehearsal graphs that they represent, and notes on the tests."""
 
     pattern: PartiallyDirected
     dags: tuple[RehearsalGraph, ...]
@@ -179,18 +169,10 @@ def learn(
     bidirected: bool = True,
     max_graphs: int = MAX_GRAPHS,
 ) -> Learnt:
-    """The rehearsal graphs that observations (n, d) of named variables, in which nothing was altered, cannot
-    tell apart.
-
-    Args:
-        level: The significance level of the test, in (0, 1); independence is kept above it.
-        bidirected: Whether to include graphs with bi-directional edges; otherwise `graphs` are the directed
-            ones.
-
-    Raises:
-        ValueError: if the table or an argument is invalid, or no graph agrees with the tests and the
-            background knowledge (`NoMemberError`).
-        TooManyGraphsError: if there are more graphs than `max_graphs`.
+    """The rehearsal graphs that unaltered observations (n, d) of named variables cannot tell apart;
+    independence is kept above the significance `level`, and without `bidirected` `graphs` are the directed
+    ones. A ValueError if an argument is invalid or no graph agrees with tests and background knowledge
+    (`NoMemberError`), a TooManyGraphsError above `max_graphs`.
     """
     pattern, notes = pattern_from(independence(values, names, test), names, level, background)
     dags = members(pattern, max_graphs)
@@ -202,36 +184,29 @@ def learn(
 def pattern_from(
     p_value: Independence, names: Sequence[str], level: float = 0.05, background: Background | None = None
 ) -> tuple[PartiallyDirected, tuple[str, ...]]:
-    """The Markov equivalence class given by an independence test of columns in the order of `names`, steps 1
-    to 3 of Algorithm 2, and notes on contradictions.
-
-    Raises:
-        ValueError: for a level outside (0, 1), fewer than two variables, duplicate names, or background
-            knowledge of unknown variables.
-        NoMemberError: if no directed graph agrees with the tests and the background knowledge.
-    """
+    """The Markov equivalence class by a test, steps 1 to 3, and notes; NoMemberError if it is empty."""
     if not 0 < level < 1:
         raise ValueError(f"expected a level in (0, 1); got {level}")
     if len(names) < 2 or len(set(names)) < len(names):
         raise ValueError(f"expected two variables or more, each named once; got {list(names)}")
-    known = background or Background()
-    known.check(names)
-    informed = _Informed(p_value, names, known)
+    knowledge = background or Background()
+    knowledge.check(names)
+    informed = _InformedTest(p_value, names, knowledge)
     edges, separators = _skeleton(informed, names, level)
-    banned = [
+    forbidden = [
         (a, b)
         for a, b in edges
-        if not known.permits(names[a], names[b]) and not known.permits(names[b], names[a])
+        if not knowledge.permits(names[a], names[b]) and not knowledge.permits(names[b], names[a])
     ]
-    edges = [edge for edge in edges if edge not in banned]
+    edges = [edge for edge in edges if edge not in forbidden]
     # A pair whose edge is only forbidden has no separating set: the set that comes nearest to separating it
     # is used instead.
-    separators |= {pair: [_nearest(p_value, pair, edges)] for pair in banned}
+    separators |= {pair: [_least_dependent(p_value, pair, edges)] for pair in forbidden}
     pattern = PartiallyDirected(tuple(names), (), tuple((names[a], names[b]) for a, b in edges))
     required = [
         (names[a], names[b])
         for a, b in (*edges, *((b, a) for a, b in edges))
-        if not known.permits(names[b], names[a])
+        if not knowledge.permits(names[b], names[a])
     ]
     pattern, notes = pattern.orienting(required), []
     if _cyclic(pattern):
@@ -242,7 +217,7 @@ def pattern_from(
     for a, c, b in _v_structures(p_value, edges, separators):
         structure = f"{names[a]} -> {names[c]} <- {names[b]}"
         arrows = [(names[a], names[c]), (names[b], names[c])]
-        if not all(known.permits(*arrow) for arrow in arrows):
+        if not all(knowledge.permits(*arrow) for arrow in arrows):
             notes.append(f"{structure} is left out: it contradicts background knowledge")
         elif any((end, start) in pattern.directed for start, end in arrows):
             notes.append(f"{structure} is left out: it contradicts a stronger v-structure")
@@ -259,8 +234,8 @@ def pattern_from(
     return closed(pattern), tuple(notes)
 
 
-class _Informed:
-    """An independence test that respects background knowledge."""
+class _InformedTest:
+    """An independence test that keeps required edges and separates nothing by later variables."""
 
     # The library's graph reads this name.
     method = "informed"
@@ -269,13 +244,13 @@ class _Informed:
         self.p_value, self.names, self.known = p_value, names, known
 
     def __call__(self, first: int, second: int, given: Sequence[int] = ()) -> float:
-        ends, between = (self.names[first], self.names[second]), [self.names[index] for index in given]
-        if self.known.adjacent(*ends) or any(self.known.later(name, ends) for name in between):
+        ends, names = (self.names[first], self.names[second]), [self.names[index] for index in given]
+        if self.known.adjacent(*ends) or any(self.known.later(name, ends) for name in names):
             return 0.0
         return self.p_value(int(first), int(second), tuple(int(index) for index in given))
 
 
-def _skeleton(test: _Informed, names: Sequence[str], level: float) -> tuple[list[Pair], Separators]:
+def _skeleton(test: _InformedTest, names: Sequence[str], level: float) -> tuple[list[Pair], Separators]:
     """The adjacent pairs, and for each other pair the sets that made it independent."""
     skeleton_discovery = _library("PCUtils.SkeletonDiscovery").skeleton_discovery
     # The library uses only the number of columns: the values are held by the test.
@@ -283,7 +258,7 @@ def _skeleton(test: _Informed, names: Sequence[str], level: float) -> tuple[list
     pairs = list(combinations(range(len(names)), 2))
     edges = [pair for pair in pairs if skeleton.G.graph[pair] != 0]
     return edges, {
-        pair: [frozenset(map(int, given)) for given in skeleton.sepset[pair] or ()]
+        pair: [frozenset(map(int, separator)) for separator in skeleton.sepset[pair] or ()]
         for pair in pairs
         if pair not in edges
     }
@@ -293,23 +268,23 @@ def _v_structures(
     p_value: Independence, edges: Sequence[Pair], separators: Separators
 ) -> list[tuple[int, int, int]]:
     """Triples a -> c <- b, strongest first: by increasing p-value of a and b given c as well."""
-    near = neighbours((), edges)
+    adjacent = neighbours((), edges)
     probability = {}
     for a, b in separators:
-        for c in sorted(near.get(a, set()) & near.get(b, set())):
-            if not any(c in given for given in separators[a, b]):
+        for c in sorted(adjacent.get(a, set()) & adjacent.get(b, set())):
+            if not any(c in z for z in separators[a, b]):
                 probability[a, c, b] = min(
-                    p_value(a, b, tuple(sorted(given | {c}))) for given in separators[a, b] or [frozenset()]
+                    p_value(a, b, tuple(sorted(z | {c}))) for z in separators[a, b] or [frozenset()]
                 )
     return sorted(probability, key=lambda triple: (probability[triple], triple))
 
 
-def _nearest(p_value: Independence, pair: Pair, edges: Sequence[Pair]) -> frozenset[int]:
+def _least_dependent(p_value: Independence, pair: Pair, edges: Sequence[Pair]) -> frozenset[int]:
     """Among sets of at most two neighbours, the one given which a pair is least dependent."""
-    near = neighbours((), edges)
-    around = sorted((near.get(pair[0], set()) | near.get(pair[1], set())) - set(pair))
-    sets = [frozenset(given) for size in range(3) for given in combinations(around, size)]
-    return max(sets, key=lambda given: p_value(*pair, tuple(sorted(given))))
+    adjacent = neighbours((), edges)
+    neighbouring = sorted((adjacent.get(pair[0], set()) | adjacent.get(pair[1], set())) - set(pair))
+    sets = [frozenset(candidate) for size in range(3) for candidate in combinations(neighbouring, size)]
+    return max(sets, key=lambda candidate: p_value(*pair, tuple(sorted(candidate))))
 
 
 def _cyclic(pattern: PartiallyDirected) -> bool:
@@ -325,10 +300,7 @@ WEIGHTS = ("equal", "frequency")
 
 @dataclass(frozen=True)
 class GraphPosterior:
-    """Distinct graphs in the order of decreasing votes (the number of resamples from which each was learnt,
-    a resample's vote being split among its graphs), with probabilities that sum to one; the number of
-    resamples; and reason why one was unusable to the number of such.
-    """
+    """Distinct graphs by decreasing votes, with probabilities; and unusable resamples by reason."""
 
     graphs: tuple[RehearsalGraph, ...]
     weights: tuple[float, ...]
@@ -361,13 +333,8 @@ def bootstrap(
     progress: Callable[[int], None] | None = None,
 ) -> GraphPosterior:
     """The posterior probabilities of rehearsal graphs, given observations (n, d) of named variables in which
-    nothing was altered; `weights` are "equal" or "frequency", and `test` to `max_graphs` as of `learn`.
-
-    Args:
-        progress: Called after each resample with the number of resamples done.
-
-    Raises:
-        ValueError: if an argument or the table is invalid, or every resample is unusable.
+    nothing was altered; `weights` are "equal" or "frequency", `test` to `max_graphs` as of `learn`, and
+    `progress` is called with the number of resamples done. A ValueError if every resample is unusable.
     """
     if weights not in WEIGHTS:
         raise ValueError(f"unknown weights {weights!r}: choose {' or '.join(WEIGHTS)}")
@@ -375,23 +342,23 @@ def bootstrap(
         raise ValueError(f"expected at least one resample; got {resamples}")
     import torch
 
-    draws = generator(seed)
+    stream = generator(seed)
     graph_of: dict[tuple, RehearsalGraph] = {}
     votes, failures = defaultdict[tuple, float](float), Counter[str]()
-    for done in range(1, resamples + 1):
-        rows = values[torch.randint(len(values), (len(values),), generator=draws).to(values.device)]
+    for number in range(1, resamples + 1):
+        rows = values[torch.randint(len(values), (len(values),), generator=stream).to(values.device)]
         reason = _unusable(rows)
         if not reason:
             try:
-                learnt = learn(rows, names, test, level, background, bidirected, max_graphs).graphs
-                for graph in learnt:
+                graphs_learnt = learn(rows, names, test, level, background, bidirected, max_graphs).graphs
+                for graph in graphs_learnt:
                     graph_of.setdefault(signature(graph), graph)
-                    votes[signature(graph)] += 1 / len(learnt)
+                    votes[signature(graph)] += 1 / len(graphs_learnt)
             except TooManyGraphsError:
                 reason = f"more than {max_graphs} graphs"
         failures.update([reason] if reason else [])
         if progress is not None:
-            progress(done)
+            progress(number)
     if not graph_of:
         raise ValueError(
             f"all {resamples} resamples are unusable "
@@ -405,7 +372,6 @@ def bootstrap(
 
 
 def _unusable(rows: Tensor) -> str:
-    """Why a resample cannot be used; empty if it can."""
     if bool((rows == rows[0]).all(0).any()):
         return "a constant column"
     return "fewer than five different rows" if len(rows.unique(dim=0)) < 5 else ""

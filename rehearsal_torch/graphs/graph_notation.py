@@ -9,13 +9,11 @@
 Edges are a list of strings, or one string with an edge in every line or semicolons between them, in the
 notation of dagitty (`graphs.dagitty`): `->` is a direct cause, `<->` a hidden common cause, and {a b} -> c
 stands for two edges. `bidirected` lists sets of variables that move together because of hidden causes. A pair
-that a directed edge joins as well is a bow: a direct effect and a hidden common cause at once. Sizes are
-bounded before any graph is built.
+that a directed edge joins as well is a bow: a direct effect and a hidden common cause at once.
 
-In an order, everything may influence whatever comes later, except what is `forbidden`; variables of one
-place (a tier; `tiers` is read as `order`) move together because of hidden causes, and none of them influences
-another. It is the largest graph that agrees with what was said: adjustment then uses all that comes before an
-action.
+In an order, everything may influence whatever comes later, except what is `forbidden`; variables of one place
+(a tier; `tiers` is read as `order`) move together because of hidden causes, and none of them influences
+another. It is the largest such graph: adjustment then uses all that comes before an action.
 
 A graph of causal-learn is a matrix with the mark at each end of an edge: m[i, j] is the mark at i of the edge
 between i and j, -1 for a tail and 1 for an arrow head, so that i -> j is m[i, j] = -1 and m[j, i] = 1, and
@@ -79,17 +77,15 @@ class MarkedGraph(Protocol):
 
 
 def from_general_graph(graph: MarkedGraph) -> RehearsalGraph:
-    """A graph from causal-learn's `GeneralGraph`; ValueError if the marks are no square matrix, or those of
-    an edge are no arrows, and names the two variables.
-    """
+    """A graph from causal-learn's; ValueError if an edge has other marks than arrows."""
     names = [str(name) for name in graph.get_node_names()]
     marks = [[float(mark) for mark in row] for row in graph.graph]
     size = len(names)
     if len(marks) != size or any(len(row) != size for row in marks):
         raise ValueError(f"expected a square matrix of {size} variables; got {len(marks)} rows")
     check_size(size, sum(mark != 0 for row in marks for mark in row))
-    if own := [name for index, name in enumerate(names) if marks[index][index]]:
-        raise ValueError(f"{own[0]} cannot be a cause of itself: take the edge out")
+    if loops := [name for index, name in enumerate(names) if marks[index][index]]:
+        raise ValueError(f"{loops[0]} cannot be a cause of itself: take the edge out")
     directed, bidirected = list[tuple[str, str]](), list[tuple[str, str]]()
     for i, j in combinations(range(size), 2):
         match marks[i][j], marks[j][i]:
@@ -101,10 +97,10 @@ def from_general_graph(graph: MarkedGraph) -> RehearsalGraph:
                 directed.append((names[i], names[j]))
             case (1, -1):
                 directed.append((names[j], names[i]))
-            case here, there:
+            case at_i, at_j:
                 raise ValueError(
-                    f"{names[i]} and {names[j]}: the direction of the edge is unknown (marks {here:g} and "
-                    f"{there:g}): give every edge a direction, also those with the circles of a PAG, or "
+                    f"{names[i]} and {names[j]}: the direction of the edge is unknown (marks {at_i:g} and "
+                    f"{at_j:g}): give every edge a direction, also those with the circles of a PAG, or "
                     "two heads if a hidden cause moves both"
                 )
     return RehearsalGraph.mixed(names, directed, bidirected)
@@ -118,25 +114,25 @@ PARENTS, CLIQUES = form("parents", "bidirected"), form("cliques", "edges", "hidd
 ORDER = form("order", "forbidden")
 
 
-def _parents(parents: dict[str, list[str]]) -> dict[str, list[str]]:
-    if own := [name for name, causes in parents.items() if name in causes]:
-        raise refusal(f"{', '.join(own)} cannot be a cause of itself: remove it from its own list")
+def _check_parents(parents: dict[str, list[str]]) -> dict[str, list[str]]:
+    if loops := [name for name, causes in parents.items() if name in causes]:
+        raise refusal(f"{', '.join(loops)} cannot be a cause of itself: remove it from its own list")
     return parents
 
 
-def _set(names: list[str]) -> list[str]:
+def _check_set(names: list[str]) -> list[str]:
     if len(names) < 2:
         raise fault("a set of two variables or more", names, "write bidirected: [[one, other]]")
     return names
 
 
-def _edge(pair: Any) -> Any:
+def _check_edge(pair: Any) -> Any:
     if not isinstance(pair, list) or len(pair) != 2 or str(pair[0]) == str(pair[1]):
         raise fault("an edge between two different variables, [from, to]", pair)
     return pair
 
 
-def _directed(pairs: Any) -> Any:
+def _refuse_undirected(pairs: Any) -> Any:
     raise fault(
         "a direction for every edge of the graph that decides",
         pairs,
@@ -144,24 +140,24 @@ def _directed(pairs: Any) -> Any:
     )
 
 
-def _clique(names: list[str]) -> list[str]:
+def _check_clique(names: list[str]) -> list[str]:
     if not names:
         raise fault("one variable or more", names)
     return names
 
 
-Edge = Annotated[list[Name], BeforeValidator(_edge)]
+Edge = Annotated[list[Name], BeforeValidator(_check_edge)]
 
 
 class ParentsForm(Schema):
     """{parents, bidirected}."""
 
-    parents: Annotated[dict[Name, Names], mapping("{child: [causes]}"), AfterValidator(_parents)]
+    parents: Annotated[dict[Name, Names], mapping("{child: [causes]}"), AfterValidator(_check_parents)]
     bidirected: Annotated[
-        list[Annotated[Names, AfterValidator(_set)]], list_of("a list of sets, [[one, other], ...]")
+        list[Annotated[Names, AfterValidator(_check_set)]], list_of("a list of sets, [[one, other], ...]")
     ] = Field(default_factory=list)
     # Refused with a reason: only a class of graphs has such edges (`graph_class`).
-    undirected: SkipJsonSchema[Annotated[Any, BeforeValidator(_directed)]] = None
+    undirected: SkipJsonSchema[Annotated[Any, BeforeValidator(_refuse_undirected)]] = None
 
     def named(self) -> list[str]:
         """The variables, some of them several times."""
@@ -170,7 +166,7 @@ class ParentsForm(Schema):
 
     def graph(self) -> RehearsalGraph:
         """The rehearsal graph; ValueError if it is not a valid one."""
-        count = sum(map(len, self.parents.values())) + _joined(self.bidirected)
+        count = sum(map(len, self.parents.values())) + _pair_count(self.bidirected)
         check_size(len(set(self.named())), count)
         return RehearsalGraph.of(self.parents, self.bidirected)
 
@@ -179,7 +175,7 @@ class CliquesForm(Schema):
     """{cliques, edges, hidden}."""
 
     cliques: Annotated[
-        list[Annotated[Names, AfterValidator(_clique)]],
+        list[Annotated[Names, AfterValidator(_check_clique)]],
         list_of("a list of cliques, [[...], ...]"),
         Field(min_length=1),
     ]
@@ -192,17 +188,16 @@ class CliquesForm(Schema):
 
     def graph(self) -> RehearsalGraph:
         """The rehearsal graph; ValueError if it is not a valid one."""
-        check_size(len(self.named()), len(self.edges) + _joined(self.cliques))
-        edges, hidden = (tuple((one, other) for one, other in kind) for kind in (self.edges, self.hidden))
+        check_size(len(self.named()), len(self.edges) + _pair_count(self.cliques))
+        edges, hidden = (tuple((a, b) for a, b in pairs) for pairs in (self.edges, self.hidden))
         return RehearsalGraph(tuple(map(tuple, self.cliques)), edges, hidden)
 
 
-def _joined(sets: Sequence[Sequence[str]]) -> int:
-    """The number of pairs in sets."""
+def _pair_count(sets: Sequence[Sequence[str]]) -> int:
     return sum(len(names) * (len(names) - 1) // 2 for names in sets)
 
 
-def _place(names: Any) -> Any:
+def _as_tier(names: Any) -> Any:
     return [names] if isinstance(names, str | int | float) else names
 
 
@@ -213,8 +208,8 @@ class OrderForm(Schema):
         list[
             Annotated[
                 Names,
-                BeforeValidator(_place, json_schema_input_type=str | list[str | int]),
-                AfterValidator(_clique),
+                BeforeValidator(_as_tier, json_schema_input_type=str | list[str | int]),
+                AfterValidator(_check_clique),
             ]
         ],
         list_of("a list of variables, or of lists of variables, from the first to the last"),
@@ -229,43 +224,41 @@ class OrderForm(Schema):
         return [name for names in self.order for name in names]
 
     def graph(self) -> RehearsalGraph:
-        """The largest rehearsal graph that agrees with the order; ValueError if a variable stands in two
-        places, a forbidden edge is none that the order allows, or what is left is not a valid graph.
-        """
+        """The largest graph that agrees with the order; ValueError if there is no valid one."""
         tier = {name: index for index, names in enumerate(self.order) for name in names}
         count = len(self.named())
         check_size(count, count * (count - 1) // 2)
-        if twice := repeated(self.named()):
-            raise ValueError(f"order: {twice[0]} stands in it more than once: keep one place")
-        barred = set[tuple[str, str]]()
+        if repeats := repeated(self.named()):
+            raise ValueError(f"order: {repeats[0]} stands in it more than once: keep one place")
+        forbidden = set[tuple[str, str]]()
         for line in self.forbidden:
-            written = edges_of(line)
-            for cause, effect in written.directed:
+            statement = edges_of(line)
+            for cause, effect in statement.directed:
                 if tier.get(cause, count) >= tier.get(effect, -1):
                     raise ValueError(
                         f"forbidden: {cause} -> {effect}: expected an edge from a variable of the "
                         "order to a later one; others are excluded already"
                     )
-            if written.bidirected:
+            if statement.bidirected:
                 raise ValueError(
                     f"forbidden: {line!r}: expected ->; places of their own separate two variables"
                 )
-            barred |= set(written.directed)
+            forbidden |= set(statement.directed)
         edges = ((cause, effect) for effect in tier for cause in tier if tier[cause] < tier[effect])
         return RehearsalGraph(
-            tuple(map(tuple, self.order)), tuple(edge for edge in edges if edge not in barred)
+            tuple(map(tuple, self.order)), tuple(edge for edge in edges if edge not in forbidden)
         )
 
 
-def _which(plain: Any) -> str:
-    keys = plain if isinstance(plain, dict) else {}
-    if isinstance(plain, OrderForm) or ("order" in keys and "parents" not in keys):
+def _form_tag(value: Any) -> str:
+    keys = value if isinstance(value, dict) else {}
+    if isinstance(value, OrderForm) or ("order" in keys and "parents" not in keys):
         return ORDER
     of_cliques = "parents" not in keys and not {"cliques", "edges", "hidden"}.isdisjoint(keys)
-    return CLIQUES if isinstance(plain, CliquesForm) or of_cliques else PARENTS
+    return CLIQUES if isinstance(value, CliquesForm) or of_cliques else PARENTS
 
 
-def _edges(plain: Any) -> Any:
+def _parents_form(plain: Any) -> Any:
     """Edges in dagitty's notation as {parents, bidirected}; tiers, as other tools call them, as an order."""
     if isinstance(plain, dict) and "tiers" in plain and "order" not in plain:
         return {"order" if key == "tiers" else key: value for key, value in plain.items()}
@@ -283,9 +276,9 @@ def _edges(plain: Any) -> Any:
             statement = edges_of(line)
         except ValueError as error:
             raise refusal(f"{where}{error}") from error
-        if own := [cause for cause, effect in statement.directed if cause == effect]:
-            blank = "; if it has a blank, put the name in double quotes" if "{" in line else ""
-            raise refusal(f"{where}{own[0]} cannot be a cause of itself: take the arrow out{blank}")
+        if loops := [cause for cause, effect in statement.directed if cause == effect]:
+            hint = "; if it has a blank, put the name in double quotes" if "{" in line else ""
+            raise refusal(f"{where}{loops[0]} cannot be a cause of itself: take the arrow out{hint}")
         for name in statement.names:
             parents.setdefault(name, [])
         for cause, effect in statement.directed:
@@ -299,10 +292,10 @@ WrittenGraph = Annotated[
     Annotated[ParentsForm, Tag(PARENTS)]
     | Annotated[CliquesForm, Tag(CLIQUES)]
     | Annotated[OrderForm, Tag(ORDER)],
-    Discriminator(_which),
+    Discriminator(_form_tag),
     mapping(EXPECTED),
     BeforeValidator(
-        _edges,
+        _parents_form,
         json_schema_input_type=str
         | list[str]
         | ParentsForm
@@ -327,18 +320,16 @@ class GraphFile(Schema):
 
 
 def graph_of(plain: Any) -> RehearsalGraph:
-    """A graph from plain data in one of the forms above, alone or under `graph`, or from a graph of
-    causal-learn; ValueError, with all faults, if it is neither or not a valid rehearsal graph.
-    """
+    """A graph from any form above, alone or under `graph`, or causal-learn's; ValueError with all faults."""
     if isinstance(plain, RehearsalGraph):
         return plain
     if isinstance(plain, MarkedGraph):
         return from_general_graph(plain)
     under = isinstance(plain, Mapping) and "graph" in plain
-    found, faults = read(GraphFile, plain if under else {"graph": plain})
+    form, faults = read(GraphFile, plain if under else {"graph": plain})
     if faults:
         raise FaultsError(faults)
-    graph: RehearsalGraph = found["graph"].graph()
+    graph: RehearsalGraph = form["graph"].graph()
     return graph
 
 
@@ -371,18 +362,18 @@ class GraphClass:
         object.__setattr__(self, "weights", tuple(weight / total for weight in self.weights))
         first = set(self.graphs[0].names)
         for index, graph in enumerate(self.graphs):
-            if odd := sorted(set(graph.names) ^ first):
+            if unshared := sorted(set(graph.names) ^ first):
                 raise ValueError(
-                    f"graph {index}: {odd} are not in all graphs: every graph has the same variables"
+                    f"graph {index}: {unshared} are not in all graphs: every graph has the same variables"
                 )
 
     def described(self, index: int) -> str:
         """What sets a member apart: its edges that not all members have."""
-        own = [edge for edge in _edge_texts(self.graphs[index]) if edge not in self._shared]
-        if not own:
+        distinct = [edge for edge in _edge_texts(self.graphs[index]) if edge not in self._shared]
+        if not distinct:
             return "only the edges that all graphs share"
-        more = f" and {len(own) - _SHOWN} more" if len(own) > _SHOWN else ""
-        return ", ".join(own[:_SHOWN]) + more
+        more = f" and {len(distinct) - _SHOWN} more" if len(distinct) > _SHOWN else ""
+        return ", ".join(distinct[:_SHOWN]) + more
 
     @cached_property
     def _shared(self) -> frozenset[str]:
@@ -391,28 +382,25 @@ class GraphClass:
 
 
 def graph_class(written: Any) -> GraphClass:
-    """A class from plain data in any of the forms of this module, or from a YAML file with one; ValueError
-    if it is none, a graph is invalid, no directed graph has these edges, or there are more than 200.
-    """
+    """A class from any form above or a YAML file; ValueError if invalid, without members, or over 200."""
     if isinstance(written, GraphClass):
         return written
     if isinstance(written, str | Path):
         return graph_class(read_yaml(written))
     if isinstance(written, Mapping):
-        learnt = written.get("posterior")
-        if isinstance(learnt, Mapping) and "graphs" in learnt:
-            return graph_class(learnt["graphs"])
-        under = written.get("graph", written)
-        if isinstance(under, Mapping) and "parents" in under:
-            return _oriented(dict(under))
+        posterior = written.get("posterior")
+        if isinstance(posterior, Mapping) and "graphs" in posterior:
+            return graph_class(posterior["graphs"])
+        graph = written.get("graph", written)
+        if isinstance(graph, Mapping) and "parents" in graph:
+            return _class_of_undirected(dict(graph))
     if isinstance(written, Sequence) and not isinstance(written, str) and written:
-        return _listed(written)
+        return _class_of_list(written)
     raise ValueError(_EXPECTED)
 
 
-def _oriented(plain: dict[str, Any]) -> GraphClass:
-    """The members of {parents, undirected}."""
-    loose = plain.pop("undirected", [])
+def _class_of_undirected(value: dict[str, Any]) -> GraphClass:
+    loose = value.pop("undirected", [])
     if not isinstance(loose, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in loose):
         raise ValueError(
             f"undirected: expected a list of pairs, [[one, other], ...]; got {beginning(str(loose), 100)}"
@@ -422,18 +410,18 @@ def _oriented(plain: dict[str, Any]) -> GraphClass:
             f"undirected: expected at most {UNDIRECTED} edges; got {len(loose)}: direct some of them"
         )
     pairs = [(str(first), str(second)) for first, second in loose]
-    if isinstance(plain["parents"], Mapping):
+    if isinstance(value["parents"], Mapping):
         ends = dict.fromkeys(name for pair in pairs for name in pair)
-        plain["parents"] = {**{name: [] for name in ends}, **plain["parents"]}
-    base = graph_of(plain)
+        value["parents"] = {**{name: [] for name in ends}, **value["parents"]}
+    graph = graph_of(value)
     if not loose:
-        return GraphClass((base,), (1.0,))
-    if base.bidirected:
+        return GraphClass((graph,), (1.0,))
+    if graph.bidirected:
         raise ValueError(
             "expected no `bidirected` beside `undirected`: list the graphs that may be true instead"
         )
     try:
-        oriented = members(PartiallyDirected(base.names, base.edges, tuple(pairs)), MEMBERS)
+        oriented = members(PartiallyDirected(graph.names, graph.edges, tuple(pairs)), MEMBERS)
     except TooManyGraphsError as error:
         raise ValueError(
             f"undirected: more than {MEMBERS} graphs have these edges: direct some of them"
@@ -446,12 +434,11 @@ def _oriented(plain: dict[str, Any]) -> GraphClass:
     return GraphClass(oriented, (1.0,) * len(oriented))
 
 
-def _listed(written: Sequence[Any]) -> GraphClass:
-    """A list of graphs with or without probabilities."""
-    if len(written) > MEMBERS:
-        raise ValueError(f"expected at most {MEMBERS} graphs; got {len(written)}: leave improbable ones out")
+def _class_of_list(entries: Sequence[Any]) -> GraphClass:
+    if len(entries) > MEMBERS:
+        raise ValueError(f"expected at most {MEMBERS} graphs; got {len(entries)}: leave improbable ones out")
     graphs, weights = [], []
-    for index, entry in enumerate(written):
+    for index, entry in enumerate(entries):
         plain, weight = entry, 1.0
         if isinstance(entry, Mapping):
             plain = {key: value for key, value in entry.items() if key not in ("votes", "probability")}

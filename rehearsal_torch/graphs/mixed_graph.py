@@ -13,8 +13,7 @@ these pairs, which are `hidden`; everything else refuses them.
 
 Graphs from files have at most 1,000 variables and 20,000 edges.
 
-Source: Qin et al. (2023), Def. 1-3 and Sec. 2; Du et al. (2026), App. B; Richardson (2003) (acyclic directed
-mixed graphs).
+Source: Qin et al. (2023), Def. 1-3 and Sec. 2; Du et al. (2026), App. B; Richardson (2003) (mixed graphs).
 """
 
 from collections import defaultdict
@@ -46,12 +45,9 @@ Node = TypeVar("Node", bound=Hashable)
 @dataclass(frozen=True)
 class RehearsalGraph:
     """Cliques, disjoint sets that cover every variable, kept in a topological order; directed edges (from,
-    to) between their members; and the pairs outside of cliques that a hidden common cause joins.
-
-    Raises:
-        ValueError: if cliques overlap, an edge names an unknown variable, joins two members of one clique or
-            reaches only part of a clique, a hidden pair has a member of a larger clique, or the edges form a
-            cycle; the message names every such clique and edge.
+    to) between their members; and the pairs outside of cliques that a hidden common cause joins. A ValueError
+    names every clique that overlaps, every edge with an unknown variable, inside one clique or to a part of
+    one, every hidden pair with a member of a larger clique, and a cycle.
     """
 
     cliques: tuple[tuple[str, ...], ...]
@@ -68,8 +64,8 @@ class RehearsalGraph:
                 )
         object.__setattr__(self, "cliques", tuple(tuple(map(str, clique)) for clique in self.cliques))
         names = [name for clique in self.cliques for name in clique]
-        if twice := sorted(repeated(names)):
-            raise ValueError(f"{twice} are in two cliques: maximal bi-directional cliques must not overlap")
+        if repeats := sorted(repeated(names)):
+            raise ValueError(f"{repeats} are in two cliques: maximal bi-directional cliques must not overlap")
         clique_of = {name: clique for clique in self.cliques for name in clique}
         if faults := [*self._edge_faults(clique_of, names), *self._hidden_faults(clique_of)]:
             raise ValueError("; ".join(faults))
@@ -87,10 +83,10 @@ class RehearsalGraph:
                     f"edge {source} -> {target} lies inside the clique {clique_of[source]}: members of a "
                     "clique are joined by bi-directional edges alone"
                 )
-            elif left_out := [name for name in clique_of[target] if (source, name) not in edges]:
+            elif excluded := [name for name in clique_of[target] if (source, name) not in edges]:
                 yield (
                     f"edge {source} -> {target} reaches only part of the clique {clique_of[target]}: add "
-                    f"{source} -> {', '.join(left_out)}"
+                    f"{source} -> {', '.join(excluded)}"
                 )
 
     def _hidden_faults(self, clique_of: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
@@ -129,19 +125,17 @@ class RehearsalGraph:
     def of(
         cls, parents: Mapping[str, Iterable[str]], bidirected: Iterable[Sequence[str]] = ()
     ) -> "RehearsalGraph":
-        """A graph from each variable's direct causes (a string is a single one) and sets of variables that
-        are joined pairwise by bi-directional edges. Variables that are only named as parents are roots.
-        Members of a clique share the union of the parents given for them; where that or the sets give no
-        cliques (Def. 3), the parents are kept as they are, and the pairs are `hidden`. ValueError names the
-        edges that form a cycle.
+        """A graph from each variable's direct causes (a string is one) and sets joined pairwise by
+        bi-directional edges. Members of a clique share the union of their parents; where that or the sets
+        give no cliques (Def. 3), parents are kept and the pairs are `hidden`. ValueError for a cycle.
         """
         causes_of = {
             str(child): (causes,) if isinstance(causes, str) else tuple(map(str, causes))
             for child, causes in parents.items()
         }
         names = dict.fromkeys(name for child, causes in causes_of.items() for name in (*causes, child))
-        if own := [name for name, causes in causes_of.items() if name in causes]:
-            raise ValueError(f"{own} are among their own causes: remove them from their own lists")
+        if loops := [name for name, causes in causes_of.items() if name in causes]:
+            raise ValueError(f"{loops} are among their own causes: remove them from their own lists")
         joined = list[tuple[str, ...]]()
         for members in bidirected:
             if isinstance(members, str):
@@ -152,63 +146,59 @@ class RehearsalGraph:
             joined.append(tuple(dict.fromkeys(map(str, members))))
         arrows = [(cause, child) for child, causes in causes_of.items() for cause in causes]
         pairs = [pair for clique in joined for pair in combinations(clique, 2)]
-        within = {frozenset(edge) for edge in arrows}
-        whole = {
+        directed = {frozenset(edge) for edge in arrows}
+        cliques = {
             frozenset(clique): clique
             for clique in joined
-            if within.isdisjoint(map(frozenset, combinations(clique, 2)))
+            if directed.isdisjoint(map(frozenset, combinations(clique, 2)))
         }
-        inside = {name: clique for clique in whole.values() for name in clique}
+        clique_of = {name: clique for clique in cliques.values() for name in clique}
         names |= dict.fromkeys(name for clique in joined for name in clique)
-        shared = [(cause, member) for cause, child in arrows for member in inside.get(child, (child,))]
-        if len(inside) == sum(map(len, whole)) and not _circular(shared):
+        shared = [(cause, member) for cause, child in arrows for member in clique_of.get(child, (child,))]
+        if len(clique_of) == sum(map(len, cliques)) and not _has_cycle(shared):
             arrows = shared
-            names = dict.fromkeys(member for name in names for member in inside.get(name, (name,)))
+            names = dict.fromkeys(member for name in names for member in clique_of.get(name, (name,)))
         return cls.mixed(names, arrows, pairs)
 
     @classmethod
     def mixed(
         cls, names: Iterable[str], directed: Iterable[Sequence[str]], bidirected: Iterable[Sequence[str]] = ()
     ) -> "RehearsalGraph":
-        """A graph from single edges: directed (from, to), and bidirected in any order. Of these, variables
-        that satisfy Def. 3 form cliques, and other pairs are `hidden`. Variables that only edges name are
-        added.
-
-        Raises:
-            ValueError: if an edge is not a pair, two opposite directed edges join the same variables (Def.
-                1), or the edges form a cycle; the message names them.
+        """A graph from single edges: directed (from, to), and bidirected in any order. Variables that satisfy
+        Def. 3 form cliques, other pairs are `hidden`, and variables of edges are added. A ValueError names
+        edges that are no pairs, opposite edges and cycles.
         """
-        arrows, joined = _pairs(directed), _pairs(bidirected)
-        straight = set(arrows)
+        arrows, arcs = _pairs(directed), _pairs(bidirected)
+        directed_pairs = set(arrows)
         for a, b in arrows:
-            if (b, a) in straight:
+            if (b, a) in directed_pairs:
                 raise ValueError(
                     f"{a} -> {b} and {b} -> {a} join the same two variables: keep one of the "
                     f"two, or write {a} <-> {b} if a hidden cause moves both"
                 )
         # A bow has the direction of its edge.
-        joined = _pairs(pair[::-1] if pair[::-1] in straight else pair for pair in joined)
-        ends = [end for pair in (*arrows, *joined) for end in pair]
-        near = neighbours([*map(str, names), *ends], joined)
-        causes: dict[str, set[str]] = {name: set() for name in near}
+        arcs = _pairs(pair[::-1] if pair[::-1] in directed_pairs else pair for pair in arcs)
+        ends = [end for pair in (*arrows, *arcs) for end in pair]
+        adjacent = neighbours([*map(str, names), *ends], arcs)
+        causes: dict[str, set[str]] = {name: set() for name in adjacent}
         for a, b in arrows:
             causes[b].add(a)
-        clique_of = {name: _clique(name, near, causes) for name in near}
+        clique_of = {name: _clique(name, adjacent, causes) for name in adjacent}
         hidden = tuple(
-            pair for pair in joined if clique_of[pair[0]] is None or clique_of[pair[1]] != clique_of[pair[0]]
+            pair for pair in arcs if clique_of[pair[0]] is None or clique_of[pair[1]] != clique_of[pair[0]]
         )
-        return cls(tuple(dict.fromkeys(clique_of[name] or (name,) for name in near)), arrows, hidden)
+        return cls(tuple(dict.fromkeys(clique_of[name] or (name,) for name in adjacent)), arrows, hidden)
 
     def require_cliques(self, method: str) -> None:
         """Refuses a graph with hidden pairs, which are named, for a method that factorises over cliques."""
         if self.hidden:
             edges = set(self.edges)
-            drawn = ", ".join(
+            pairs = ", ".join(
                 f"{a} -> {b} beside {a} <-> {b}" if (a, b) in edges else f"{a} <-> {b}"
                 for a, b in self.hidden
             )
             raise ValueError(
-                f"{method} cannot represent {drawn}: it needs a graph that factorises over cliques, in which "
+                f"{method} cannot represent {pairs}: it needs a graph that factorises over cliques, in which "
                 "at most one edge joins two variables, whoever shares hidden causes shares them with all of "
                 "the clique, and an edge into one goes into all; take an edge out or add those that are "
                 "missing, if that is true, or decide by adjustment, decision=cme or outcome_regression"
@@ -221,9 +211,7 @@ class RehearsalGraph:
 
     @cached_property
     def factors(self) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
-        """(clique, its parents) in topological order: the joint distribution is the product of P(clique |
-        parents) (Def. 11). ValueError if it has hidden pairs, since its distribution is then no such product.
-        """
+        """(clique, its parents), topologically ordered: factors P(clique | parents), without hidden pairs."""
         self.require_cliques("a factorisation over cliques")
         order = {name: index for index, name in enumerate(self.names)}
         return tuple(
@@ -249,18 +237,17 @@ class RehearsalGraph:
 
     def parents(self, names: str | Sequence[str]) -> tuple[str, ...]:
         """Direct causes of a variable or of a clique, in the graph's order."""
-        wanted = {names} if isinstance(names, str) else set(names)
-        causes = {source for source, target in self.edges if target in wanted}
+        targets = {names} if isinstance(names, str) else set(names)
+        causes = {source for source, target in self.edges if target in targets}
         return tuple(name for name in self.names if name in causes)
 
     def descendants(self, names: Iterable[str], altered: Iterable[str] = ()) -> frozenset[str]:
-        """All variables reached from `names` along directed edges, `names` included; reaching one member of a
-        clique reaches all of them. With `altered`, those in the graph in which these are set from outside;
-        ValueError if one of them is not in the graph.
+        """All variables reached from `names`, included, along directed edges, of a clique all members; with
+        `altered`, in the graph in which these are set. ValueError if one of them is unknown.
         """
-        cut, begin = self._known(altered), set(names)
-        beside = [member for name in cut & begin for member in self.clique(name) if member not in cut]
-        return closure([*begin, *beside], self.effects, cut)
+        cut, start = self._checked_names(altered), set(names)
+        clique_members = [member for name in cut & start for member in self.clique(name) if member not in cut]
+        return closure([*start, *clique_members], self.effects, cut)
 
     def ancestors(self, names: Iterable[str]) -> frozenset[str]:
         """Everything from which `names` are reached along directed edges, themselves included."""
@@ -283,19 +270,19 @@ class RehearsalGraph:
 
     def altered(self, names: Iterable[str]) -> "RehearsalGraph":
         """The graph without edges into `names`, which become parents of the rest of their cliques."""
-        cut = self._known(names)
+        cut = self._checked_names(names)
         edges = [(source, target) for source, target in self.edges if target not in cut]
         cliques: list[tuple[str, ...]] = []
         for clique in self.cliques:
-            rest = tuple(name for name in clique if name not in cut)
-            inside = [name for name in clique if name in cut]
-            cliques += [(name,) for name in inside] + ([rest] if rest else [])
-            edges += [(source, target) for source in inside for target in rest]
+            unset = tuple(name for name in clique if name not in cut)
+            set_members = [name for name in clique if name in cut]
+            cliques += [(name,) for name in set_members] + ([unset] if unset else [])
+            edges += [(source, target) for source in set_members for target in unset]
         return RehearsalGraph(
             tuple(cliques), tuple(edges), tuple(pair for pair in self.hidden if not cut & set(pair))
         )
 
-    def _known(self, altered: Iterable[str]) -> frozenset[str]:
+    def _checked_names(self, altered: Iterable[str]) -> frozenset[str]:
         cut = frozenset(altered)
         if unknown := cut.difference(self.names):
             raise ValueError(f"cannot alter {sorted(unknown)}: the variables are {list(self.names)}")
@@ -313,12 +300,12 @@ def closure(
 ) -> frozenset[Node]:
     """Everything that is reached from `names` in steps, themselves included, without entering `closed`."""
     reached = set(names)
-    waiting = list(reached)
-    while waiting:
-        for name in steps.get(waiting.pop(), ()):
+    queue = list(reached)
+    while queue:
+        for name in steps.get(queue.pop(), ()):
             if name not in reached and name not in closed:
                 reached.add(name)
-                waiting.append(name)
+                queue.append(name)
     return frozenset(reached)
 
 
@@ -345,18 +332,21 @@ def _pairs(edges: Iterable[Sequence[str]]) -> tuple[tuple[str, str], ...]:
 
 
 def _clique(
-    name: str, near: Mapping[str, set[str]], causes: Mapping[str, set[str]]
+    name: str, adjacent: Mapping[str, set[str]], causes: Mapping[str, set[str]]
 ) -> tuple[str, ...] | None:
-    """The maximal bi-directional clique of a variable by Def. 3, in the order of `near`, or None."""
-    members = near[name] | {name}
-    for other in members:
-        if near[other] | {other} != members or causes[other] != causes[name] or causes[other] & members:
+    """The maximal bi-directional clique of a variable by Def. 3, in the order of `adjacent`, or None."""
+    members = adjacent[name] | {name}
+    for joined in members:
+        if (
+            adjacent[joined] | {joined} != members
+            or causes[joined] != causes[name]
+            or causes[joined] & members
+        ):
             return None
-    return tuple(member for member in near if member in members)
+    return tuple(member for member in adjacent if member in members)
 
 
-def _circular(edges: Iterable[tuple[str, str]]) -> bool:
-    """Whether directed edges form a cycle."""
+def _has_cycle(edges: Iterable[tuple[str, str]]) -> bool:
     before: dict[str, set[str]] = {}
     for source, target in edges:
         before.setdefault(target, set()).add(source)

@@ -51,11 +51,9 @@ test of the graph that needs no further data: with leave-one-out residuals of re
 
 T is asymptotically standard normal under independence (the generalised covariance measure). The regressions
 are kernel ridge regressions, with width and ridge chosen by the leave-one-out error; a^2 is tested beside a.
-Rows that follow each other in time are not independent: sd(R) includes their autocorrelation up to n^(1/3)
-steps, but not slower drifts.
+Rows that follow each other in time are not independent: sd(R) covers n^(1/3) lags, no drifts.
 
-Missing arrows. Two variables that no edge joins are independent given a set that separates them; each such
-claim can be tested (`data.graph_check`).
+Missing arrows. Variables that no edge joins are independent given a separating set (`data.graph_check`).
 
 Source: Qin et al. (2023), Sec. 2 (alteration graphs), Def. 12, Lemma 13, Thm. 15-17; Shachter (1998)
 (Bayes-Ball, the search without paths); Pearl and Robins (1995), Thm. 1 (sequential back-door); Shpitser,
@@ -76,8 +74,7 @@ from scipy.spatial.distance import cdist
 
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph, closure
 
-# Sets of mediators of one size that are tried.
-MOST_SETS = 500
+MOST_SETS = 500  # Sets of mediators of one size that are tried.
 
 
 @dataclass(frozen=True)
@@ -118,31 +115,31 @@ def adjustment(
     """
     after = closure(altered, graph.effects, altered)
     outside = {*context, *altered, *outcomes}
-    sets = [
+    candidates = [
         tuple(name for name in graph.names if name in leading and name not in after | outside)
         for leading in (
             graph.ancestors([*altered, *outcomes]),
             graph.ancestors([*context, *altered, *outcomes]),
         )
     ]
-    asked = graph, tuple(context), tuple(altered), tuple(outcomes)
-    adjusted = [_adjusted(*asked, before, sequential) for before in dict.fromkeys(sets)]
-    valid = next((each for each in adjusted if not each.reasons), None)
+    roles = graph, tuple(context), tuple(altered), tuple(outcomes)
+    formulas = [_formula(*roles, before, sequential) for before in dict.fromkeys(candidates)]
+    valid = next((formula for formula in formulas if not formula.reasons), None)
     if valid is None and not closure(altered, graph.effects).isdisjoint(outcomes):
-        for before in dict.fromkeys((*sets, ())):
-            between = _mediators(*asked, before)
+        for before in dict.fromkeys((*candidates, ())):
+            between = _mediators(*roles, before)
             if between and front_door:
                 valid = Adjustment(before, between, tuple(altered), (), front_door=True)
                 break
             if between:
                 break
         if valid is None:
-            reason = f"{'; '.join(adjusted[0].reasons)}, and {_shut(*asked, between)}"
-            adjusted[0] = replace(adjusted[0], reasons=(reason,))
-    return replace(valid or adjusted[0], assumed=_assumed(*asked))
+            reason = f"{'; '.join(formulas[0].reasons)}, and {_no_front_door(*roles, between)}"
+            formulas[0] = replace(formulas[0], reasons=(reason,))
+    return replace(valid or formulas[0], assumed=_assumed(*roles))
 
 
-def _adjusted(
+def _formula(
     graph: RehearsalGraph,
     context: tuple[str, ...],
     altered: tuple[str, ...],
@@ -152,9 +149,9 @@ def _adjusted(
 ) -> Adjustment:
     """The single formula with U, or the sequential one; with reasons where neither holds."""
     after = closure(altered, graph.effects, altered)
-    known = {*context, *before}
-    within = [name for name in graph.names if name in after and name not in {*altered, *outcomes}]
-    bridges = [name for name in within if _spoils(graph, name, altered, outcomes)]
+    covariates = {*context, *before}
+    inner = [name for name in graph.names if name in after and name not in {*altered, *outcomes}]
+    bridges = [name for name in inner if _confounds(graph, name, altered, outcomes)]
     bows = "".join(
         f" ({source} -> {target} accompanies {source} <-> {target})"
         for source, target in graph.hidden
@@ -166,13 +163,13 @@ def _adjusted(
             "the sequential formula"
         )
         return Adjustment(before, (), (), (reason,))
-    if not bridges and _separated(graph, altered, altered, outcomes, known):
+    if not bridges and _separated(graph, altered, altered, outcomes, covariates):
         return Adjustment(before, (), (), ())
-    single = Adjustment(before, (), (), (_common(altered, outcomes, [*context, *before]) + bows,))
-    needed = bool(bridges)
-    if not needed and sequential:
+    single = Adjustment(before, (), (), (_common_cause(altered, outcomes, [*context, *before]) + bows,))
+    necessary = bool(bridges)
+    if not necessary and sequential:
         # What leads from one alteration to another alone may share a cause with the outcome.
-        bridges = [name for name in within if not closure([name], graph.effects).isdisjoint(altered)]
+        bridges = [name for name in inner if not closure([name], graph.effects).isdisjoint(altered)]
     if not bridges:
         return single
     earliest = [
@@ -186,18 +183,18 @@ def _adjusted(
     first = tuple(name for name in altered if name not in later)
     unaffected = closure(later, graph.effects, altered)
     leading = graph.ancestors([*altered, *outcomes])
-    between = tuple(name for name in within if name in leading and name not in unaffected)
+    between = tuple(name for name in inner if name in leading and name not in unaffected)
     reasons = []
     if not first or any(bridge in unaffected for bridge in bridges):
         reasons.append(
             f"{', '.join(bridges)} lie in more than one place between alterations: alter fewer variables at "
             "once"
         )
-    elif not _separated(graph, first, altered, outcomes, known):
-        reasons.append(_common(first, outcomes, [*context, *before]) + bows)
-    elif not _separated(graph, later, later, outcomes, {*known, *first, *between}):
-        reasons.append(_common(later, outcomes, [*context, *before, *between]) + bows)
-    return single if reasons and not needed else Adjustment(before, between, first, tuple(reasons))
+    elif not _separated(graph, first, altered, outcomes, covariates):
+        reasons.append(_common_cause(first, outcomes, [*context, *before]) + bows)
+    elif not _separated(graph, later, later, outcomes, {*covariates, *first, *between}):
+        reasons.append(_common_cause(later, outcomes, [*context, *before, *between]) + bows)
+    return single if reasons and not necessary else Adjustment(before, between, first, tuple(reasons))
 
 
 def _mediators(
@@ -207,29 +204,27 @@ def _mediators(
     outcomes: tuple[str, ...],
     before: tuple[str, ...],
 ) -> tuple[str, ...]:
-    """Variables by which the front-door formula holds, given X and U: as few as will do, up to three, else
-    all that may be among them; none if there are none.
-    """
-    known = {*context, *before}
-    after, leading = closure(altered, graph.effects), graph.ancestors(outcomes)
+    """Front-door mediators given X and U: the fewest, up to three, else all eligible, or none."""
+    covariates = {*context, *before}
+    after, causing = closure(altered, graph.effects), graph.ancestors(outcomes)
     usable = [
         name
         for name in graph.names
-        if name in after & leading
-        and name not in {*known, *altered, *outcomes}
+        if name in after & causing
+        and name not in {*covariates, *altered, *outcomes}
         and closure([name], graph.effects).isdisjoint(altered)
-        and _separated(graph, altered, altered, [name], known)
+        and _separated(graph, altered, altered, [name], covariates)
     ]
     sizes = [size for size in range(1, min(4, len(usable) + 1)) if math.comb(len(usable), size) <= MOST_SETS]
-    for names in (*(each for size in sizes for each in combinations(usable, size)), tuple(usable)):
+    for names in (*(subset for size in sizes for subset in combinations(usable, size)), tuple(usable)):
         if closure(altered, graph.effects, names).isdisjoint(outcomes) and _separated(
-            graph, names, names, outcomes, {*known, *altered}
+            graph, names, names, outcomes, {*covariates, *altered}
         ):
             return names
     return ()
 
 
-def _shut(
+def _no_front_door(
     graph: RehearsalGraph,
     context: tuple[str, ...],
     altered: tuple[str, ...],
@@ -239,8 +234,8 @@ def _shut(
     """Why the front door is of no use: it is open to other methods, or this is in its way."""
     a, y = ", ".join(altered), ", ".join(outcomes)
     if usable:
-        through = f"it could be told through {', '.join(usable)}, by the front door"
-        return f"{through}, which this method does not use: decision=outcome_regression does"
+        mediated = f"it could be told through {', '.join(usable)}, by the front door"
+        return f"{mediated}, which this method does not use: decision=outcome_regression does"
     if direct := next((edge for edge in graph.edges if edge[0] in altered and edge[1] in outcomes), None):
         return f"{direct[0]} acts on {direct[1]} directly, so that there is no front door"
     between = ", ".join(
@@ -273,13 +268,12 @@ def _assumed(
     return tuple(sentences)
 
 
-def _common(altered: Sequence[str], outcomes: Sequence[str], known: Sequence[str]) -> str:
-    """That a common cause of two sets of variables remains."""
-    blocked = f"is not blocked by {', '.join(known)}" if known else "nothing known blocks"
+def _common_cause(altered: Sequence[str], outcomes: Sequence[str], covariates: Sequence[str]) -> str:
+    blocked = f"is not blocked by {', '.join(covariates)}" if covariates else "nothing known blocks"
     return f"{', '.join(altered)} and {', '.join(outcomes)} have a common cause that {blocked}"
 
 
-def _spoils(graph: RehearsalGraph, name: str, altered: Sequence[str], outcomes: Sequence[str]) -> bool:
+def _confounds(graph: RehearsalGraph, name: str, altered: Sequence[str], outcomes: Sequence[str]) -> bool:
     """Whether one alteration's consequence leads to another altered variable, and to the outcome itself."""
     if closure([name], graph.effects).isdisjoint(altered):
         return False
@@ -288,41 +282,38 @@ def _spoils(graph: RehearsalGraph, name: str, altered: Sequence[str], outcomes: 
 
 def _separated(
     graph: RehearsalGraph,
-    moved: Iterable[str],
+    sources: Iterable[str],
     altered: Iterable[str],
     outcomes: Iterable[str],
-    given: set[str],
+    covariates: set[str],
 ) -> bool:
-    """Whether `given` blocks every non-causal path from `moved` to the outcomes: edges out of `moved`, and
-    into later altered variables, are cut.
-    """
-    moved, asked = _named(graph, moved), _named(graph, outcomes)
-    later, known = set(altered) - moved, given - moved - asked
-    kept = (edge for edge in _explicit(graph) if edge[0] not in moved and edge[1] not in later)
-    return _reached(kept, moved, known).isdisjoint(asked - given)
+    """Whether covariates block the non-causal paths from `sources` (edges out of them are cut)."""
+    sources, targets = _variables(graph, sources), _variables(graph, outcomes)
+    later, conditioning = set(altered) - sources, covariates - sources - targets
+    edges = (edge for edge in _expanded(graph) if edge[0] not in sources and edge[1] not in later)
+    return _reached(edges, sources, conditioning).isdisjoint(targets - covariates)
 
 
-def _explicit(graph: RehearsalGraph) -> list[tuple[Hashable, str]]:
+def _expanded(graph: RehearsalGraph) -> list[tuple[Hashable, str]]:
     """The directed edges, and two from a hidden cause for each bi-directional one."""
     return [*graph.edges, *((pair, end) for pair in map(frozenset, graph.bidirected) for end in pair)]
 
 
 def missing_arrows(graph: RehearsalGraph) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """The independences that a graph implies, one for each pair that no edge joins and some set separates:
-    the earlier variable, the later one, and the set. It is the later one's parents, and, unless the earlier
-    one leads to it, those of both: they separate where there are no bi-directional edges. Else it is the
-    ancestors of both, which separate if any set does.
+    """The implied independences: for each pair without an edge that some set separates, the earlier variable,
+    the later one, and the set. It is the later one's parents, or those of both unless the earlier leads to
+    it, else the ancestors of both, which separate if any set does.
     """
-    edges, joined = _explicit(graph), {frozenset(pair) for pair in (*graph.edges, *graph.bidirected)}
-    for place, later in enumerate(graph.names):
-        leading = graph.ancestors((later,))
-        for name in graph.names[:place]:
+    edges, joined = _expanded(graph), {frozenset(pair) for pair in (*graph.edges, *graph.bidirected)}
+    for index, later in enumerate(graph.names):
+        ancestors = graph.ancestors((later,))
+        for name in graph.names[:index]:
             if frozenset((name, later)) in joined:
                 continue
-            parents = graph.parents((later,) if name in leading else (name, later))
-            for given in (parents, graph.ancestors((name, later)) - {name, later}):
-                if name not in given and name not in _reached(edges, {later}, given):
-                    yield name, later, tuple(each for each in graph.names if each in given)
+            parents = graph.parents((later,) if name in ancestors else (name, later))
+            for z in (parents, graph.ancestors((name, later)) - {name, later}):
+                if name not in z and name not in _reached(edges, {later}, z):
+                    yield name, later, tuple(member for member in graph.names if member in z)
                     break
 
 
@@ -332,12 +323,8 @@ def c_separated(
     other: str | Iterable[str],
     given: str | Iterable[str] = (),
 ) -> bool:
-    """Whether Z, `given`, c-separates X from Y, each a variable or several (Def. 12).
-
-    Raises:
-        ValueError: if the three sets are not disjoint, or name an unknown variable.
-    """
-    x, y, z = _named(graph, one), _named(graph, other), _named(graph, given)
+    """Whether `given` c-separates two disjoint sets of variables (Def. 12), else a ValueError."""
+    x, y, z = _variables(graph, one), _variables(graph, other), _variables(graph, given)
     if shared := sorted((x & y) | (x & z) | (y & z)):
         raise ValueError(f"expected three disjoint sets; {shared} are in two of them: remove them from one")
     return not connected(graph, x, z) & y
@@ -346,46 +333,43 @@ def c_separated(
 def connected(
     graph: RehearsalGraph, sources: str | Iterable[str], given: str | Iterable[str] = ()
 ) -> frozenset[str]:
-    """Every variable outside `given` that `given` does not c-separate from `sources`, including the sources;
-    ValueError if the two sets overlap, or name an unknown variable.
-    """
-    start, known = _named(graph, sources), _named(graph, given)
-    if start & known:
+    """The variables outside `given` that it does not c-separate from `sources`, these included."""
+    start, z = _variables(graph, sources), _variables(graph, given)
+    if start & z:
         raise ValueError(
-            f"expected sources outside `given`; got {sorted(start & known)} in both: remove them from one"
+            f"expected sources outside `given`; got {sorted(start & z)} in both: remove them from one"
         )
-    reached = _reached(_explicit(graph), start, known)
-    return frozenset(name for name in graph.names if name in reached and name not in known)
+    reached = _reached(_expanded(graph), start, z)
+    return frozenset(name for name in graph.names if name in reached and name not in z)
 
 
 def _reached(
-    edges: Iterable[tuple[Hashable, Hashable]], start: Collection[Hashable], known: Collection[Hashable]
+    edges: Iterable[tuple[Hashable, Hashable]], start: Collection[Hashable], z: Collection[Hashable]
 ) -> set[Hashable]:
-    """The nodes of a directed graph to which a path leads that `known` leaves open (Bayes-Ball)."""
+    """The nodes of a directed graph to which a path leads that `z` leaves open (Bayes-Ball)."""
     effects, causes = defaultdict[Hashable, list[Hashable]](list), defaultdict[Hashable, list[Hashable]](list)
     for source, target in edges:
         effects[source].append(target)
         causes[target].append(source)
     # A node is open as a collider if it, or a descendant of it, is known.
-    opened = closure(known, causes)
+    opened = closure(z, causes)
     above, below = set(start), set[Hashable]()
-    waiting = [(node, True) for node in start]
-    while waiting:
-        node, entered_above = waiting.pop()
-        following = []
-        if node not in known:
-            following = [(effect, False) for effect in effects.get(node, ()) if effect not in below]
+    queue = [(node, True) for node in start]
+    while queue:
+        node, entered_above = queue.pop()
+        steps = []
+        if node not in z:
+            steps = [(effect, False) for effect in effects.get(node, ()) if effect not in below]
         if entered_above or node in opened:
-            causing = causes.get(node, ())
-            following += [(cause, True) for cause in causing if cause not in above and cause not in known]
-        for neighbour, upwards in following:
+            sources = causes.get(node, ())
+            steps += [(cause, True) for cause in sources if cause not in above and cause not in z]
+        for neighbour, upwards in steps:
             (above if upwards else below).add(neighbour)
-        waiting += following
+        queue += steps
     return above | below
 
 
-def _named(graph: RehearsalGraph, names: str | Iterable[str]) -> frozenset[str]:
-    """A set of variables of the graph; a string is one variable."""
+def _variables(graph: RehearsalGraph, names: str | Iterable[str]) -> frozenset[str]:
     variables = frozenset((names,) if isinstance(names, str) else names)
     if unknown := sorted(variables - set(graph.names)):
         raise ValueError(f"unknown variables {unknown}: the variables are {list(graph.names)}")
@@ -401,26 +385,25 @@ def reaches(graphs: Iterable[RehearsalGraph], altered: Sequence[str], outcomes: 
 
 
 def dependence(action: np.ndarray, outcomes: np.ndarray, given: np.ndarray) -> float:
-    """The p-value of the hypothesis that no outcome (n, |Y|) depends on the action (n,) given covariates (n,
-    q), in any units; of more than 300 rows, 300 evenly spaced ones are used. It is the smallest of a and a^2
-    with each outcome, times the number of tests (Bonferroni), at most 1; 1 if there are fewer than 20 rows.
+    """The p-value of independence of all outcomes (n, |Y|) and the action (n,) given covariates (n, q): the
+    smallest of a and a^2 with each outcome, Bonferroni-corrected; 1 below 20 rows. At most 300 rows are used.
     """
     if len(action) < 20:
         return 1.0
     count = len(action)
     rows = np.linspace(0, count - 1, min(MAX_POINTS, count)).round().astype(int)
-    action, outcomes, given = (np.asarray(each, dtype=float)[rows] for each in (action, outcomes, given))
+    action, outcomes, given = (np.asarray(values, dtype=float)[rows] for values in (action, outcomes, given))
     standardised = _standardised(action[:, None])
     tested = _standardised(np.hstack([standardised, standardised**2, outcomes]))
-    residuals = _left_out(_standardised(given), tested)
+    residuals = _left_out_residuals(_standardised(given), tested)
     smallest = 1.0
-    for moved in residuals[:, :2].T:
+    for treatment in residuals[:, :2].T:
         for outcome in residuals[:, 2:].T:
-            smallest = min(smallest, _p_value(moved * outcome))
+            smallest = min(smallest, _p_value(treatment * outcome))
     return min(1.0, smallest * 2 * outcomes.shape[-1])
 
 
-def _left_out(inputs: np.ndarray, targets: np.ndarray) -> np.ndarray:
+def _left_out_residuals(inputs: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """Leave-one-out residuals (n, m) of kernel ridge regressions of targets (n, m) on inputs (n, q)."""
     count = len(targets)
     if not inputs.shape[-1]:
@@ -429,11 +412,11 @@ def _left_out(inputs: np.ndarray, targets: np.ndarray) -> np.ndarray:
     best, error = targets - targets.mean(0), (targets**2).mean(0)
     for width in WIDTHS:
         # The constant kernel models the mean, so that predictions are not shrunk towards zero.
-        values, vectors = np.linalg.eigh(np.exp(-distance / (2 * width**2)) + 10.0)
-        turned = vectors.T @ targets
+        eigenvalues, eigenvectors = np.linalg.eigh(np.exp(-distance / (2 * width**2)) + 10.0)
+        projected = eigenvectors.T @ targets
         for ridge in RIDGES:
-            inverse = 1 / (values.clip(min=0) + ridge)
-            errors = (vectors @ (inverse[:, None] * turned)) / (vectors**2 @ inverse)[:, None]
+            inverse = 1 / (eigenvalues.clip(min=0) + ridge)
+            errors = (eigenvectors @ (inverse[:, None] * projected)) / (eigenvectors**2 @ inverse)[:, None]
             squares = (errors**2).mean(0)
             best, error = np.where(squares < error, errors, best), np.minimum(squares, error)
     return best

@@ -1,12 +1,10 @@
-"""Boxes, the values that variables may be set to, and alterations, variables set to values.
+"""Boxes, the bounds and levels of variables that may be set, and alterations, variables set to values.
 
 Altered variables a lie in a box, lower <= a <= upper, component by component. Projection onto it is clipping.
-A variable may have levels, the only values that it can be set to (yes or no, one of some doses): projection
-onto them takes the nearest.
+A variable may have levels, its only values (yes or no, one of some doses): projection takes the nearest.
 
 An alteration names some of the actionable variables and fixes each to a value; every other variable keeps its
-mechanism. "At most k changed actions of an episode" is an alteration of at most k variables ``action[t]`` of
-the unrolled graph.
+mechanism. "At most k changed actions" alter at most k variables ``action[t]`` of the unrolled graph.
 
 Source: Du et al. (2026), Eq. (1); Qin et al. (2023), Sec. 2; Tsirtsis and Gomez-Rodriguez (2023), Eq. 9;
 Bertsekas (1982) for the use of projections onto boxes.
@@ -32,10 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Alteration:
-    """k variables and the values (..., k) that they are set to, in each variable's own unit (an action's
-    number for ``action[t]``); equal to one of the same names, values and precision. ValueError if names and
-    values disagree on k, or a name is repeated.
-    """
+    """k variables and their values (..., k), in their units. A ValueError if names repeat or mismatch."""
 
     names: tuple[str, ...]
     values: Tensor
@@ -56,8 +51,8 @@ class Alteration:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Alteration):
             return NotImplemented
-        same = self.names == other.names and self.values.dtype == other.values.dtype
-        return same and self.values.detach().cpu().equal(other.values.detach().cpu())
+        alike = self.names == other.names and self.values.dtype == other.values.dtype
+        return alike and self.values.detach().cpu().equal(other.values.detach().cpu())
 
     def __hash__(self) -> int:
         return hash((self.names, tuple(self.values.shape)))
@@ -71,13 +66,9 @@ def setting_text(value: float, digits: int = 4) -> str:
 
 @dataclass(frozen=True, init=False)
 class Box:
-    """Intervals for k named variables, lower and upper ends (k,) in their units, and levels: the values that
-    a variable can be set to, in ascending order, for those that have only some; its ends are the smallest and
-    the largest of them. As numbers the ends are `lower_ends` and `upper_ends`.
-
-    Raises:
-        ValueError: if shapes disagree, an end is not finite, lower > upper somewhere, a name is repeated, or
-            levels are repeated or disagree with the ends.
+    """Intervals of k named variables in their units, as tensors `lower` and `upper` (k,) or numbers
+    `lower_ends` and `upper_ends`, and ascending levels of those that have some, which end at the bounds. A
+    ValueError for other shapes, ends or levels, lower > upper, or a repeated name.
     """
 
     names: tuple[str, ...]
@@ -92,11 +83,11 @@ class Box:
         upper: Sequence[float] | Tensor,
         levels: Mapping[str, Sequence[float]] = MappingProxyType({}),
     ) -> None:
-        kept = {name: tuple(map(float, values)) for name, values in levels.items()}
+        levels_of = {name: tuple(map(float, values)) for name, values in levels.items()}
         object.__setattr__(self, "names", tuple(names))
         object.__setattr__(self, "lower_ends", tuple(numbers(lower).tolist()))
         object.__setattr__(self, "upper_ends", tuple(numbers(upper).tolist()))
-        object.__setattr__(self, "levels", kept)
+        object.__setattr__(self, "levels", levels_of)
         if len(set(self.names)) != len(self.names):
             raise ValueError(
                 f"a box names each variable once; got {self.names}: keep one of the repeated names"
@@ -113,29 +104,29 @@ class Box:
                 )
             if low > high:
                 raise ValueError(f"{name}: expected lower <= upper; got [{low}, {high}]: swap them")
-        for name, values in kept.items():
-            own = self.bounds().get(name)
-            if not values or sorted(set(values)) != list(values) or (values[0], values[-1]) != own:
+        for name, values in levels_of.items():
+            ends = self.bounds().get(name)
+            if not values or sorted(set(values)) != list(values) or (values[0], values[-1]) != ends:
                 raise ValueError(
-                    f"{name}: expected levels in ascending order, each once, from {own}; got {list(values)}"
+                    f"{name}: expected levels in ascending order, each once, from {ends}; got {list(values)}"
                 )
 
     @classmethod
     def of(cls, bounds: Mapping[str, Sequence[float] | Mapping[str, Sequence[float]]]) -> Box:
         """A box from name to (lower, upper), or to {"values": levels} in any order."""
         levels, ends = dict[str, tuple[float, ...]](), dict[str, tuple[float, float]]()
-        for name, given in bounds.items():
-            if isinstance(given, Mapping):
-                values = tuple(sorted(map(float, given.get("values", ()))))
-                if set(given) != {"values"} or not values or len(set(values)) < len(values):
-                    raise ValueError(f"{name}: expected {{'values': [...]}}, each once; got {dict(given)}")
+        for name, interval in bounds.items():
+            if isinstance(interval, Mapping):
+                values = tuple(sorted(map(float, interval.get("values", ()))))
+                if set(interval) != {"values"} or not values or len(set(values)) < len(values):
+                    raise ValueError(f"{name}: expected {{'values': [...]}}, each once; got {dict(interval)}")
                 levels[name], ends[name] = values, (values[0], values[-1])
-            elif len(given) != 2:
+            elif len(interval) != 2:
                 raise ValueError(f"{[name]}: expected (lower, upper) for each variable")
             else:
-                ends[name] = (float(given[0]), float(given[1]))
+                ends[name] = (float(interval[0]), float(interval[1]))
         return cls(
-            tuple(bounds), [each[0] for each in ends.values()], [each[1] for each in ends.values()], levels
+            tuple(bounds), [low for low, _ in ends.values()], [high for _, high in ends.values()], levels
         )
 
     def to_plain(self) -> dict[str, Any]:
@@ -162,8 +153,8 @@ class Box:
 
     def only(self, names: Sequence[str]) -> Box:
         """The box of some of the variables, in the given order; KeyError if there is no such variable."""
-        if missing := [name for name in names if name not in self.names]:
-            raise KeyError(f"no bounds for {missing}; there are bounds for {list(self.names)}")
+        if unknown := [name for name in names if name not in self.names]:
+            raise KeyError(f"no bounds for {unknown}; there are bounds for {list(self.names)}")
         bounds = self.bounds()
         lower, upper = ([bounds[name][side] for name in names] for side in (0, 1))
         levels = {name: self.levels[name] for name in names if name in self.levels}
@@ -227,14 +218,12 @@ def levels_text(levels: Sequence[float]) -> str:
 
 def nearest(values: Tensor, levels: Sequence[float]) -> Tensor:
     """The nearest of some levels, elementwise (...) -> (...); the lower one of two as near."""
-    known = values.new_tensor(tuple(levels))
-    return known[(values.unsqueeze(-1) - known).abs().argmin(-1)]
+    choices = values.new_tensor(tuple(levels))
+    return choices[(values.unsqueeze(-1) - choices).abs().argmin(-1)]
 
 
 def margin(lower: Tensor, upper: Tensor, share: float) -> Tensor:
-    """How far rounding may carry a value beyond its bounds: `share` of the interval, and four units in the
-    last place of the bounds.
-    """
+    """The rounding allowance of bounds: `share` of the interval, and four units in their last place."""
     import torch
 
     size = lower.abs().maximum(upper.abs())
@@ -242,14 +231,12 @@ def margin(lower: Tensor, upper: Tensor, share: float) -> Tensor:
 
 
 def numbers(values: Any) -> np.ndarray:
-    """Numbers, or those of a tensor, as float64."""
+    """Numbers, or those of a tensor, as an array, float64."""
     return np.asarray(values.detach().cpu() if is_tensor(values) else values, dtype=np.float64)
 
 
 def as_tensor(values: Any) -> Tensor:
-    """Numbers as a tensor, float64. Torch is loaded here, where tensors are asked for: a file can be read and
-    checked without them.
-    """
+    """Numbers as a float64 tensor; only this loads torch, which checks of files do without."""
     import torch
 
     return torch.tensor(np.asarray(values, dtype=np.float64))

@@ -40,21 +40,16 @@ from rehearsal_torch.spaces.box import nearest
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.spaces.projection import project
 
-# Sobol points drawn per point required within constraints.
-TRIES = 16
-# The width of a region of the unit cube up to which it is flat in a direction.
-FLAT = 1e-6
+TRIES = 16  # Sobol points drawn per point required within constraints.
+FLAT = 1e-6  # The width of a region of the unit cube up to which it is flat in a direction.
 # The smallest length of a normal along a plane: shorter ones are orthogonal to it up to rounding.
 SHORT = 1e-7
-# Combinations of levels up to which all of them are listed.
-MOST = 4096
+MOST = 4096  # Combinations of levels up to which all of them are listed.
 
 
 @dataclass(frozen=True)
 class CandidateRegion:
-    """The feasible actions of an objective: lower bounds and widths (d,) in the actions' units, and
-    constraints in unit coordinates, normals (l, d) and offsets (l,), without rows if there are none.
-    """
+    """Feasible actions: lower bounds and widths (d,), constraints (l, d), (l,) in unit coordinates."""
 
     lower: Tensor
     width: Tensor
@@ -105,40 +100,35 @@ class CandidateRegion:
 
     @cached_property
     def frame(self) -> tuple[Tensor, Tensor, Tensor]:
-        """A box around the region along its widest directions: a corner (d,), orthonormal directions as rows
-        (d, d), and the width in each, (d,).
-        """
+        """A box along the region's widest directions: corner (d,), directions (d, d), widths (d,)."""
         directions = np.zeros((0, len(self.lower)))
         while len(directions) < len(self.lower):
-            rest = np.eye(len(self.lower)) - directions.T @ directions
-            along = rest[np.linalg.norm(rest, axis=1).argmax()]
+            complement = np.eye(len(self.lower)) - directions.T @ directions
+            along = complement[np.linalg.norm(complement, axis=1).argmax()]
             along = along / np.linalg.norm(along)
-            step = self._end(along) - self._end(-along)
+            step = self._farthest(along) - self._farthest(-along)
             if along @ step > FLAT:
-                along = rest @ step / np.linalg.norm(rest @ step)
+                along = complement @ step / np.linalg.norm(complement @ step)
             directions = np.vstack([directions, along])
-        most = np.array([along @ self._end(along) for along in directions])
-        least = np.array([along @ self._end(-along) for along in directions])
-        least = np.where(most - least <= FLAT, (least + most) / 2, least)
-        parts = directions.T @ least, directions, most - least
-        corner, rows, widths = (torch.from_numpy(part).to(self.lower) for part in parts)
+        highest = np.array([along @ self._farthest(along) for along in directions])
+        lowest = np.array([along @ self._farthest(-along) for along in directions])
+        lowest = np.where(highest - lowest <= FLAT, (lowest + highest) / 2, lowest)
+        arrays = directions.T @ lowest, directions, highest - lowest
+        corner, rows, widths = (torch.from_numpy(array).to(self.lower) for array in arrays)
         return corner, rows, widths
 
-    def _end(self, along: np.ndarray) -> np.ndarray:
-        """The farthest unit point in a direction."""
-        rows, most = self.normals.cpu().numpy(), self.offsets.cpu().numpy()
+    def _farthest(self, direction: np.ndarray) -> np.ndarray:
+        rows, limits = self.normals.cpu().numpy(), self.offsets.cpu().numpy()
         # An equality is two inequalities that only points on it satisfy, up to this tolerance.
         options = {"primal_feasibility_tolerance": 1e-10}
-        found = linprog(-along, rows, most, bounds=(0.0, 1.0), method="highs", options=options)
-        if found.x is None:
+        solution = linprog(-direction, rows, limits, bounds=(0.0, 1.0), method="highs", options=options)
+        if solution.x is None:
             raise ValueError("the linear program of the limits cannot be solved: use other units")
-        return np.asarray(found.x)
+        return np.asarray(solution.x)
 
     @cached_property
     def equalities(self) -> tuple[Tensor, Tensor]:
-        """The equations that the constraints imply, in unit coordinates: orthonormal normals (e, d) and
-        offsets (e,), without rows where the region has an interior.
-        """
+        """Implied equations: orthonormal normals (e, d) and offsets (e,); e = 0 with an interior."""
         if not self.limited or self._radius > FLAT:
             return self.normals[:0], self.offsets[:0]
         corner, directions, widths = self.frame
@@ -146,22 +136,20 @@ class CandidateRegion:
 
     @cached_property
     def inequalities(self) -> tuple[Tensor, Tensor]:
-        """The other constraints, normals (l, d) and offsets (l,): not those that are constant on the plane of
-        the equalities.
-        """
+        """The constraints (l, d), (l,) that are not constant on the plane of the equalities."""
         flat, _ = self.equalities
-        kept = (self.normals - self.normals @ flat.mT @ flat).norm(dim=-1) > SHORT
-        return self.normals[kept], self.offsets[kept]
+        varying = (self.normals - self.normals @ flat.mT @ flat).norm(dim=-1) > SHORT
+        return self.normals[varying], self.offsets[varying]
 
     @property
     def _radius(self) -> float:
         """The radius of the largest ball in the region, at most 1/2; below 0 if there is none."""
         rows = torch.cat([self.normals, self.normals.norm(dim=-1, keepdim=True)], -1).cpu().numpy()
-        eye, one = np.eye(len(self.lower)), np.ones((len(self.lower), 1))
-        rows = np.vstack([rows, np.hstack([eye, one]), np.hstack([-eye, one])])
-        most = np.concatenate([self.offsets.cpu().numpy(), one[:, 0], 0 * one[:, 0]])
-        found = linprog(-np.eye(len(eye) + 1)[-1], rows, most, bounds=(None, None), method="highs")
-        return float(-found.fun) if found.success else -1.0
+        eye, ones = np.eye(len(self.lower)), np.ones((len(self.lower), 1))
+        rows = np.vstack([rows, np.hstack([eye, ones]), np.hstack([-eye, ones])])
+        limits = np.concatenate([self.offsets.cpu().numpy(), ones[:, 0], 0 * ones[:, 0]])
+        solution = linprog(-np.eye(len(eye) + 1)[-1], rows, limits, bounds=(None, None), method="highs")
+        return float(-solution.fun) if solution.success else -1.0
 
     def into(self, points: Tensor) -> Tensor:
         """The nearest feasible unit points, (n, d) -> (n, d)."""
@@ -169,48 +157,44 @@ class CandidateRegion:
         inside = self.contains(clipped)
         if not self.limited or bool(inside.all()):
             return clipped
-        moved, _ = self._moved(clipped, list(range(len(self.lower))))
+        moved, _ = self._projected(clipped, list(range(len(self.lower))))
         return torch.where(inside.unsqueeze(-1), clipped, moved)
 
-    def _moved(self, points: Tensor, free: list[int]) -> tuple[Tensor, Tensor]:
+    def _projected(self, points: Tensor, free: list[int]) -> tuple[Tensor, Tensor]:
         """Unit points with the coordinates `free` at the nearest feasible values, the others as they are, and
         whether there are any, (n, d) -> (n, d) and (n,) bool; others have no meaning.
         """
-        held = [column for column in range(len(self.lower)) if column not in free]
+        fixed = [column for column in range(len(self.lower)) if column not in free]
         start, ones = points[:, free], torch.ones_like(points[0, free])
         (flat, level), (normals, offsets) = self.equalities, self.inequalities
-        level = level - points[:, held] @ flat[:, held].mT
+        level = level - points[:, fixed] @ flat[:, fixed].mT
         base = start + (level - start @ flat[:, free].mT) @ torch.linalg.pinv(flat[:, free], rtol=SHORT).mT
         solved = ((level - base @ flat[:, free].mT).abs() <= 1e-9).all(-1)
         basis = self.plane(free)
-        along = base @ basis
-        rest = base - along @ basis.mT
+        coordinates = base @ basis
+        normal_part = base - coordinates @ basis.mT
         eye = torch.eye(len(free)).to(points)
         rows = torch.cat([normals[:, free], eye, -eye])
-        left = offsets - 1e-9 - points[:, held] @ normals[:, held].mT
+        slack = offsets - 1e-9 - points[:, fixed] @ normals[:, fixed].mT
         sides = torch.cat([ones, torch.zeros_like(ones)]).expand(len(points), -1)
-        bounds, rows = torch.cat([left, sides], -1) - rest @ rows.mT, rows @ basis
+        bounds, rows = torch.cat([slack, sides], -1) - normal_part @ rows.mT, rows @ basis
         moves = rows.norm(dim=-1) > SHORT
         fits = solved & (bounds[:, ~moves] >= -2e-9).all(-1)
-        moved = points.clone()
+        nearest_points = points.clone()
         if bool(moves.any()):
-            answer = project(along, torch.ones_like(along[0]), rows[moves], bounds[:, moves])
-            along, fits = answer.points, fits & answer.feasible
-        moved[:, free] = (along @ basis.mT + rest).clamp(0.0, 1.0)
-        return moved, fits
+            answer = project(coordinates, torch.ones_like(coordinates[0]), rows[moves], bounds[:, moves])
+            coordinates, fits = answer.points, fits & answer.feasible
+        nearest_points[:, free] = (coordinates @ basis.mT + normal_part).clamp(0.0, 1.0)
+        return nearest_points, fits
 
     def finite(self, seed: int = 0) -> Tensor | None:
-        """All unit points of the region, (m, d), where they are few, in the order of a Sobol sequence; None
-        where some coordinate without levels may move, or there are more than `MOST` combinations of levels.
-        """
+        """All unit points (m, d) if none may move freely, up to `MOST` combinations; else None."""
         del seed
         movable = self.plane(list(range(len(self.lower)))).shape[-1]
         return None if movable else self.into(torch.full_like(self.lower, 0.5)[None])
 
     def plane(self, free: Sequence[int]) -> Tensor:
-        """Directions in which the coordinates `free` may move while the others are held: an orthonormal basis
-        (f, r) of what the equalities leave.
-        """
+        """An orthonormal basis (f, r) of moves of the coordinates `free` that keep the equalities."""
         flat = self.equalities[0][:, list(free)]
         if not len(flat):
             return torch.eye(len(free)).to(self.lower)
@@ -222,17 +206,17 @@ class CandidateRegion:
         tries = count * (TRIES if self.limited else 1)
         feasible = self.lower.new_zeros(0, len(self.lower))
         if not len(self.equalities[0]):
-            tried = sobol(len(self.lower), seed).draw(tries, dtype=torch.float64).to(self.lower)
-            feasible = tried[self.contains(tried)][:count] if self.limited else tried
+            points = sobol(len(self.lower), seed).draw(tries, dtype=torch.float64).to(self.lower)
+            feasible = points[self.contains(points)][:count] if self.limited else points
         if len(feasible) == count:
             return feasible
-        (corner, directions, widths), most = self.frame, count - len(feasible)
+        (corner, directions, widths), missing = self.frame, count - len(feasible)
         axes = (directions * widths.unsqueeze(-1))[widths > FLAT]
         if not len(axes):
-            return torch.cat([feasible, self.into(corner.expand(most, -1))])
-        drawn = sobol(len(axes), seed).draw(TRIES * most, dtype=torch.float64).to(corner)
-        tried = (corner + drawn @ axes).clamp(0.0, 1.0)
-        feasible = torch.cat([feasible, tried[self.contains(tried)][:most]])
+            return torch.cat([feasible, self.into(corner.expand(missing, -1))])
+        unit = sobol(len(axes), seed).draw(TRIES * missing, dtype=torch.float64).to(corner)
+        points = (corner + unit @ axes).clamp(0.0, 1.0)
+        feasible = torch.cat([feasible, points[self.contains(points)][:missing]])
         if len(feasible) == count:
             return feasible
         # Few regions are that narrow, and BoTorch takes as long to load as everything that reads a table.
@@ -241,10 +225,10 @@ class CandidateRegion:
         eye = torch.eye(len(corner)).to(corner)
         normals = torch.cat([self.normals, eye, -eye])
         offsets = torch.cat([self.offsets, torch.ones_like(corner), torch.zeros_like(corner)])
-        rows, left = normals @ axes.mT, offsets - normals @ corner
-        kept = rows.norm(dim=-1) > SHORT * float(axes.norm(dim=-1).min())
+        rows, slack = normals @ axes.mT, offsets - normals @ corner
+        varying = rows.norm(dim=-1) > SHORT * float(axes.norm(dim=-1).min())
         walk = HitAndRunPolytopeSampler(
-            (rows[kept], left[kept].unsqueeze(-1)),
+            (rows[varying], slack[varying].unsqueeze(-1)),
             bounds=torch.stack([torch.zeros_like(axes[:, 0]), torch.ones_like(axes[:, 0])]),
             n_burnin=500,
             n_thinning=8,
@@ -254,17 +238,13 @@ class CandidateRegion:
         return torch.cat([feasible, self.into(corner + walked @ axes)])
 
 
-# Distance in unit coordinates up to which a point is at a level.
-AT = 1e-9
-# Nodes of the search tree after which a mixed-integer program is given up.
-NODES = 10_000
+AT = 1e-9  # Distance in unit coordinates up to which a point is at a level.
+NODES = 10_000  # Nodes of the search tree after which a mixed-integer program is given up.
 
 
 @dataclass(frozen=True)
 class MixedRegion(CandidateRegion):
-    """A candidate region with levels: index of a coordinate to its levels in ascending order, in the actions'
-    units, within the coordinate's bounds; no entry for coordinates without levels.
-    """
+    """A region with levels: coordinate to its ascending levels in the actions' units; none for others."""
 
     levels: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
 
@@ -299,8 +279,8 @@ class MixedRegion(CandidateRegion):
         """As for a region without levels; coordinates without them are held by the constraints."""
         if self.combinations > MOST or self.plane(self.free).shape[-1]:
             return None
-        drawn = self._drawn(4 * self.combinations, seed)[:, self.places]
-        ordered = dict.fromkeys(map(tuple, torch.cat([drawn, self.every()]).tolist()))
+        sobol_levels = self._sobol(4 * self.combinations, seed)[:, self.places]
+        ordered = dict.fromkeys(map(tuple, torch.cat([sobol_levels, self.every()]).tolist()))
         points = torch.full((self.combinations, len(self.lower)), 0.5).to(self.lower)
         points[:, self.places] = self.lower.new_tensor(list(ordered))
         moved, feasible = self.slices(points)
@@ -308,8 +288,8 @@ class MixedRegion(CandidateRegion):
 
     def relaxed(self, most: int) -> CandidateRegion:
         """The region in which coordinates with more than `most` levels (at least one) have none."""
-        kept = {column: values for column, values in self.levels.items() if len(values) <= max(most, 1)}
-        return self.at(kept)
+        levels = {column: values for column, values in self.levels.items() if len(values) <= max(most, 1)}
+        return self.at(levels)
 
     def units(self, points: Tensor) -> Tensor:
         """Unit coordinates to actions' units, (..., d) -> (..., d), at the nearest levels."""
@@ -331,35 +311,31 @@ class MixedRegion(CandidateRegion):
         return moved
 
     def into(self, points: Tensor) -> Tensor:
-        """The nearest feasible unit points at the nearest levels that allow any, (n, d) -> (n, d); ValueError
-        if no combination of levels satisfies the constraints.
-        """
+        """The nearest feasible points at the nearest levels, (n, d); ValueError if none satisfies."""
         nearest_points, feasible = self.slices(self.at_levels(points.clamp(0.0, 1.0)))
         if bool(feasible.all()):
             return nearest_points
         moved = nearest_points[~feasible]
         combinations, which = moved[:, self.places].unique(dim=0, return_inverse=True)
-        others = [self._nearest_levels(levels) for levels in combinations]
-        if any(levels is None for levels in others):
+        replacements = [self._nearest_levels(levels) for levels in combinations]
+        if any(levels is None for levels in replacements):
             raise ValueError(
                 "no combination of levels satisfies the limits: check the signs of the limits, or offer "
                 "other levels"
             )
-        moved[:, self.places] = torch.stack([levels for levels in others if levels is not None])[which]
+        moved[:, self.places] = torch.stack([levels for levels in replacements if levels is not None])[which]
         nearest_points[~feasible], _ = self.slices(moved)
         return nearest_points
 
     def slices(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """Points at levels with the other coordinates moved to the nearest feasible ones at these levels, (n,
-        d) -> (n, d); and whether there are any, (n,) bool.
-        """
+        """Points with all but levels moved to feasible values, (n, d), and whether it worked, (n,) bool."""
         inside = self.contains(points)
         if not self.limited or bool(inside.all()):
             return points, inside
         moved, free = points.clone(), self.free
         if not free:
             return moved, inside
-        moved[~inside], fits = self._moved(points[~inside], free)
+        moved[~inside], fits = self._projected(points[~inside], free)
         feasible = inside.clone()
         feasible[~inside] = fits
         return moved, feasible
@@ -370,25 +346,21 @@ class MixedRegion(CandidateRegion):
         return not self.limited or self._nearest_levels(middle) is not None
 
     def spread(self, count: int, seed: int) -> Tensor:
-        """Unit points (count, d) at levels, spread over the region; points may coincide where there are few
-        combinations of levels and no other coordinates.
-        """
-        tried = self._drawn(count * (TRIES if self.limited else 1), seed)
-        feasible = tried[self.contains(tried)][:count] if self.limited else tried
+        """Points (count, d) at levels over the region, which may coincide if there are few."""
+        points = self._sobol(count * (TRIES if self.limited else 1), seed)
+        feasible = points[self.contains(points)][:count] if self.limited else points
         if len(feasible) == count:
             return feasible
-        held = [column for column, values in self.levels.items() if len(values) == 1]
-        equal = torch.eye(len(self.lower)).to(self.lower)[held]
-        at = self.lower.new_tensor([self.unit_levels[column][0] for column in held])
+        constant = [column for column, values in self.levels.items() if len(values) == 1]
+        equal = torch.eye(len(self.lower)).to(self.lower)[constant]
+        at = self.lower.new_tensor([self.unit_levels[column][0] for column in constant])
         normals, offsets = torch.cat([self.normals, equal, -equal]), torch.cat([self.offsets, at, -at])
         loose = CandidateRegion(self.lower, self.width, normals, offsets)
         return torch.cat([feasible, self.into(loose.spread(count - len(feasible), seed))])
 
     def neighbours(self, points: Tensor, most: int) -> tuple[Tensor, Tensor]:
-        """The points (m, d) with one coordinate at another of its levels, and the others moved to feasible
-        values where the constraints require it, and the index of the point of each, (m,). The points (n, d)
-        are in unit coordinates, at levels; of coordinates with more than `most` levels only the next ones on
-        both sides are tried.
+        """The points (m, d) with one coordinate at another level (only adjacent ones of more than `most`),
+        moved to feasible values where needed, and the index in points (n, d), at levels, of each, (m,).
         """
         changes, origins = [points[:0]], [torch.zeros(0, dtype=torch.long, device=points.device)]
         indices = torch.arange(len(points), device=points.device)
@@ -397,9 +369,9 @@ class MixedRegion(CandidateRegion):
             changed[..., column] = points.new_tensor(values)
             current = (changed[..., column] - points[:, None, column]).abs().argmin(-1, keepdim=True)
             steps = (torch.arange(len(values), device=points.device) - current).abs()
-            other = (steps > 0) & ((steps == 1) if len(values) > most else True)
-            changes.append(changed[other])
-            origins.append(indices.unsqueeze(1).expand(-1, len(values))[other])
+            different = (steps > 0) & ((steps == 1) if len(values) > most else True)
+            changes.append(changed[different])
+            origins.append(indices.unsqueeze(1).expand(-1, len(values))[different])
         moved, feasible = self.slices(torch.cat(changes))
         return moved[feasible], torch.cat(origins)[feasible]
 
@@ -407,20 +379,20 @@ class MixedRegion(CandidateRegion):
         width = float(self.width[column])
         return (values - self.lower[column]) / width if width > 0 else torch.full_like(values, 0.5)
 
-    def _drawn(self, count: int, seed: int) -> Tensor:
+    def _sobol(self, count: int, seed: int) -> Tensor:
         """Sobol points of the unit box, with all levels equally often, (count, d)."""
-        drawn = sobol(len(self.lower), seed).draw(count, dtype=torch.float64).to(self.lower)
+        points = sobol(len(self.lower), seed).draw(count, dtype=torch.float64).to(self.lower)
         for column, values in self.unit_levels.items():
-            known = drawn.new_tensor(values)
-            drawn[:, column] = known[(drawn[:, column] * len(known)).long().clamp_max(len(known) - 1)]
-        return drawn
+            choices = points.new_tensor(values)
+            points[:, column] = choices[(points[:, column] * len(choices)).long().clamp_max(len(choices) - 1)]
+        return points
 
     def _nearest_levels(self, levels: Tensor) -> Tensor | None:
         """The feasible levels nearest to some (places,) by the sum of distances; None if there are none."""
         # Variables: the point, the distance of each coordinate with levels, and which level it has.
-        known, near = [self.unit_levels[column] for column in self.places], levels.cpu().numpy()
-        point, distance = np.eye(len(self.lower))[self.places], np.eye(len(known))
-        value, single = block_diag(*known), block_diag(*([1.0] * len(values) for values in known))
+        choices, goal = [self.unit_levels[column] for column in self.places], levels.cpu().numpy()
+        point, distance = np.eye(len(self.lower))[self.places], np.eye(len(choices))
+        value, single = block_diag(*choices), block_diag(*([1.0] * len(values) for values in choices))
         rows = np.block(
             [
                 [point, -distance, 0 * value],
@@ -430,17 +402,17 @@ class MixedRegion(CandidateRegion):
             ]
         )
         (size, count), total = point.shape[::-1], rows.shape[1]
-        none, half = np.zeros(count), np.full(2 * count, -np.inf)
-        lower, upper = np.concatenate([half, none, none + 1]), np.concatenate([near, -near, none, none + 1])
+        zero, free = np.zeros(count), np.full(2 * count, -np.inf)
+        lower, upper = np.concatenate([free, zero, zero + 1]), np.concatenate([goal, -goal, zero, zero + 1])
         # Coordinate by coordinate, and then the constraints.
         order = np.arange(4 * count).reshape(4, count).T.ravel()
         limits = LinearConstraint(
             np.pad(self.normals.cpu().numpy(), ((0, 0), (0, total - size))), ub=self.offsets.cpu().numpy()
         )
-        whole = np.arange(total) >= size + count
+        binary = np.arange(total) >= size + count
         solution = milp(
-            ((np.arange(total) >= size) & ~whole).astype(float),
-            integrality=whole.astype(float),
+            ((np.arange(total) >= size) & ~binary).astype(float),
+            integrality=binary.astype(float),
             bounds=Bounds(np.zeros(total), np.ones(total)),
             constraints=[LinearConstraint(rows[order], lower[order], upper[order]), limits],
             options={"node_limit": NODES},

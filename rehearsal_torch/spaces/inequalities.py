@@ -7,8 +7,7 @@
     severity in {low, medium}             levels that are neighbours; repaid = yes is one
     status in {well, mild}                some of several classes, which have no order
 
-The grammar, with names as they stand in the table; a name with blanks or other signs, or called `and`, stands
-in double quotes, or in backticks:
+The grammar; a name with blanks or signs, or called `and`, stands in double quotes or backticks:
 
     region    = relation { "and" relation }
     relation  = sum ("<=" | ">=") sum [ the same sign, sum ]
@@ -18,18 +17,15 @@ in double quotes, or in backticks:
     factor    = number | name | "(" sum ")"
 
 Every relation becomes one face, or two: m'y <= d, with the variables on the left. Strict signs, equalities of
-numbers and `or` are refused: a region is closed and convex, with an interior. An error says at which
-character it is.
+numbers and `or` are refused: a region is closed and convex, with an interior. Errors name the character.
 
 Level number k has the code k, and the bound lies half-way to the next level that is not desired: severity <=
 medium of low, medium, high is severity <= 1.5. So a region has an interior, and models that take codes for
 numbers cut where rounding would. A number that no level is written like is a code, unless some level of the
 variable is written as a number: then only levels can be meant, in whatever order both sides stand. Of classes
-without an order one set is desired, by = or in; the variable is then whether its class is one of them, 0 or
-1, and the face is status >= 0.5.
+without an order one set is desired, by = or in; the variable is then whether it is in the set: status >= 0.5.
 
-Source: Du et al. (2026), Sec. 2.1, for the region {y : M y <= d}; McCullagh (1980), for the cut points of
-ordered levels.
+Source: Du et al. (2026), Sec. 2.1, for the region; McCullagh (1980), for the cut points of ordered levels.
 """
 
 import math
@@ -71,9 +67,9 @@ class InequalityError(ValueError):
 
     def __init__(self, text: str, place: int, words: str) -> None:
         self.place = place
-        start = max(place - 21, 0)
-        near = text[start : place + 39]
-        super().__init__(f"at character {place} of {'...' * (start > 0)}{near!r}: {words}")
+        first = max(place - 21, 0)
+        excerpt = text[first : place + 39]
+        super().__init__(f"at character {place} of {'...' * (first > 0)}{excerpt!r}: {words}")
 
 
 @dataclass(frozen=True)
@@ -114,19 +110,18 @@ _NONE: Levels = MappingProxyType({})
 
 
 def inequalities(text: str | Sequence[str], levels: Levels = _NONE, classes: Levels = _NONE) -> Inequalities:
-    """Reads inequalities from a text, or from several, all of which must hold. Some variables are compared
-    with texts: variable to its levels, in the order of their codes 0, 1, ..., or to its classes, which have
-    no order. InequalityError at the first character that cannot be read.
+    """Reads one or several texts, all of which must hold. `levels` has the levels of variables in the order
+    of their codes 0, 1, ..., `classes` those without order. InequalityError at the first bad character.
     """
-    return _read(text, levels, classes)[0]
+    return _parse(text, levels, classes)[0]
 
 
 def desired_classes(text: str | Sequence[str], levels: Levels, classes: Levels) -> dict[str, tuple[str, ...]]:
     """The variables of classes to the classes of theirs that are desired."""
-    return _read(text, levels, classes)[1]
+    return _parse(text, levels, classes)[1]
 
 
-def _read(
+def _parse(
     text: str | Sequence[str], levels: Levels, classes: Levels
 ) -> tuple[Inequalities, dict[str, tuple[str, ...]]]:
     lines, desired = [text] if isinstance(text, str) else text, dict[str, tuple[str, ...]]()
@@ -178,9 +173,7 @@ class Token:
 
 
 class Reader:
-    """Reads a text from left to right; InequalityError where it is no inequality. `desired` receives the
-    classes that are.
-    """
+    """A parser of inequalities from left to right; `desired` receives the classes that are."""
 
     def __init__(
         self,
@@ -206,13 +199,13 @@ class Reader:
             if match is None or (not self.levels and match["mark"] in ("{", "}", ",")):
                 at += len(self.text[at:]) - len(self.text[at:].lstrip())
                 odd = self.text[at]
-                quote = (
+                hint = (
                     f"a closing {odd}" if odd in '`"' else "a number, a name, a sign (<=, >=) or + - * / ( )"
                 )
-                raise InequalityError(self.text, at + 1, f"expected {quote}; got {odd!r}")
+                raise InequalityError(self.text, at + 1, f"expected {hint}; got {odd!r}")
             kind = str(match.lastgroup)
-            word = "name" if kind in ("tick", "quoted") else kind
-            tokens.append(Token(word, match[kind], match.start(kind) + 1 - (kind in ("tick", "quoted"))))
+            role = "name" if kind in ("tick", "quoted") else kind
+            tokens.append(Token(role, match[kind], match.start(kind) + 1 - (kind in ("tick", "quoted"))))
             at = match.end()
         return [*tokens, Token("end", "the end", end + 1)]
 
@@ -223,8 +216,8 @@ class Reader:
 
     def error(self, words: str) -> InequalityError:
         """An error at the next token."""
-        got = self.next.value if self.next.kind == "end" else repr(self.next.value)
-        return InequalityError(self.text, self.next.place, f"{words}; got {got}")
+        value = self.next.value if self.next.kind == "end" else repr(self.next.value)
+        return InequalityError(self.text, self.next.place, f"{words}; got {value}")
 
     def take(self, *values: str) -> str | None:
         """The next mark or keyword, if it is one of these."""
@@ -251,21 +244,20 @@ class Reader:
         return forms
 
     def _of_numbers(self) -> list[Linear]:
-        """A relation of sums."""
         start = self.next.place
-        left, sign = self.sum(), self.sign(None)
-        right = self.sum()
-        faces = [self.face(left, right, sign, start)]
+        first_sum, sign = self.sum(), self.sign(None)
+        second_sum = self.sum()
+        faces = [self.face(first_sum, second_sum, sign, start)]
         if self.next.kind == "sign":
             middle = self.next.place
-            again = self.sign(sign)
-            faces.append(self.face(right, self.sum(), again, middle))
+            second = self.sign(sign)
+            faces.append(self.face(second_sum, self.sum(), second, middle))
         if self.next.kind == "sign":
             raise self.error("expected at most two signs in one inequality; join others with 'and'")
         return faces
 
     def sign(self, before: str | None) -> str:
-        """The next sign, <= or >=; the same as before, if there was one before."""
+        """The next sign, <= or >=; the same as `before`."""
         token = self.next
         if token.kind != "sign":
             raise self.error("expected <= or >=")
@@ -304,13 +296,13 @@ class Reader:
         """A product of factors, at most one of which has a variable."""
         total = self.factor()
         while (mark := self.take("*", "/")) is not None:
-            place, factor = self.next.place, self.factor()
+            position, factor = self.next.place, self.factor()
             if mark == "/" and (factor.weights or not factor.constant):
-                raise InequalityError(self.text, place, "expected a number other than 0 to divide by")
+                raise InequalityError(self.text, position, "expected a number other than 0 to divide by")
             if total.weights and factor.weights:
                 raise InequalityError(
                     self.text,
-                    place,
+                    position,
                     "a product of two variables is not linear: add it as a column of the table",
                 )
             if factor.weights:
@@ -322,13 +314,13 @@ class Reader:
                 self.text,
                 self.next.place,
                 "expected a sign between two values, such as 2*cost; got "
-                f"{self.next.value!r}{HINTS.get(self.next.value.lower()) or self._blank()}",
+                f"{self.next.value!r}{HINTS.get(self.next.value.lower()) or self._name_hint()}",
             )
         return total
 
-    def _blank(self) -> str:
+    def _name_hint(self) -> str:
         """What to do if two words in a row are one name."""
-        words = [each.value for each in self.tokens[self.at - 1 : self.at + 1] if each.kind == "word"]
+        words = [token.value for token in self.tokens[self.at - 1 : self.at + 1] if token.kind == "word"]
         return f': if it has a blank, put the name in double quotes, "{" ".join(words)}"' if words[1:] else ""
 
     def factor(self) -> Linear:
@@ -360,16 +352,16 @@ class Reader:
         first, second = self.next, self.tokens[min(self.at + 1, len(self.tokens) - 1)]
         compared = second.kind == "sign" or (second.kind == "word" and second.value == "in")
         if compared and first.kind in ("word", "name") and first.value in self.levels:
-            return self._of(first.value)
+            return self._of_level(first.value)
         if second.kind == "sign":
             third = self.tokens[self.at + 2]
             if third.kind in ("word", "name") and third.value in self.levels:
-                return self._turned(third.value)
+                return self._level_first(third.value)
         for token in self.tokens[self.at :]:
             if token.kind == "word" and token.value == "and":
                 break
             unordered = token.value in self.classes
-            if token.kind in ("word", "name") and (unordered or self._counted(token.value)):
+            if token.kind in ("word", "name") and (unordered or self._has_numeric_levels(token.value)):
                 self.at = self.tokens.index(token)
                 raise self.error(
                     self._unordered(token.value)
@@ -379,24 +371,24 @@ class Reader:
                 )
         return self._of_numbers()
 
-    def _of(self, name: str) -> list[Linear]:
+    def _of_level(self, name: str) -> list[Linear]:
         """A variable that is compared with a level, or with a number, its code."""
-        known, token = self.levels[name], self.tokens[self.at + 1]
+        levels, token = self.levels[name], self.tokens[self.at + 1]
         if name in self.classes:
             return self._of_classes(name, token)
-        value = self.tokens[self.at + 2]
-        if value.kind == "number" and self._text(value) not in known and not self._counted(name):
+        third = self.tokens[self.at + 2]
+        if third.kind == "number" and self._text(third) not in levels and not self._has_numeric_levels(name):
             return self._of_numbers()
         self.at += 2
         if token.value == "in":
-            return self._faces(name, self._several(name))
+            return self._faces(name, self._neighbours(name))
         if token.value in ("=", "=="):
             return self._faces(name, [self._level(name)])
         if token.value not in SIGNS:
             self.at -= 1
-            raise self.error(f"expected <=, >=, = or in, and one of {', '.join(known)}")
+            raise self.error(f"expected <=, >=, = or in, and one of {', '.join(levels)}")
         code = self._level(name)
-        return self._faces(name, range(code + 1) if SIGNS[token.value] == "<=" else range(code, len(known)))
+        return self._faces(name, range(code + 1) if SIGNS[token.value] == "<=" else range(code, len(levels)))
 
     def _of_classes(self, name: str, sign: Token) -> list[Linear]:
         """A variable of classes that is desired to be of one of some."""
@@ -406,23 +398,22 @@ class Reader:
             self.at += 1
             raise self.error(self._unordered(name))
         self.at += 2
-        codes = self._places(name) if sign.value == "in" else [self._level(name)]
+        codes = self._codes(name) if sign.value == "in" else [self._level(name)]
         if len(codes) == len(self.classes[name]):
             raise self.error(f"every class of {name} is desired then: leave it out")
         self.desired[name] = tuple(self.classes[name][code] for code in codes)
         return [Linear({name: -1.0}, 0.5)]
 
     def _unordered(self, name: str) -> str:
-        known = list(self.classes[name])
-        examples = ", ".join(known[: max(1, min(2, len(known) - 1))])
+        classes = list(self.classes[name])
+        examples = ", ".join(classes[: max(1, min(2, len(classes) - 1))])
         return f"classes of {name} have no order: name those that are desired, {name} in {{{examples}}}"
 
-    def _turned(self, name: str) -> list[Linear]:
-        """A level that stands before its variable."""
+    def _level_first(self, name: str) -> list[Linear]:
         if name in self.classes:
             raise self.error(f"expected the variable first: {self._unordered(name)}")
-        stated = self.next.kind in ("word", "name") and self.next.value in self.levels[name]
-        if not stated and not self._counted(name):
+        is_level = self.next.kind in ("word", "name") and self.next.value in self.levels[name]
+        if not is_level and not self._has_numeric_levels(name):
             return self._of_numbers()
         code = self._level(name)
         sign = self.sign(None)
@@ -432,15 +423,14 @@ class Reader:
         return self._faces(name, range(code, len(self.levels[name])) if sign == "<=" else range(code + 1))
 
     def _level(self, name: str) -> int:
-        """The place of the level that comes next."""
-        known, token = list(self.levels[name]), self.next
-        if token.kind not in ("word", "name", "number") or self._text(token) not in known:
-            raise self.error(f"expected one of {', '.join(known)}, in quotes if it has blanks or signs")
+        """The code of the level that comes next."""
+        levels, token = list(self.levels[name]), self.next
+        if token.kind not in ("word", "name", "number") or self._text(token) not in levels:
+            raise self.error(f"expected one of {', '.join(levels)}, in quotes if it has blanks or signs")
         self.at += 1
-        return known.index(self._text(token))
+        return levels.index(self._text(token))
 
-    def _counted(self, name: str) -> bool:
-        """Whether some level of a variable is written as a number."""
+    def _has_numeric_levels(self, name: str) -> bool:
         return any(_number(level) is not None for level in self.levels.get(name, ()))
 
     @staticmethod
@@ -449,31 +439,31 @@ class Reader:
         value = _number(token.value) if token.kind == "number" else None
         return token.value if value is None else f"{value:.15g}"
 
-    def _places(self, name: str) -> list[int]:
-        """The places of the levels in braces, in ascending order."""
+    def _codes(self, name: str) -> list[int]:
+        """The codes of the levels in braces, in ascending order."""
         if self.take("{") is None:
             raise self.error("expected { after in, and levels with commas")
-        places = [self._level(name)]
+        codes = [self._level(name)]
         while self.take(",") is not None:
-            places.append(self._level(name))
+            codes.append(self._level(name))
         if self.take("}") is None:
             raise self.error("expected , or }")
-        return sorted(set(places))
+        return sorted(set(codes))
 
-    def _several(self, name: str) -> list[int]:
-        brace, places = self.at, self._places(name)
-        if len(places) <= places[-1] - places[0]:
+    def _neighbours(self, name: str) -> list[int]:
+        start, codes = self.at, self._codes(name)
+        if len(codes) <= codes[-1] - codes[0]:
             raise InequalityError(
                 self.text,
-                self.tokens[brace + 1].place,
+                self.tokens[start + 1].place,
                 f"expected levels that are neighbours in the order {', '.join(self.levels[name])}: a region "
                 "is convex, so that levels with others between them are no region",
             )
-        return places
+        return codes
 
-    def _faces(self, name: str, places: Sequence[int]) -> list[Linear]:
+    def _faces(self, name: str, codes: Sequence[int]) -> list[Linear]:
         """The faces of some neighbouring levels; a level at the end of the scale has no bound there."""
-        low, high = places[0], places[-1]
+        low, high = codes[0], codes[-1]
         above = [Linear({name: 1.0}, -(high + 0.5))] if high < len(self.levels[name]) - 1 else []
         below = [Linear({name: -1.0}, low - 0.5)] if low > 0 else []
         if not above + below:
@@ -482,7 +472,6 @@ class Reader:
 
 
 def _number(text: str) -> float | None:
-    """A text as a finite number; None if it is none."""
     try:
         value = float(text)
     except ValueError:

@@ -10,10 +10,9 @@ with standardised outcomes z = (y - location) / scale and rows of unit length, e
 the distance to the face in standard deviations.
 
 Where M y <= d has no solution, `contradiction` says which inequalities contradict each other. The smallest t
-for which M y <= d + t has a solution is positive then, and the faces with positive multipliers
-in that linear program contradict each other by Farkas' lemma. The multipliers are a vertex of the dual
-program, so that no smaller set of faces has multipliers that cancel: these faces are an irreducible
-infeasible subset, of at most |Y| + 1.
+for which M y <= d + t has a solution is positive then, and the faces with positive multipliers in that linear
+program contradict each other by Farkas' lemma. The multipliers are a vertex of the dual program, so that no
+smaller set of faces has multipliers that cancel: they are an irreducible infeasible subset, at most |Y| + 1.
 
 Source: Du et al. (2026), Eq. (2)-(3) and Thm. 1; Qin et al. (2023), Eq. (3); Gleeson and Ryan (1990),
 Identifying minimally infeasible subsystems of inequalities.
@@ -50,12 +49,8 @@ class EmptyRegionError(ValueError):
 
 @dataclass(frozen=True, init=False)
 class Polytope:
-    """The region {y : M y <= d} of |Y| named outcomes: normals M (l, |Y|) and offsets d (l,) of its faces, in
-    the units of the outcomes; as NumPy's numbers `rows` and `limits`.
-
-    Raises:
-        ValueError: if shapes disagree, a number is not finite, a normal is zero, or no point satisfies all
-            faces.
+    """The region {y : M y <= d} of |Y| named outcomes in their units: M (l, |Y|) and d (l,), as arrays `rows`
+    and `limits`. A ValueError for other shapes, non-finite numbers, a zero normal or an empty region.
     """
 
     names: tuple[str, ...]
@@ -78,11 +73,11 @@ class Polytope:
             raise ValueError("expected finite normals and offsets: leave out a side that is unbounded")
         if (np.linalg.norm(self.rows, axis=-1) == 0).any():
             raise ValueError("a face with a normal of zero does not constrain the outcomes: leave it out")
-        centre, radius = self._ball
+        centre, radius = self._inscribed_ball
         if centre is None or radius < -SMALL:
-            against = contradiction(self.names, self.rows, self.limits)
-            which = f"{against} contradict each other; " if against else ""
-            raise EmptyRegionError(f"{which}check signs and bounds")
+            inequalities = contradiction(self.names, self.rows, self.limits)
+            culprits = f"{inequalities} contradict each other; " if inequalities else ""
+            raise EmptyRegionError(f"{culprits}check signs and bounds")
 
     @classmethod
     def of(cls, bounds: Mapping[str, Sequence[float | None]]) -> Polytope:
@@ -118,12 +113,12 @@ class Polytope:
         return (self.slack(outcomes) >= 0).all(-1)
 
     def slacks(self, outcomes: np.ndarray) -> np.ndarray:
-        """`slack` of NumPy's numbers."""
+        """`slack` of arrays of NumPy."""
         slacks: np.ndarray = self.limits - outcomes @ self.rows.T
         return slacks
 
     def holds(self, outcomes: np.ndarray) -> np.ndarray:
-        """`contains` of NumPy's numbers."""
+        """`contains` of arrays of NumPy."""
         return np.asarray((self.slacks(outcomes) >= 0).all(-1))
 
     def desirability(self, outcomes: Tensor, sharpness: float | Tensor) -> Tensor:
@@ -139,15 +134,14 @@ class Polytope:
         return Polytope(self.names, normals / length.unsqueeze(-1), offsets / length)
 
     def chebyshev(self) -> tuple[Tensor | None, float]:
-        """Centre (|Y|,) and radius of the largest inscribed ball; radius inf if balls of any radius fit,
-        centre None if the region is empty: max r subject to m_k' o + r |m_k| <= d_k, a linear program.
-        ValueError if it cannot be solved.
+        """Centre (|Y|,) and radius of the largest inscribed ball, by linear programming: max r with m_k' o +
+        r |m_k| <= d_k; radius inf if unbounded, centre None if empty, ValueError if not solved.
         """
-        centre, radius = self._ball
+        centre, radius = self._inscribed_ball
         return None if centre is None else as_tensor(centre), radius
 
     @cached_property
-    def _ball(self) -> tuple[np.ndarray | None, float]:
+    def _inscribed_ball(self) -> tuple[np.ndarray | None, float]:
         # Of length one: beside a long normal, the solver would take a short one for nothing.
         normals, offsets = _of_length_one(self.rows, self.limits)
         faces = np.hstack([normals, np.ones((len(normals), 1))])
@@ -179,22 +173,22 @@ def contradiction(names: Sequence[str], normals: np.ndarray, offsets: np.ndarray
     """The inequalities of one irreducible subset of faces (l, |Y|), (l,) that contradict each other, such as
     ``sales >= 20 and sales <= 10``; empty if the system has a solution, or only just none. No normal is zero.
     """
-    kept = _irreducible(*_of_length_one(normals, offsets))
-    return " and ".join(face_text(names, normals[face], float(offsets[face])) for face in kept)
+    faces = _irreducible(*_of_length_one(normals, offsets))
+    return " and ".join(face_text(names, normals[face], float(offsets[face])) for face in faces)
 
 
 def face_text(names: Sequence[str], normal: np.ndarray, offset: float) -> str:
     """One face m'y <= d as an inequality, with one variable alone on its side."""
-    used = [(name, weight) for name, weight in zip(names, normal.tolist(), strict=True) if weight]
-    if len(used) == 1:
-        ((name, weight),) = used
+    terms = [(name, weight) for name, weight in zip(names, normal.tolist(), strict=True) if weight]
+    if len(terms) == 1:
+        ((name, weight),) = terms
         return f"{name} {'<=' if weight > 0 else '>='} {offset / weight + 0.0:.6g}"
-    parts = [
+    texts = [
         f"{'-' if weight < 0 else '+' if index else ''}{' ' if index else ''}"
         f"{'' if abs(weight) == 1 else f'{abs(weight):.6g}*'}{name}"
-        for index, (name, weight) in enumerate(used)
+        for index, (name, weight) in enumerate(terms)
     ]
-    return f"{' '.join(parts)} <= {offset:.6g}"
+    return f"{' '.join(texts)} <= {offset:.6g}"
 
 
 def _irreducible(faces: np.ndarray, bounds: np.ndarray) -> list[int]:

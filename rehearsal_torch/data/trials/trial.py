@@ -1,4 +1,4 @@
-"""Trials: experiments with a number and a state, from suggestion to result.
+"""Trials: experiments with a number and a state, from suggestion to result; and recommendations.
 
     pending     suggested, without a report
     completed   run, and every node measured
@@ -7,10 +7,9 @@
 
 Suggested settings and the settings actually used are stored separately: if an operator rounds 62.4487 to 63,
 the experiment is one at 63. A trial that was not suggested (such as an earlier experiment) has no suggested
-settings. Nothing of a trial ever changes, its number least of all: a change makes another trial, and what it
-maps is read-only.
+settings. Nothing of a trial ever changes, its number least of all: a change makes another trial.
 
-What an optimiser recommends is an action, how good it is expected to be, and the best tried one beside it:
+A recommendation is an action, its expected reward, and the best tried action beside it:
 
     action, expected = optimiser.recommend()
     found = optimiser.recommend()
@@ -56,20 +55,14 @@ class TrialWarning(UserWarning):
 
 
 class Trial(BaseModel):
-    """One experiment.
+    """One experiment. A ValueError if fields are invalid or contradict each other.
 
     Attributes:
-        id: Its number, from 1 to a million; never reused.
-        state: ``pending``, ``completed``, ``failed`` or ``abandoned``.
+        id: From 1 to a million; never reused.
         asked: The suggested settings, action to value, in the actions' units; None if it was not suggested.
         ran: The settings used, if they differ from the suggested ones or there are none; else None.
         nodes: The measurements, node to value; possibly incomplete for a failed trial.
         altered: Nodes that were also set by hard interventions.
-        reason: Why it failed or was abandoned.
-
-    Raises:
-        ValueError: if a value has another type, a number is not finite, a text holds half of a sign, or the
-            fields are inconsistent.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
@@ -97,9 +90,9 @@ class Trial(BaseModel):
     @property
     def settings(self) -> dict[str, float]:
         """The settings of the experiment: `ran` if reported, otherwise `asked`."""
-        known = self.asked if self.ran is None else self.ran
-        assert known is not None
-        return dict(known)
+        settings = self.asked if self.ran is None else self.ran
+        assert settings is not None
+        return dict(settings)
 
     @cached_property
     def line(self) -> str:
@@ -146,9 +139,7 @@ class Suggestion(dict[str, float]):
 def named_numbers(
     given: Any, wanted: Iterable[str], what: str, faults: list[str], others: bool = False
 ) -> dict[str, float]:
-    """The wanted values of a mapping or a pandas row as floats, in the given order; complete unless faults
-    were appended to `faults`. With `others`, further names are ignored.
-    """
+    """The wanted values as floats, complete unless `faults` grew; further names pass with `others`."""
     names = list(wanted)
     if isinstance(given, pd.Series):
         given = given.to_dict()
@@ -156,11 +147,13 @@ def named_numbers(
         example = ", ".join(f"{name!r}: ..." for name in names[:2])
         faults.append(f"{what}s: expected name to value, such as {{{example}}}; got {_shown(given)}")
         return {}
-    found = {}
+    numbers = {}
     unknown = [name for name in given if name not in names]
     for name in names:
         if name not in given:
-            faults.append(f"{name}: no value for this {what}{_meant(name, unknown) or _needed(what)}")
+            remedy = ", take it out of the task if it is not measured" if what == "node" else ""
+            hint = _hint(name, unknown) or f": every {what} is required{remedy}"
+            faults.append(f"{name}: no value for this {what}{hint}")
             continue
         number = finite(given[name])
         if number is None:
@@ -169,11 +162,11 @@ def named_numbers(
             expected = f"expected a number of at most {LARGEST:g} in size"
             faults.append(f"{name}: {expected}; got {number:g}: use another unit")
         else:
-            found[name] = number
+            numbers[name] = number
     if not others:
-        words = f"the task has no such {what}"
-        faults += [f"{name}: {words}{_meant(name, names) or f'; it has {names}'}" for name in unknown]
-    return found
+        fault = f"the task has no such {what}"
+        faults += [f"{name}: {fault}{_hint(name, names) or f'; it has {names}'}" for name in unknown]
+    return numbers
 
 
 def finite(value: Any) -> float | None:
@@ -214,11 +207,11 @@ def reason_faults(reason: Any) -> list[str]:
 
 def unknown_names(names: Iterable[Any], known: Iterable[str], what: str) -> list[str]:
     """A fault for each unknown name."""
-    there = list(known)
+    choices = list(known)
     return [
-        f"{name}: {what}{_meant(name, there) or f'; there are {there}'}"
+        f"{name}: {what}{_hint(name, choices) or f'; there are {choices}'}"
         for name in names
-        if name not in there
+        if name not in choices
     ]
 
 
@@ -230,14 +223,9 @@ def refused(what: str, faults: list[str]) -> TrialError:
     return TrialError(f"{what}: {count}\n" + "\n".join(f"- {fault}" for fault in faults))
 
 
-def _meant(name: Any, choices: Iterable[Any]) -> str:
+def _hint(name: Any, choices: Iterable[Any]) -> str:
     near = suggested(str(name), map(str, choices))
     return f"; did you mean {near!r}?" if near else ""
-
-
-def _needed(what: str) -> str:
-    remedy = ", take it out of the task if it is not measured" if what == "node" else ""
-    return f": every {what} is required{remedy}"
 
 
 def _shown(value: Any) -> str:
@@ -245,26 +233,21 @@ def _shown(value: Any) -> str:
     return f"{kind}{beginning(repr(value), 60)}"
 
 
-# Standard deviations to either side of a 95 % interval.
-WIDTH = 1.959964
+WIDTH = 1.959964  # Standard deviations to either side of a 95 % interval.
 
 
 class Recommended(tuple[dict[str, float], float]):
-    """An action and its expected reward: a pair that also holds what is known of both.
+    """An action and its expected reward: a pair with further attributes.
 
     Attributes:
         action: The recommended settings, action to value, in the actions' units.
         predicted: Posterior mean of its expected reward, in the reward's unit.
-        std: The epistemic standard deviation of that: how far the expected reward may lie from it because few
-            experiments were run; the noise of a single experiment is not in it.
-        runner_up: The settings of the completed trial that would be recommended next, among the best few
-            within bounds and limits; None if there is no other.
+        std: The epistemic standard deviation of that, without the noise of a single experiment.
+        runner_up: The settings of the completed trial that would be recommended next; None without another.
         runner_up_predicted: The posterior mean of its expected reward.
-        chance: The probability that the recommended action's expected reward is larger than the runner-up's,
-            by a normal approximation over plausible networks.
+        chance: The probability that it beats the runner-up, by a normal approximation.
         tried: Whether the recommended settings were tried themselves, up to a thousandth of their ranges.
-        contradicted: The nodes whose mechanisms the experiments contradict: what is predicted through them
-        may be wrong.
+        contradicted: The nodes whose mechanisms the experiments contradict: predictions may err.
     """
 
     action: dict[str, float]
@@ -288,17 +271,17 @@ class Recommended(tuple[dict[str, float], float]):
         contradicted: Sequence[str] = (),
     ) -> Self:
         """The pair."""
-        made = super().__new__(cls, (dict(action), predicted))
-        made.action, made.predicted, made.std = made[0], predicted, std
-        made.runner_up = None if runner_up is None else dict(runner_up)
-        made.runner_up_predicted, made.chance, made.tried = runner_up_predicted, chance, tried
-        made.contradicted = tuple(contradicted)
-        return made
+        pair = super().__new__(cls, (dict(action), predicted))
+        pair.action, pair.predicted, pair.std = pair[0], predicted, std
+        pair.runner_up = None if runner_up is None else dict(runner_up)
+        pair.runner_up_predicted, pair.chance, pair.tried = runner_up_predicted, chance, tried
+        pair.contradicted = tuple(contradicted)
+        return pair
 
     def __getnewargs__(self) -> tuple[Any, ...]:
         """For copies."""
-        beside = self.runner_up, self.runner_up_predicted, self.chance
-        return self.action, self.predicted, self.std, *beside, self.tried, self.contradicted
+        runner_up = self.runner_up, self.runner_up_predicted, self.chance
+        return self.action, self.predicted, self.std, *runner_up, self.tried, self.contradicted
 
     @property
     def low(self) -> float:
@@ -313,7 +296,7 @@ class Recommended(tuple[dict[str, float], float]):
     def __str__(self) -> str:
         """One sentence."""
         reward = f"expected reward {self.predicted:.4g} ({self.low:.4g} to {self.high:.4g})"
-        sentence = f"{_named(self.action)}{' (tried)' if self.tried else ''}: {reward}"
+        sentence = f"{_listed(self.action)}{' (tried)' if self.tried else ''}: {reward}"
         if self.contradicted:
             sentence += (
                 f"; the experiments contradict what the model assumes of {', '.join(self.contradicted)}"
@@ -321,7 +304,7 @@ class Recommended(tuple[dict[str, float], float]):
         if self.runner_up is None or self.runner_up_predicted is None or self.chance is None:
             return sentence
         return (
-            f"{sentence}; the best {'other ' if self.tried else ''}tried action is {_named(self.runner_up)} "
+            f"{sentence}; the best {'other ' if self.tried else ''}tried action is {_listed(self.runner_up)} "
             f"(expected {self.runner_up_predicted:.4g}); the recommended one is better with a probability of "
             f"{_percent(self.chance)}"
         )
@@ -333,5 +316,5 @@ def _percent(chance: float) -> str:
     return "less than 1%" if chance < 0.5 else "more than 99%"
 
 
-def _named(action: Mapping[str, float]) -> str:
+def _listed(action: Mapping[str, float]) -> str:
     return ", ".join(f"{name} = {value:.4g}" for name, value in action.items())

@@ -40,8 +40,7 @@ from rehearsal_torch.files.redaction import InputError, beginning
 
 FORMAT = "rehearsal-trials/1"
 FAMILY = FORMAT.split("/")[0]
-# At some thousands of bytes per trial, more trials than are ever run.
-BYTES = 64 * 2**20
+BYTES = 64 * 2**20  # At some thousands of bytes per trial, more trials than are ever run.
 
 
 class TrialFileError(InputError):
@@ -49,13 +48,8 @@ class TrialFileError(InputError):
 
 
 class Campaign(BaseModel):
-    """The content of the file.
-
-    Attributes:
-        task: The task as plain data; its reward is None for a Python function.
-        seed: Determines the initial design and, with the trials, the suggestions.
-        initial: The number of experiments before the first model.
-        trials: The trials in the order of their numbers.
+    """The content of the file: the task as plain data, whose reward is None for a Python function, the seed,
+    the number of experiments before the first model, and the trials.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
@@ -70,10 +64,10 @@ class Campaign(BaseModel):
     @classmethod
     def _numbered(cls, trials: tuple[Trial, ...]) -> tuple[Trial, ...]:
         numbers = [trial.id for trial in trials]
-        wrong = [later for earlier, later in pairwise(numbers) if later <= earlier]
-        if wrong:
+        misplaced = [later for earlier, later in pairwise(numbers) if later <= earlier]
+        if misplaced:
             expected = "expected trials in ascending order of their ids"
-            raise ValueError(f"{expected}; {wrong[0]} is repeated or out of order")
+            raise ValueError(f"{expected}; {misplaced[0]} is repeated or out of order")
         return trials
 
     def text(self) -> str:
@@ -92,11 +86,7 @@ class Campaign(BaseModel):
 
 
 def read_campaign(path: str | Path, known: str | None = None) -> tuple[Campaign | None, str]:
-    """The campaign of a file, None if its text is `known`; and the text.
-
-    Raises:
-        TrialFileError: if it cannot be read, is in another format, or is wrong; all faults are listed.
-    """
+    """The campaign of a file, None if its text is `known`, and the text; or a TrialFileError."""
     try:
         text = text_of(path, BYTES)
         return None if text == known else campaign_of(json_of(text, str(path)), str(path)), text
@@ -106,17 +96,17 @@ def read_campaign(path: str | Path, known: str | None = None) -> tuple[Campaign 
 
 def campaign_of(plain: Any, where: str) -> Campaign:
     """The campaign of plain data."""
-    made = plain.get("format") if isinstance(plain, Mapping) else None
-    if made != FORMAT:
-        if isinstance(made, str) and made.startswith(f"{FAMILY}/"):
-            got = f"got {beginning(made, 60)}: it was written by another version of rehearsal_torch"
-            raise TrialFileError(f"{where}: expected the format {FORMAT}; {got}, read it with that version")
+    version = plain.get("format") if isinstance(plain, Mapping) else None
+    if version != FORMAT:
+        if isinstance(version, str) and version.startswith(f"{FAMILY}/"):
+            fault = f"got {beginning(version, 60)}: it was written by another version of rehearsal_torch"
+            raise TrialFileError(f"{where}: expected the format {FORMAT}; {fault}, read it with that version")
         expected = f'expected a file of trials with "format": "{FORMAT}"'
-        raise TrialFileError(f"{where}: {expected}; got {_kind(plain)}: is it the right file?")
+        raise TrialFileError(f"{where}: {expected}; got {_shown_kind(plain)}: is it the right file?")
     try:
         return Campaign.model_validate(plain)
     except ValidationError as error:
-        faults = [_fault(each["loc"], each, plain) for each in error.errors(include_url=False)]
+        faults = [_fault(detail["loc"], detail, plain) for detail in error.errors(include_url=False)]
         raise TrialFileError(str(refused(where, faults))) from error
 
 
@@ -131,23 +121,23 @@ def write_campaign(path: str | Path, campaign: Campaign) -> str:
     return text
 
 
-def _fault(place: Sequence[str | int], error: Mapping[str, Any], plain: Mapping[str, Any]) -> str:
+def _fault(location: Sequence[str | int], error: Mapping[str, Any], plain: Mapping[str, Any]) -> str:
     """The plain message of a fault that pydantic found: trial, key, and what was expected."""
-    names = [str(each) for each in place]
-    if len(place) > 1 and place[0] == "trials" and isinstance(place[1], int):
-        trial = plain["trials"][place[1]]
+    names = [str(key) for key in location]
+    if len(location) > 1 and location[0] == "trials" and isinstance(location[1], int):
+        trial = plain["trials"][location[1]]
         number = trial.get("id") if isinstance(trial, Mapping) else None
-        named = isinstance(number, int) and number <= MOST
-        names[:2] = [f"trial {number}" if named else f"trials, entry {place[1] + 1}"]
+        numbered = isinstance(number, int) and number <= MOST
+        names[:2] = [f"trial {number}" if numbered else f"trials, entry {location[1] + 1}"]
     where, kind = ": ".join(names), error["type"]
-    got = f"got {beginning(repr(error['input']), 60)}"
+    value = f"got {beginning(repr(error['input']), 60)}"
     if kind == "missing":
         return f"{where}: is missing"
     if kind == "extra_forbidden":
         return f"{where}: is not a key of this format"
     if kind == "value_error":
         return f"{where}: {error['ctx']['error']}"
-    wanted = {
+    expected = {
         "literal_error": f"one of {', '.join(STATES)}",
         "float_type": "a finite number",
         "finite_number": "a finite number",
@@ -159,10 +149,10 @@ def _fault(place: Sequence[str | int], error: Mapping[str, Any], plain: Mapping[
         "greater_than_equal": f"at least {error.get('ctx', {}).get('ge')}",
         "less_than_equal": f"at most {error.get('ctx', {}).get('le')}",
     }.get(kind)
-    return f"{where}: expected {wanted}; {got}" if wanted else f"{where}: {error['msg']}; {got}"
+    return f"{where}: expected {expected}; {value}" if expected else f"{where}: {error['msg']}; {value}"
 
 
-def _kind(plain: Any) -> str:
+def _shown_kind(plain: Any) -> str:
     if not isinstance(plain, Mapping):
         return type(plain).__name__
     if "format" in plain:
@@ -170,27 +160,19 @@ def _kind(plain: Any) -> str:
     return f"an object with {', '.join(map(str, list(plain)[:6])) or 'nothing'}"
 
 
-# Seconds to wait for another process that holds the lock.
-PATIENCE = 60.0
+PATIENCE = 60.0  # Seconds to wait for another process that holds the lock.
 
 
 class TrialStore:
-    """A task, a seed, an initial design, and the trials so far.
+    """A task, a seed, an initial design, and the trials so far. A TrialFileError if the file cannot be used,
+    has another seed or initial design, or does not match the task; a ValueError without a usable task.
 
     Args:
-        task: The task; None takes that of the file.
-        seed: The seed; None takes that of the file, or 0.
-        initial: The number of experiments before the first model; None takes that of the file, or
-            `CausalTask.initial_count`.
-        file: The file of the trials, with the suffix .json; None keeps them in memory. An existing file is
-            continued.
-        tolerance: How far reported settings may lie from a pending trial's (`CausalTask.tolerances`); not in
-            the file.
-
-    Raises:
-        TrialFileError: if the file cannot be read or written, was started with another seed or initial
-            design, or its trials do not match the task.
-        ValueError: if there is no task or it cannot be used, or a number is out of range.
+        task: None takes that of the file.
+        seed: None takes that of the file, or 0.
+        initial: Experiments before the first model; None takes that of the file, or the task's.
+        file: A .json file of the trials, continued if it exists; None keeps them in memory.
+        tolerance: How far reported settings may lie from a pending trial's (`CausalTask.tolerances`).
     """
 
     def __init__(
@@ -211,40 +193,32 @@ class TrialStore:
                 begun, self._text = read_campaign(self.file)
             self.task = self._task(task, begun)
             self.tolerance = self.task.tolerances(tolerance)
-            self.seed = self._agreed("seed", seed, begun, 0)
+            self.seed = self._setting("seed", seed, begun, 0)
             check_seed(self.seed)
-            self.initial = self._agreed("initial", initial, begun, self.task.initial_count)
+            self.initial = self._setting("initial", initial, begun, self.task.initial_count)
             if self.initial < MIN_ROWS:
                 expected = f"expected at least {MIN_ROWS} initial experiments"
                 raise ValueError(f"{expected}; got {initial}: a model needs at least as many")
             if self.initial > MOST:
                 raise ValueError(f"initial: expected at most {MOST:,} experiments before the first model")
-            self.log = self._going_with(() if begun is None else begun.trials)
+            self.log = self._checked_log(() if begun is None else begun.trials)
             self.keep(self.log)
 
     @contextmanager
     def changing(self) -> Iterator[TrialLog]:
-        """The current trials, which no other process can change until the block ends.
-
-        Raises:
-            InUseError: if another process holds the lock for more than a minute.
-        """
+        """The trials, locked until the block ends. An InUseError after a minute's wait."""
         with self._locked():
             yield self.fresh()
 
     def fresh(self) -> TrialLog:
-        """The current trials, including those written by other processes.
-
-        Raises:
-            TrialFileError: if the file cannot be read, or its task, seed or initial design were changed.
-        """
-        found, text = (None, "") if self.file is None else read_campaign(self.file, self._text)
-        if found is not None:
-            own = self.campaign(self.log)
-            if (found.task, found.seed, found.initial) != (own.task, own.seed, own.initial):
+        """The trials with those of other processes; a TrialFileError if other content changed."""
+        campaign, text = (None, "") if self.file is None else read_campaign(self.file, self._text)
+        if campaign is not None:
+            ours = self.campaign(self.log)
+            if (campaign.task, campaign.seed, campaign.initial) != (ours.task, ours.seed, ours.initial):
                 words = "another process changed the task, the seed or the initial design"
                 raise TrialFileError(f"{self.file}: {words}: load the file again")
-            self.log, self._text = self._going_with(found.trials), text
+            self.log, self._text = self._checked_log(campaign.trials), text
         return self.log
 
     def keep(self, log: TrialLog) -> None:
@@ -267,14 +241,14 @@ class TrialStore:
         if self.file is None:
             yield
             return
-        until = time.monotonic() + PATIENCE
-        with ExitStack() as held:
+        deadline = time.monotonic() + PATIENCE
+        with ExitStack() as stack:
             while True:
                 try:
-                    held.enter_context(locked(self.file))
+                    stack.enter_context(locked(self.file))
                     break
                 except InUseError:
-                    if time.monotonic() > until:
+                    if time.monotonic() > deadline:
                         raise
                     time.sleep(0.05)
                 except OSError as error:
@@ -296,19 +270,19 @@ class TrialStore:
         except (ValueError, TypeError, KeyError) as error:
             raise TrialFileError(f"{self.file}: task: {error}") from error
 
-    def _agreed(self, what: str, given: object, begun: Campaign | None, usual: int) -> int:
-        """The given number, or that of the file, or the default."""
-        known, given = None if begun is None else getattr(begun, what), whole(given)
-        if given is None:
-            return usual if known is None else int(known)
-        if isinstance(given, bool) or not isinstance(given, int):
-            raise SizeError(f"{what}: expected a whole number; got {given!r}")
-        if known is not None and given != known:
+    def _setting(self, name: str, value: object, begun: Campaign | None, default: int) -> int:
+        stored, value = None if begun is None else getattr(begun, name), whole(value)
+        if value is None:
+            return default if stored is None else int(stored)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise SizeError(f"{name}: expected a whole number; got {value!r}")
+        if stored is not None and value != stored:
             remedy = "leave it out, or start another file"
-            raise TrialFileError(f"{self.file} was started with {what}={known}; got {what}={given}: {remedy}")
-        return given
+            words = f"was started with {name}={stored}; got {name}={value}: {remedy}"
+            raise TrialFileError(f"{self.file} {words}")
+        return value
 
-    def _going_with(self, trials: tuple[Any, ...]) -> TrialLog:
+    def _checked_log(self, trials: tuple[Any, ...]) -> TrialLog:
         log = TrialLog(self.task, trials, self.tolerance)
         if faults := log.faults():
             raise TrialFileError(str(refused(f"{self.file}: the trials do not match the task", faults)))
