@@ -1,5 +1,4 @@
-"""The rules of when not to act, and of what is said of every decision, in their order; then what judges a
-decision by models of its own.
+"""The rules that annotate or withdraw decisions, in their order, and annotators with models of their own.
 
 Each rule applies to the objectives that it knows: those of alterations (`Candidates`) or of the changes of an
 episode (`CounterfactualReturn`); decisions of others, such as those of trials, stay as they are. Applying
@@ -38,26 +37,22 @@ MOSTLY = 0.5
 def annotated(
     context: Context, decisions: Sequence[Decision], annotators: Sequence[Annotator] = RULES
 ) -> list[Decision]:
-    """The decisions with what the annotators say, one after the other."""
-    found = list(decisions)
-    for each in annotators:
-        found = each(context, found)
-    return found
+    """The decisions after the annotators, one after the other."""
+    current = list(decisions)
+    for annotator in annotators:
+        current = annotator(context, current)
+    return current
 
 
 def ruled(objective: Any, decisions: Sequence[Decision], declines: bool = True) -> list[Decision]:
-    """The decisions that a search found for an objective, after the rules.
-
-    Args:
-        declines: Whether a decision may be withdrawn; see `Context`.
-    """
+    """The decisions that a search found for an objective, after the rules; `declines` as in `Context`."""
     cases = objective.cases if isinstance(objective, Candidates) else [objective.case] * len(decisions)
     return annotated(Context(objective, cases, declines), decisions)
 
 
 @dataclass(frozen=True)
 class Claimed:
-    """What the method says of an alteration that somebody else proposes.
+    """The method's assessment of an alteration that somebody else proposes.
 
     Attributes:
         decision: The decision with its estimate, which has been through the rules without being withdrawn.
@@ -71,33 +66,34 @@ class Claimed:
 
 
 def claimed(objective: Candidates[Any], alterations: Sequence[Alteration]) -> list[Claimed | None]:
-    """What the method says of one alteration in each of B cases; None where it has no estimate."""
-    appraisals = objective.appraisals([Decision(each, 0.0) for each in alterations])
+    """The assessment of one alteration in each of B cases; None where the method has no estimate."""
+    appraisals = objective.appraisals([Decision(alteration, 0.0) for alteration in alterations])
     stated = [
-        Decision(each, 0.0)
-        if one is None
+        Decision(alteration, 0.0)
+        if appraisal is None
         else Decision(
-            each,
+            alteration,
             0.0,
-            estimate=one.estimate,
-            baseline=one.baseline,
-            gain=one.gain,
-            draws=one.gain_draws,
-            reason=one.refused or one.unsupported or one.declined,
-            findings=one.findings,
-            trace=one.trace,
+            estimate=appraisal.estimate,
+            baseline=appraisal.baseline,
+            gain=appraisal.gain,
+            draws=appraisal.gain_draws,
+            reason=appraisal.refused or appraisal.unsupported or appraisal.declined,
+            findings=appraisal.findings,
+            trace=appraisal.trace,
         )
-        for each, one in zip(alterations, appraisals, strict=True)
+        for alteration, appraisal in zip(alterations, appraisals, strict=True)
     ]
     judged = ruled(objective, stated, declines=False)
     return [
-        None if one is None or each.estimate is None else Claimed(each, _refused(one), one.unsupported)
-        for each, one in zip(judged, appraisals, strict=True)
+        None
+        if appraisal is None or decision.estimate is None
+        else Claimed(decision, _refused(appraisal), appraisal.unsupported)
+        for decision, appraisal in zip(judged, appraisals, strict=True)
     ]
 
 
 def _refused(appraisal: Appraisal) -> Finding | None:
-    """Why the method cannot assess an action."""
     beyond = appraisal.trace.get("beyond", 0.0) > MOSTLY
     return appraisal.refused or (appraisal.unsupported if beyond else None)
 
@@ -107,11 +103,7 @@ Claims = Callable[[Sequence[Any], Sequence[Decision]], list[Decision]]
 
 @dataclass(frozen=True)
 class Judged:
-    """The decisions with other claims.
-
-    Attributes:
-        claims: Returns the decisions for some cases with its claims.
-    """
+    """An annotator that replaces the claims of decisions by those of other models."""
 
     claims: Claims
 
@@ -122,22 +114,22 @@ class Judged:
 
 @dataclass(frozen=True)
 class Overturned:
-    """The decisions about cases with their sensitivity to a hidden cause."""
+    """An annotator that adds the sensitivity of decisions about cases to a hidden cause."""
 
     known: Overturning
 
     def __call__(self, context: Context, decisions: Sequence[Decision]) -> list[Decision]:
         """The decisions with their sensitivity."""
-        certificates = [context.certificate(place, each) for place, each in enumerate(decisions)]
+        certificates = [context.certificate(index, decision) for index, decision in enumerate(decisions)]
         return self.known.with_sensitivity(decisions, certificates)
 
 
 @dataclass(frozen=True)
 class OverturnedSequences:
-    """The decisions for episodes with the hidden cause that would overturn them."""
+    """An annotator that adds to decisions for episodes the hidden cause that would overturn them."""
 
     known: SequenceOverturning
 
     def __call__(self, context: Context, decisions: Sequence[Decision]) -> list[Decision]:
         """The decisions with what would overturn them."""
-        return [self.known.with_hidden_cause(context.objective, each) for each in decisions]
+        return [self.known.with_hidden_cause(context.objective, decision) for decision in decisions]

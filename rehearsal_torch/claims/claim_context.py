@@ -1,4 +1,4 @@
-"""What annotators know besides the decisions."""
+"""The context that annotators of decisions share: objective, cases and certificates."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,12 +12,12 @@ Certificate = Mapping[str, float | str]
 
 @dataclass(frozen=True)
 class Context:
-    """The question of a batch of decisions.
+    """The objective and cases of a batch of decisions.
 
     Attributes:
-        objective: What the search has maximised in these cases.
+        objective: The objective that the search has maximised.
         cases: One case for each decision, in order.
-        declines: Whether a decision may be withdrawn; if False, it carries a finding instead: presets that
+        declines: Whether a decision may be withdrawn; if False, it gets a finding instead: in presets that
             reproduce a publication, and methods that learn online, where acting yields information.
         certify: Returns the certificate of a decision; None for no certificates.
     """
@@ -29,11 +29,11 @@ class Context:
     _certified: dict[int, Certificate | None] = field(default_factory=dict, repr=False)
 
     def against(self, decision: Decision, finding: Finding) -> Decision:
-        """The decision withdrawn for a reason; with it as a finding where none may be withdrawn."""
+        """The decision withdrawn for a finding, or with it where none may be withdrawn."""
         return decision.withdrawn(finding) if self.declines else decision.told([finding])
 
     def certificate(self, place: int, decision: Decision) -> Certificate | None:
-        """The certificate of the decision at a place, computed once; None without certificates."""
+        """The certificate of the decision at an index, computed once; None without certificates."""
         if place not in self._certified:
             self._certified[place] = None if self.certify is None else self.certify(decision)
         return self._certified[place]

@@ -1,8 +1,8 @@
-"""Whether a decision is better than changing nothing, at its cost; it is withdrawn if it is not.
+"""The gain of a decision over changing nothing, at its cost; a decision without gain is withdrawn.
 
-No action usually means what usually happens in such a case, P(desired | x): variables then take whatever
-their causes make them take. Where a case states the present values c of what a decision sets to a, the
-question of the person who decides is another one, whether a is better than leaving it at c:
+No action usually means what usually happens in such a case, P(desired | x): variables then follow their
+causes. Where a case states the present values c of what a decision sets to a, the question is whether a is
+better than leaving it at c:
 
     estimate      P(desired | x, do(a))
     unchanged     P(desired | x, do(c))
@@ -10,9 +10,8 @@ question of the person who decides is another one, whether a is better than leav
                   (`AlterationObjective.contrast`)
 
 All three are by the objective that found the decision. An action that a decision neither sets nor changes
-keeps its present value, too, but P(desired | x, do(a)) lets it take what is usual: the decision says so.
-
-A decision carries its cost, and findings:
+keeps its present value, too, but P(desired | x, do(a)) lets it take what is usual, which is a finding. Used
+by `claims.abstention_rules`. A decision has its cost, and findings:
 
     no_path     no directed path leads from the variables that would be set to an outcome: according to the
                 graph, setting them has no effect
@@ -22,7 +21,7 @@ A decision carries its cost, and findings:
     gain        the interval of the estimate contains the estimate for no action, or that of the gain over
                 the present values contains zero, so that the gain may be chance
 
-Source: Qin et al. (2023), Sec. 4.2 (refusal as an answer); the rules are ours.
+Source: Qin et al. (2023), Sec. 4.2 (refusal as an answer).
 """
 
 from collections.abc import Sequence
@@ -42,39 +41,41 @@ def costs(context: Context, decisions: Sequence[Decision]) -> list[Decision]:
     if not isinstance(context.objective, Candidates):
         return list(decisions)
     return [
-        each if case.costs is None else each.changed(cost=_cost(case.costs, each), worth=case.costs.worth)
-        for case, each in zip(context.cases, decisions, strict=True)
+        decision
+        if case.costs is None
+        else decision.changed(cost=_cost(case.costs, decision), worth=case.costs.worth)
+        for case, decision in zip(context.cases, decisions, strict=True)
     ]
 
 
-def _cost(known: CaseCosts, decision: Decision) -> float | None:
+def _cost(costs: CaseCosts, decision: Decision) -> float | None:
     if decision.alteration is None:
         return None if decision.undecided else 0.0
-    return round(cost_of_setting(known, decision.alteration.names, decision.alteration.values.tolist()), 9)
+    return round(cost_of_setting(costs, decision.alteration.names, decision.alteration.values.tolist()), 9)
 
 
 def paid(case: RehearsalCase, decision: Decision) -> float:
     """The cost of an alteration in units of the worth of a desired outcome; 0 where costs do not count."""
-    known = case.costs
-    if known is None or known.worth is None:
+    costs = case.costs
+    if costs is None or costs.worth is None:
         return 0.0
-    return (_cost(known, decision) or 0.0) / known.worth
+    return (_cost(costs, decision) or 0.0) / costs.worth
 
 
 def changes_nothing(decision: Decision, case: RehearsalCase) -> bool:
     """Whether an alteration leaves everything that it sets at its present value."""
     if decision.alteration is None:
         return False
-    now = case.kept(decision.alteration.names)
-    return now is not None and now.values.equal(decision.alteration.values)
+    present = case.kept(decision.alteration.names)
+    return present is not None and present.values.equal(decision.alteration.values)
 
 
 def leaving(case: RehearsalCase, names: Sequence[str]) -> tuple[str, str]:
-    """Words for keeping the present values, "leaving bmi at 30 and bp at 100", and the same without them."""
-    stated = case.in_texts({name: case.present[name] for name in names})
+    """The phrase for keeping present values, "leaving bmi at 30 and bp at 100", with and without values."""
+    texts = case.in_texts({name: case.present[name] for name in names})
     return (
-        "leaving " + " and ".join(f"{name} at {text}" for name, text in stated.items()),
-        "leaving " + " and ".join(f"{name} as it is" for name in stated),
+        "leaving " + " and ".join(f"{name} at {text}" for name, text in texts.items()),
+        "leaving " + " and ".join(f"{name} as it is" for name in texts),
     )
 
 
@@ -92,40 +93,41 @@ def present_values(context: Context, decisions: Sequence[Decision]) -> list[Deci
 def with_unchanged(
     objective: Candidates[AlterationObjective], decisions: Sequence[Decision]
 ) -> list[Decision]:
-    """See `present_values`; one decision for each case of the objective, in order."""
-    found = [
-        each.told(_unused(objective, case, each)) if case.present else each
-        for case, each in zip(objective.cases, decisions, strict=True)
+    """`present_values`, for one decision per case of the objective, in order."""
+    compared = [
+        decision.told(_unused(objective, case, decision)) if case.present else decision
+        for case, decision in zip(objective.cases, decisions, strict=True)
     ]
-    wanted = {
-        index: (each.alteration, now)
-        for index, (case, each) in enumerate(zip(objective.cases, found, strict=True))
-        if each.alteration is not None
-        and each.estimate is not None
-        and each.unchanged is None
-        and (now := case.kept(each.alteration.names)) is not None
+    pairs = {
+        index: (decision.alteration, present)
+        for index, (case, decision) in enumerate(zip(objective.cases, compared, strict=True))
+        if decision.alteration is not None
+        and decision.estimate is not None
+        and decision.unchanged is None
+        and (present := case.kept(decision.alteration.names)) is not None
     }
-    for one in objective.whole:
-        mine = {index: pair for index, pair in wanted.items() if pair[0].names == one.names}
-        if not mine:
+    for group in objective.whole:
+        group_pairs = {index: pair for index, pair in pairs.items() if pair[0].names == group.names}
+        if not group_pairs:
             continue
-        chosen, kept = (
-            one.with_alterations({index: pair[which] for index, pair in mine.items()}) for which in (0, 1)
+        altered, unaltered = (
+            group.with_alterations({index: pair[side] for index, pair in group_pairs.items()})
+            for side in (0, 1)
         )
-        appraised, draws = one.appraise(kept), one.contrast_draws(chosen, kept)
-        gains = one.contrast(chosen, kept) if draws is None else [each.estimate() for each in draws]
-        for index in mine:
-            unchanged, against = appraised[index].estimate, appraised[index].refused
-            if unchanged is None or against is not None:
-                why = against or "the method has no estimate there"
-                text = f"{{}} cannot be compared with it ({why}); it is compared with what is usual"
-                where = leaving(objective.cases[index], one.names)
-                found[index] = found[index].told([Finding.comparing("present", text, *where)])
+        appraised, draws = group.appraise(unaltered), group.contrast_draws(altered, unaltered)
+        gains = group.contrast(altered, unaltered) if draws is None else [draw.estimate() for draw in draws]
+        for index in group_pairs:
+            unchanged, refused = appraised[index].estimate, appraised[index].refused
+            if unchanged is None or refused is not None:
+                reason = refused or "the method has no estimate there"
+                text = f"{{}} cannot be compared with it ({reason}); it is compared with what is usual"
+                phrases = leaving(objective.cases[index], group.names)
+                compared[index] = compared[index].told([Finding.comparing("present", text, *phrases)])
             else:
                 gain = None if gains is None else gains[index]
-                own = None if draws is None else draws[index]
-                found[index] = found[index].changed(unchanged=unchanged, gain=gain, draws=own)
-    return found
+                gain_draws = None if draws is None else draws[index]
+                compared[index] = compared[index].changed(unchanged=unchanged, gain=gain, draws=gain_draws)
+    return compared
 
 
 def _unused(
@@ -134,10 +136,10 @@ def _unused(
     """That present values of what a decision neither sets nor changes, and that matter, are not used."""
     if decision.alteration is None or not case.present or objective.surrogate is None:
         return []
-    left = objective.surrogate.task.left_alone(decision.alteration.names, case.present)
-    if not left:
+    names = objective.surrogate.task.left_alone(decision.alteration.names, case.present)
+    if not names:
         return []
-    stated = case.in_texts({name: case.present[name] for name in left})
+    stated = case.in_texts({name: case.present[name] for name in names})
     values = " and ".join(f"{name} ({text})" for name, text in stated.items())
     text = (
         "the present value of {} is not used: what is not set is assumed to take what is usual for "
@@ -151,13 +153,13 @@ def paths(context: Context, decisions: Sequence[Decision]) -> list[Decision]:
     objective = context.objective
     if not isinstance(objective, Candidates):
         return list(decisions)
-    sets = {each.alteration.names for each in decisions if each.alteration is not None}
-    against = {names: objective.no_path(names) for names in sets if not objective.linked(names)}
+    altered = {decision.alteration.names for decision in decisions if decision.alteration is not None}
+    unlinked = {names: objective.no_path(names) for names in altered if not objective.linked(names)}
     return [
-        each
-        if each.alteration is None or each.alteration.names not in against
-        else context.against(each, against[each.alteration.names])
-        for each in decisions
+        decision
+        if decision.alteration is None or decision.alteration.names not in unlinked
+        else context.against(decision, unlinked[decision.alteration.names])
+        for decision in decisions
     ]
 
 
@@ -165,7 +167,8 @@ def improvement(context: Context, decisions: Sequence[Decision]) -> list[Decisio
     """The decisions without those that are no better than changing nothing."""
     if not isinstance(context.objective, Candidates):
         return list(decisions)
-    return [_improves(context, each, case) for each, case in zip(decisions, context.cases, strict=True)]
+    pairs = zip(decisions, context.cases, strict=True)
+    return [_improves(context, decision, case) for decision, case in pairs]
 
 
 def _improves(context: Context, decision: Decision, case: RehearsalCase) -> Decision:
@@ -173,52 +176,52 @@ def _improves(context: Context, decision: Decision, case: RehearsalCase) -> Deci
     if decision.alteration is None or estimate is None or before is None:
         return decision
     at_present = decision.unchanged is not None
-    where = leaving(case, decision.alteration.names) if at_present else ("doing nothing", "")
-    net = decision.net_gain
-    better = estimate.point > before.point if net is None else net.point > 0
+    phrases = leaving(case, decision.alteration.names) if at_present else ("doing nothing", "")
+    net_gain = decision.net_gain
+    better = estimate.point > before.point if net_gain is None else net_gain.point > 0
     if not better:
         text = f"predicted no better than {{}} ({beside(estimate.point, before.point)})"
-        against = Finding.comparing("no_gain", text if net is None else nets_no_more(decision), *where)
-        if net is not None and context.declines and changes_nothing(decision, case):
-            return replace(decision, alteration=None, reason=against, cost=0.0)
-        return context.against(decision, against)
+        finding = Finding.comparing("no_gain", text if net_gain is None else nets_no_more(decision), *phrases)
+        if net_gain is not None and context.declines and changes_nothing(decision, case):
+            return replace(decision, alteration=None, reason=finding, cost=0.0)
+        return context.against(decision, finding)
     return decision.told(untold(decision, case))
 
 
 def untold(decision: Decision, case: RehearsalCase) -> list[Finding]:
     """That the gain of an alteration is not told from zero, if so."""
-    estimate, before, net = decision.estimate, decision.before, decision.net_gain
+    estimate, before, net_gain = decision.estimate, decision.before, decision.net_gain
     if decision.alteration is None or estimate is None or before is None:
         return []
     at_present = decision.unchanged is not None
-    difference, doubt = decision.gain if net is None else net, ""
+    difference, doubt = decision.gain if net_gain is None else net_gain, ""
     if difference is not None and difference.lower is not None and difference.upper is not None:
         if difference.lower <= 0:
-            ends = f"{difference.lower:+.4g} to {difference.upper:+.4g}"
-            if net is None:
-                ends = " to ".join(points([difference.lower, difference.upper])) + " percentage points"
-            what = "difference" if net is None else "net gain"
-            doubt = f"the interval of the {what}, {ends}, contains zero"
+            interval = f"{difference.lower:+.4g} to {difference.upper:+.4g}"
+            if net_gain is None:
+                interval = " to ".join(points([difference.lower, difference.upper])) + " percentage points"
+            quantity = "difference" if net_gain is None else "net gain"
+            doubt = f"the interval of the {quantity}, {interval}, contains zero"
     elif estimate.lower is not None and estimate.upper is not None and estimate.lower <= before.point:
-        gives = "leaving it gives" if at_present else "no action gives"
-        lower, upper, given = percents([estimate.lower, estimate.upper, before.point])
-        doubt = f"the interval of the estimate, {lower} to {upper}, contains what {gives}, {given}"
+        baseline = "leaving it gives" if at_present else "no action gives"
+        lower, upper, base = percents([estimate.lower, estimate.upper, before.point])
+        doubt = f"the interval of the estimate, {lower} to {upper}, contains what {baseline}, {base}"
     if not doubt:
         return []
-    where = leaving(case, decision.alteration.names) if at_present else ("no action", "")
-    return [Finding.comparing("gain", f"not told apart from {{}}: {doubt}", *where)]
+    phrases = leaving(case, decision.alteration.names) if at_present else ("no action", "")
+    return [Finding.comparing("gain", f"not told apart from {{}}: {doubt}", *phrases)]
 
 
 def nets_no_more(decision: Decision) -> str:
     """Why an alteration is not worth its cost, in a sentence for `Finding.comparing`."""
-    net, estimate, before = decision.net_gain, decision.estimate, decision.before
-    assert net is not None
+    net_gain, estimate, before = decision.net_gain, decision.estimate, decision.before
+    assert net_gain is not None
     assert estimate is not None
     assert before is not None
-    if not decision.cost and net.point == 0:
+    if not decision.cost and net_gain.point == 0:
         return "no change nets more than {}"
-    gains = net.point + (decision.cost or 0.0)
+    worth = net_gain.point + (decision.cost or 0.0)
     return (
         f"nothing nets more than {{}}: the best change found costs {decision.cost:.6g}, and a probability of "
-        f"{estimate.point:.3f} in place of {before.point:.3f} is worth {gains:.6g}"
+        f"{estimate.point:.3f} in place of {before.point:.3f} is worth {worth:.6g}"
     )

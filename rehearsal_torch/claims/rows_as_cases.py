@@ -23,12 +23,7 @@ AT_ONCE = 256
 
 
 def part_of(table: Table, rows: Tensor) -> Table:
-    """Some rows of a table.
-
-    Args:
-        table: n rows.
-        rows: Their numbers, (m,) long.
-    """
+    """The rows of a table with the indices `rows`, (m,) long."""
     return table.rows(rows)
 
 
@@ -36,8 +31,7 @@ def row_cases(table: Table, task: RehearsalTask, rows: Tensor, priced: bool = Fa
     """Rows as cases: their contexts, and the actions of the task.
 
     Args:
-        table: n rows.
-        rows: The numbers of the rows, (m,) long.
+        rows: Indices of the rows, (m,) long.
         priced: Whether the cases have the costs of the task, from the usual values (`weighed`).
     """
     costs = CaseCosts.of(task.costs, task.worth, {}, {}) if priced else None
@@ -56,34 +50,29 @@ def row_cases(table: Table, task: RehearsalTask, rows: Tensor, priced: bool = Fa
 
 
 def weighed(task: RehearsalTask) -> bool:
-    """Whether rows can be decided for by net value: what costs are weighed against is known, and no cost is
-    stated by each case, which rows do not.
-    """
+    """Whether rows can be decided for by net value: worth is known, and no cost is stated case by case."""
     return (
         task.worth is not None
-        and not all(each.free for each in task.costs.values())
-        and all(each.column is None and each.usual is not None for each in task.costs.values())
+        and not all(cost.free for cost in task.costs.values())
+        and all(cost.column is None and cost.usual is not None for cost in task.costs.values())
     )
 
 
 def alterations_for(
     objective: Callable[..., Any], model: Surrogate, cases: Sequence[RehearsalCase]
 ) -> Candidates[AlterationObjective]:
-    """The objective of a batch of cases under a fitted model.
-
-    Args:
-        objective: Builds the objective (`objectives.objective.objective_for`).
+    """The objective of a batch of cases under a fitted model, built by `objective` (see `objective_for`).
 
     Raises:
         TypeError: if it cannot appraise a given action.
     """
-    made = objective_for(objective, model, cases)
-    if not isinstance(made, Candidates):
+    built = objective_for(objective, model, cases)
+    if not isinstance(built, Candidates):
         raise TypeError(
             f"judging actions by other rows needs an objective that appraises given actions (an "
-            f"AlterationObjective); got {type(made).__name__}: use claims=in_sample, and name the method"
+            f"AlterationObjective); got {type(built).__name__}: use claims=in_sample, and name the method"
         )
-    return made
+    return built
 
 
 def in_batches(cases: Sequence[RehearsalCase], size: int) -> Iterator[Sequence[RehearsalCase]]:
@@ -93,13 +82,13 @@ def in_batches(cases: Sequence[RehearsalCase], size: int) -> Iterator[Sequence[R
 
 @dataclass(frozen=True)
 class Untouched:
-    """The rows under no action, each predicted by a model that has not seen it.
+    """Held-out predictions of rows under no action.
 
     Attributes:
-        rows: Number of each row in the observations, (n,).
+        rows: Index of each row in the observations, (n,).
         desired: Whether its outcome is desired, (n,), 0 or 1.
         predicted: Predicted probability of a desired outcome, (n,).
-        constant: The share of desired rows among those that the model has seen, (n,).
+        constant: The share of desired rows among the training rows of the model, (n,).
     """
 
     rows: Tensor
@@ -109,21 +98,17 @@ class Untouched:
 
     def brier(self) -> tuple[float, float]:
         """Mean squared difference of prediction and outcome, and that of the constant."""
-        own, constant = (
-            float((each - self.desired).square().mean()) for each in (self.predicted, self.constant)
+        predicted, constant = (
+            float((probability - self.desired).square().mean())
+            for probability in (self.predicted, self.constant)
         )
-        return own, constant
+        return predicted, constant
 
 
 def untouched_rows(
     model: Surrogate, objective: Callable[..., Any], table: Table, task: RehearsalTask, constant: float
 ) -> Untouched:
-    """Rows that a model has not seen, each predicted under no action; NaN where the method has no estimate.
-
-    Args:
-        objective: Builds its objective (`objectives.objective.objective_for`).
-        table: The rows, in which nothing was altered.
-        constant: The share of desired rows among those that the model has seen.
+    """Predictions of the rows of a table that a model has not seen; NaN where the method has no estimate.
 
     Raises:
         TypeError: if the objective cannot appraise a given action.
@@ -131,9 +116,9 @@ def untouched_rows(
     predicted: list[float] = []
     rows = torch.arange(len(table))
     for batch in in_batches(row_cases(table, task, rows), AT_ONCE):
-        one = alterations_for(objective, model, batch).whole[0]
-        baselines = [each.baseline for each in one.appraise(one.starts(1)[0])]
-        predicted += [math.nan if each is None else each.point for each in baselines]
+        group = alterations_for(objective, model, batch).whole[0]
+        baselines = [appraised.baseline for appraised in group.appraise(group.starts(1)[0])]
+        predicted += [math.nan if baseline is None else baseline.point for baseline in baselines]
     return Untouched(
         rows,
         task.region.contains(table.columns(task.outcomes)).to(torch.float64),

@@ -1,8 +1,8 @@
-"""Bayesian linear regressions: the posterior of c values given p parents, and sequential predictive scores.
+"""Bayesian linear regressions of c values on p parents, with prequential (sequential predictive) scores.
 
     v = b + W' pa + eps,        eps ~ N(0, Sigma),        (W, b, Sigma) ~ p( . | rows).
 
-Some rows form the *basis*: they are known beforehand, possibly with a weight below one each. The others are
+Some rows form the *basis*: they are given beforehand, possibly with a weight below one each. The others are
 *predicted*: row t contributes its log predictive density given the rows before it,
 
     score = sum_t forgetting^(T - t) log p(v_t | pa_t, rows before t),
@@ -22,9 +22,8 @@ and rows with weights w_i update it in closed form:
 The predictive distribution of the next value is a multivariate t, whose log densities add up to the evidence
 log p(rows). The shrinkage of the coefficients (L_0 = diag(small, kappa, ..., kappa)) and the prior noise
 (Psi_0) are uncertain as well: they lie on a grid, and the posterior is the mixture over the grid, weighted by
-the evidence. Nothing is optimised, so that each row is predicted from previous rows alone.
-
-With forgetting, a row of age a has weight forgetting^a; the prior is not discounted.
+the evidence. Nothing is optimised, so that each row is predicted from previous rows alone. With forgetting, a
+row of age a has weight forgetting^a; the prior is not discounted.
 
 **By evidence.** Ridge regressions of the values, one by one,
 
@@ -35,9 +34,8 @@ alpha and lambda maximise the evidence by MacKay's fixed point (under nearly fla
     beta ~ N(m, V),   V = (alpha P'P + lambda)^-1,   m = alpha V P' v,     P and v centred.
 
 alpha, lambda and the mean of v are treated as known, as in the paper; with few rows this is overconfident.
-The members of a clique are fitted one by one; their noises have the correlation of the residuals.
-
-A row is predicted from the fit to the rows before it, so that every row of a growing table requires a fit.
+The noises of a clique's members have the correlation of the residuals. Each row needs a fit, to the rows
+before it. Used by `surrogates.structural.graph_posterior`.
 
 Source: Qin et al. (2023), Sec. 4.1 (per clique) and released code (scikit-learn's BayesianRidge); Dawid
 (1984) (prequential scores); Raftery et al. (2010) (forgetting); Gelman et al., Bayesian Data Analysis (2013),
@@ -58,9 +56,8 @@ from rehearsal_torch.estimators.gp_kernel import inverse_root
 
 
 class BayesianRegression(Solved, ABC):
-    """A posterior of the parameters of c values given p parents, p may be 0. A row's weight is multiplied by
-    `forgetting`, in (0, 1], per further row of the table; 1 forgets nothing. The score, (), is in nats per
-    product of the values' units, and 0 before any row was predicted.
+    """A posterior of the parameters of c values given p parents, p may be 0; `forgetting` is in (0, 1]. The
+    score, (), is in nats per product of the values' units, and 0 before any row was predicted.
     """
 
     def __init__(self, parents: int, outputs: int, forgetting: float = 1.0) -> None:
@@ -76,8 +73,8 @@ class BayesianRegression(Solved, ABC):
     @abstractmethod
     def solve(self, *examples: Tensor) -> None:
         """Fits to rows in chronological order: parents (n, p); values (n, c); the weight of each row in the
-        basis (n,); the mask of rows that are predicted and then fitted to, (n,) bool. A row that is neither
-        counts only as a time step. ValueError if the basis has fewer than 3 rows.
+        basis (n,); the mask of rows that are predicted and then fitted to, (n,) bool. Other rows are time
+        steps alone. ValueError if the basis has fewer than 3 rows.
         """
 
     @abstractmethod
@@ -88,7 +85,7 @@ class BayesianRegression(Solved, ABC):
     def log_predictive(self, parents: Tensor, values: Tensor) -> Tensor:
         """log p(v | pa, all rows), (..., p), (..., c) -> (...), in nats per product of the values' units."""
 
-    def _begin(self, examples: tuple[Tensor, ...]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def _standardised_examples(self, examples: tuple[Tensor, ...]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The examples, validated, with columns standardised by the basis."""
         parents, values, basis, to_predict = (example.detach() for example in examples)
         if int((basis > 0).sum()) < 3:
@@ -102,14 +99,14 @@ class BayesianRegression(Solved, ABC):
         inputs, targets = scaled[:, : self.parents], scaled[:, self.parents :]
         return inputs, targets, basis.to(torch.float64), to_predict.bool()
 
-    def _raw(self, weights: Tensor, start: Tensor, root: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Weights (K, p, c), intercepts (K, c) and covariances (K, c, c) in units, of scaled factors."""
-        before, after = self.scale[: self.parents], self.scale[self.parents :]
-        coefficients = weights * after / before.unsqueeze(-1)
+    def _in_units(self, weights: Tensor, start: Tensor, root: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Weights (K, p, c), intercepts (K, c) and covariances (K, c, c) in units, from scaled ones."""
+        parent_scale, value_scale = self.scale[: self.parents], self.scale[self.parents :]
+        coefficients = weights * value_scale / parent_scale.unsqueeze(-1)
         intercept = (
-            self.location[self.parents :] + start * after - self.location[: self.parents] @ coefficients
+            self.location[self.parents :] + start * value_scale - self.location[: self.parents] @ coefficients
         )
-        root = root * after.unsqueeze(-1)
+        root = root * value_scale.unsqueeze(-1)
         return coefficients, intercept, root @ root.mT
 
 
@@ -135,11 +132,11 @@ class ConjugateRegression(BayesianRegression):
                 f"expected positive precisions and noises; got {list(precisions)} and {list(noises)}"
             )
         pairs = [(kappa, noise) for kappa in precisions for noise in noises]
-        kappa, share = (torch.tensor(values, dtype=torch.float64) for values in zip(*pairs, strict=True))
+        kappa, noise = (torch.tensor(values, dtype=torch.float64) for values in zip(*pairs, strict=True))
         self.freedom = outputs + 1.0
         loose = torch.full((len(pairs), 1), LOOSE, dtype=torch.float64)
         precision = torch.cat([loose, kappa.unsqueeze(-1).expand(-1, parents)], -1)
-        scatter = self.freedom * share.reshape(-1, 1, 1) * torch.eye(outputs, dtype=torch.float64)
+        scatter = self.freedom * noise.reshape(-1, 1, 1) * torch.eye(outputs, dtype=torch.float64)
         self.register_buffer("prior_precision", precision, persistent=False)
         self.register_buffer("prior_scatter", scatter, persistent=False)
         count, p, c = len(pairs), parents, outputs
@@ -160,57 +157,58 @@ class ConjugateRegression(BayesianRegression):
         return faults
 
     def solve(self, *examples: Tensor) -> None:
-        """In closed form."""
-        parents, values, basis, to_predict = self._begin(examples)
+        """Fits in closed form."""
+        parents, values, basis, to_predict = self._standardised_examples(examples)
         rows = torch.cat([torch.ones_like(values[:, :1]), parents, values], -1)
         # z z', z v' and v v' of every row, so that any weighting of rows is one matrix product.
         products = (rows.unsqueeze(-1) * rows.unsqueeze(-2)).flatten(1)
-        before = basis @ products, basis.sum()
-        start = self._evidence(*before)
+        basis_sums = basis @ products, basis.sum()
+        basis_evidence = self._evidence(*basis_sums)
         weight = basis + to_predict
         if self.forgetting == 1:
-            whole = weight @ products, weight.sum()
-            evidence = self._evidence(*whole)
+            sums = weight @ products, weight.sum()
+            evidence = self._evidence(*sums)
             # By the chain rule the log predictive densities add up to the increase of the log evidence.
             units = to_predict.sum() * self.scale[self.parents :].log().sum()
-            self.score = torch.logsumexp(evidence, 0) - torch.logsumexp(start, 0) - units
+            self.score = torch.logsumexp(evidence, 0) - torch.logsumexp(basis_evidence, 0) - units
         else:
-            self.score, evidence = self._followed(
-                rows, products, weight, to_predict.nonzero().squeeze(-1), start
+            self.score, evidence = self._sequential_scores(
+                rows, products, weight, to_predict.nonzero().squeeze(-1), basis_evidence
             )
             weight = weight * self.forgetting ** torch.arange(
                 len(rows) - 1, -1, -1, dtype=torch.float64, device=rows.device
             )
-            whole = weight @ products, weight.sum()
+            sums = weight @ products, weight.sum()
         self.mixture_weights = torch.softmax(evidence, 0)
-        self.posterior_mean, self.root, self.scatter, self.count = self._posterior(*whole)
+        self.posterior_mean, self.root, self.scatter, self.count = self._posterior(*sums)
 
     def draw(self, count: int, stream: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
         """Samples from the mixture."""
         device, width, inner = self.posterior_mean.device, self.outputs, self.parents + 1
-        member = torch.multinomial(self._kept().cpu(), count, replacement=True, generator=stream)
+        weights = self.mixture_weights * (self.mixture_weights >= FAINT)
+        member = torch.multinomial(weights.cpu(), count, replacement=True, generator=stream)
         lengths = torch.bincount(member, minlength=len(self.mixture_weights)).tolist()
         # Sorted by component while sampling; the original order keeps samples of equations independent.
-        back = member.argsort(stable=True).argsort().to(device)
+        original_order = member.argsort(stable=True).argsort().to(device)
         normal = torch.randn(inner + width, count, width, dtype=torch.float64, generator=stream).to(device)
-        spread = inverse_wishart_root(
+        wishart_root = inverse_wishart_root(
             normal[inner:].transpose(0, 1), self.freedom + float(self.count), stream
         )
-        samples, factor = [], []
+        samples, factors = [], []
         for index, (end, length) in enumerate(zip(accumulate(lengths), lengths, strict=True)):
             if length:
                 rows = slice(end - length, end)
-                factor.append(torch.linalg.cholesky(self.scatter[index]) @ spread[rows])
-                tilt = inverse_root(self.root[index]).mT
-                tilted = (tilt @ normal[:inner, rows].flatten(1)).reshape(inner, length, width)
+                factors.append(torch.linalg.cholesky(self.scatter[index]) @ wishart_root[rows])
+                inverse = inverse_root(self.root[index]).mT
+                deviations = (inverse @ normal[:inner, rows].flatten(1)).reshape(inner, length, width)
                 scaled = (
-                    tilted * factor[-1][:, :, 0]
+                    deviations * factors[-1][:, :, 0]
                     if width == 1
-                    else torch.einsum("ind,ncd->inc", tilted, factor[-1])
+                    else torch.einsum("ind,ncd->inc", deviations, factors[-1])
                 )
                 samples.append(self.posterior_mean[index].unsqueeze(1) + scaled)
-        coefficients = torch.cat(samples, 1)[:, back].transpose(0, 1)
-        return self._raw(coefficients[:, 1:], coefficients[:, 0], torch.cat(factor)[back])
+        coefficients = torch.cat(samples, 1)[:, original_order].transpose(0, 1)
+        return self._in_units(coefficients[:, 1:], coefficients[:, 0], torch.cat(factors)[original_order])
 
     def log_predictive(self, parents: Tensor, values: Tensor) -> Tensor:
         """The mixture's multivariate t."""
@@ -220,11 +218,6 @@ class ConjugateRegression(BayesianRegression):
             rows.unsqueeze(-2), self.posterior_mean, self.root, self.scatter, self.count
         )
         return torch.logsumexp(densities + self.mixture_weights.log(), -1)
-
-    def _kept(self) -> Tensor:
-        return torch.where(
-            self.mixture_weights >= FAINT, self.mixture_weights, torch.zeros_like(self.mixture_weights)
-        )
 
     def _posterior(self, products: Tensor, count: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """M, chol L, Psi and n for each prior, (..., G, ...), from sums (..., q * q) and counts (...)."""
@@ -252,37 +245,37 @@ class ConjugateRegression(BayesianRegression):
         """Log density of rows (..., 1, q) under each prior's posterior, in the values' units, (..., G)."""
         inner = self.parents + 1
         inputs, values = rows[..., :inner], rows[..., inner:]
-        lead = torch.broadcast_shapes(inputs.shape[:-1], root.shape[:-2])
+        batch = torch.broadcast_shapes(inputs.shape[:-1], root.shape[:-2])
         if root.ndim == 3:
             # One posterior for all rows: one triangular solve per mixture component, with all rows as
             # right-hand sides.
             flat = inputs.reshape(-1, inner).mT
-            white = torch.linalg.solve_triangular(root, flat.expand(len(root), *flat.shape), upper=False)
-            lever = white.square().sum(-2).mT.reshape(lead)
+            whitened = torch.linalg.solve_triangular(root, flat.expand(len(root), *flat.shape), upper=False)
+            leverage = whitened.square().sum(-2).mT.reshape(batch)
         else:
             whitened_inputs = torch.linalg.solve_triangular(
-                root.expand(*lead, *root.shape[-2:]), inputs.expand(*lead, inner).unsqueeze(-1), upper=False
+                root.expand(*batch, *root.shape[-2:]), inputs.expand(*batch, inner).unsqueeze(-1), upper=False
             )
-            lever = whitened_inputs.square().sum((-2, -1))
+            leverage = whitened_inputs.square().sum((-2, -1))
         error = (values - torch.einsum("...i,...ic->...c", inputs, mean)).unsqueeze(-1)
         freedom = (self.freedom + count - self.outputs + 1).unsqueeze(-1)
-        spread = torch.linalg.cholesky(scatter) * ((1 + lever) / freedom).sqrt()[..., None, None]
-        error = error.expand(*spread.shape[:-1], 1)
-        whitened = (
-            error / spread if self.outputs == 1 else torch.linalg.solve_triangular(spread, error, upper=False)
+        scale = torch.linalg.cholesky(scatter) * ((1 + leverage) / freedom).sqrt()[..., None, None]
+        error = error.expand(*scale.shape[:-1], 1)
+        whitened_error = (
+            error / scale if self.outputs == 1 else torch.linalg.solve_triangular(scale, error, upper=False)
         )
-        distance = whitened.square().sum((-2, -1))
-        whole, width = freedom + self.outputs, self.outputs
-        constant = torch.lgamma(whole / 2) - torch.lgamma(freedom / 2) - width / 2 * (freedom * math.pi).log()
-        inside = spread.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        distance = whitened_error.square().sum((-2, -1))
+        total, width = freedom + self.outputs, self.outputs
+        constant = torch.lgamma(total / 2) - torch.lgamma(freedom / 2) - width / 2 * (freedom * math.pi).log()
+        log_det = scale.diagonal(dim1=-2, dim2=-1).log().sum(-1)
         units = self.scale[self.parents :].log().sum()
-        return constant - inside - whole / 2 * (distance / freedom).log1p() - units
+        return constant - log_det - total / 2 * (distance / freedom).log1p() - units
 
-    def _followed(
-        self, rows: Tensor, products: Tensor, weight: Tensor, to_predict: Tensor, start: Tensor
+    def _sequential_scores(
+        self, rows: Tensor, products: Tensor, weight: Tensor, to_predict: Tensor, basis_evidence: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Predicts one row after the other, with forgetting: the score, and the priors' log weights (G,)."""
-        score, log_weights = start.new_zeros(()), torch.log_softmax(start, 0)
+        score, log_weights = basis_evidence.new_zeros(()), torch.log_softmax(basis_evidence, 0)
         ages = torch.arange(len(rows), dtype=torch.float64, device=rows.device)
         for batch in to_predict.split(STEPS):
             age = batch.unsqueeze(-1) - 1 - ages
@@ -294,11 +287,11 @@ class ConjugateRegression(BayesianRegression):
             )
             # Before row t the priors' log weights are the discounted previous ones plus the discounted log
             # densities of the rows in between.
-            step = ages[: len(batch) + 1]
-            lag = step.unsqueeze(-1) - 1 - step[:-1]
-            between = torch.where(lag >= 0, self.forgetting ** lag.clamp_min(0), torch.zeros_like(lag))
+            steps = ages[: len(batch) + 1]
+            lag = steps.unsqueeze(-1) - 1 - steps[:-1]
+            discounts = torch.where(lag >= 0, self.forgetting ** lag.clamp_min(0), torch.zeros_like(lag))
             updated = torch.log_softmax(
-                self.forgetting ** step.unsqueeze(-1) * log_weights + between @ logs, -1
+                self.forgetting ** steps.unsqueeze(-1) * log_weights + discounts @ logs, -1
             )
             score = score + self.forgetting ** (len(rows) - 1 - ages[batch]) @ torch.logsumexp(
                 updated[:-1] + logs, -1
@@ -308,8 +301,8 @@ class ConjugateRegression(BayesianRegression):
 
 
 def inverse_wishart_root(normal: Tensor, freedom: float, stream: torch.Generator) -> Tensor:
-    """A^-T with A the Bartlett factor of a standard Wishart sample, (n, c, c): an inverse Wishart sample is F
-    F' with F = chol(Psi) A^-T. Of the standard normal numbers, (n, c, c), those below the diagonal are used.
+    """A^-T with A the Bartlett factor of a standard Wishart sample, from standard normals (n, c, c): an
+    inverse Wishart sample is F F' with F = chol(Psi) A^-T.
     """
     count, width = normal.shape[:2]
     half = (freedom - torch.arange(width, dtype=torch.float64)) / 2
@@ -343,46 +336,46 @@ class EvidenceRidge(BayesianRegression):
 
     def solve(self, *examples: Tensor) -> None:
         """One fit for every predicted row; rows that an earlier call has processed are not repeated."""
-        parents, values, basis, to_predict = self._begin(examples)
-        raw = torch.cat([example.reshape(len(values), -1).to(torch.float64) for example in examples], -1)
-        done = len(self.processed_rows)
-        if done > len(raw) or not torch.equal(self.processed_rows, raw[:done]):
-            done = 0
+        parents, values, basis, to_predict = self._standardised_examples(examples)
+        raw = torch.cat([observed.reshape(len(values), -1).to(torch.float64) for observed in examples], -1)
+        processed = len(self.processed_rows)
+        if processed > len(raw) or not torch.equal(self.processed_rows, raw[:processed]):
+            processed = 0
         ages, last = torch.arange(len(values), dtype=torch.float64, device=values.device), len(values) - 1
-        score = self.score * self.forgetting ** (len(raw) - done) if done else values.new_zeros(())
+        score = self.score * self.forgetting ** (len(raw) - processed) if processed else values.new_zeros(())
         for row in to_predict.nonzero().squeeze(-1).tolist():
-            if row >= done:
+            if row >= processed:
                 weight = (
                     (basis + to_predict) * self.forgetting ** (row - 1 - ages).clamp_min(0) * (ages < row)
                 )
                 self._fit(parents, values, weight)
-                seen = raw[row, : self.parents + self.outputs]
+                observed = raw[row, : self.parents + self.outputs]
                 score = score + self.forgetting ** (last - row) * self.log_predictive(
-                    seen[: self.parents], seen[self.parents :]
+                    observed[: self.parents], observed[self.parents :]
                 )
         self._fit(parents, values, (basis + to_predict) * self.forgetting ** (last - ages))
         self.score, self.processed_rows = score, raw
 
     def draw(self, count: int, stream: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """As `BayesianRegression.draw`; the noise is treated as known."""
+        """Samples with the noise treated as known."""
         normal = torch.randn(count, self.parents, self.outputs, dtype=torch.float64, generator=stream).to(
             self.posterior_mean
         )
         weights = self.posterior_mean + torch.einsum("cij,njc->nic", self.spread, normal)
-        start = self.centre[self.parents :] - torch.einsum("p,npc->nc", self.centre[: self.parents], weights)
-        return self._raw(weights, start, self.root.expand(count, -1, -1))
+        b = self.centre[self.parents :] - torch.einsum("p,npc->nc", self.centre[: self.parents], weights)
+        return self._in_units(weights, b, self.root.expand(count, -1, -1))
 
     def log_predictive(self, parents: Tensor, values: Tensor) -> Tensor:
         """A normal density."""
         scaled = (torch.cat([parents, values], -1).to(self.scale) - self.location) / self.scale - self.centre
-        before, after = scaled[..., : self.parents], scaled[..., self.parents :]
-        lever = torch.einsum("cij,...i->...cj", self.spread, before).square().sum(-1)
-        covariance = self.root @ self.root.mT + torch.diag_embed(lever)
+        inputs, targets = scaled[..., : self.parents], scaled[..., self.parents :]
+        leverages = torch.einsum("cij,...i->...cj", self.spread, inputs).square().sum(-1)
+        covariance = self.root @ self.root.mT + torch.diag_embed(leverages)
         root = torch.linalg.cholesky(covariance)
-        apart = (after - before @ self.posterior_mean).unsqueeze(-1)
-        error = torch.linalg.solve_triangular(root, apart, upper=False).square().sum((-2, -1))
-        inside = root.diagonal(dim1=-2, dim2=-1).log().sum(-1) + self.scale[self.parents :].log().sum()
-        return -0.5 * error - inside - self.outputs / 2 * math.log(2 * math.pi)
+        residual = (targets - inputs @ self.posterior_mean).unsqueeze(-1)
+        error = torch.linalg.solve_triangular(root, residual, upper=False).square().sum((-2, -1))
+        log_det = root.diagonal(dim1=-2, dim2=-1).log().sum(-1) + self.scale[self.parents :].log().sum()
+        return -0.5 * error - log_det - self.outputs / 2 * math.log(2 * math.pi)
 
     def _fit(self, parents: Tensor, values: Tensor, weight: Tensor) -> None:
         count = weight.sum()
@@ -391,24 +384,24 @@ class EvidenceRidge(BayesianRegression):
         weighted = (columns - self.centre) * weight.sqrt().unsqueeze(-1)
         inputs, targets = weighted[:, : self.parents], weighted[:, self.parents :]
         sizes, axes = torch.linalg.eigh(inputs.mT @ inputs)
-        sizes, along = sizes.clamp_min(0.0), axes.mT @ inputs.mT @ targets
-        total = targets.square().sum(0)
+        sizes, projected = sizes.clamp_min(0.0), axes.mT @ inputs.mT @ targets
+        squares = targets.square().sum(0)
         means, roots, noises = [], [], []
-        for own, whole in zip(along.mT, total, strict=True):
-            alpha, prior_precision = 1 / (whole / count + 1e-12), whole.new_ones(())
-            old = own.new_zeros(())
+        for cross, total in zip(projected.mT, squares, strict=True):
+            alpha, prior_precision = 1 / (total / count + 1e-12), total.new_ones(())
+            previous = cross.new_zeros(())
             for iteration in range(MAX_ITERATIONS):
-                solved = own / (sizes + prior_precision / alpha)
-                residual = (whole - 2 * solved @ own + (sizes * solved.square()).sum()).clamp_min(0.0)
+                beta = cross / (sizes + prior_precision / alpha)
+                residual = (total - 2 * beta @ cross + (sizes * beta.square()).sum()).clamp_min(0.0)
                 effective = (alpha * sizes / (prior_precision + alpha * sizes)).sum()
-                prior_precision = (effective + 2 * GAMMA) / (solved.square().sum() + 2 * GAMMA)
+                prior_precision = (effective + 2 * GAMMA) / (beta.square().sum() + 2 * GAMMA)
                 # With row weights below one, the total weight may be less than the effective number of
                 # parameters; the bound keeps the noise variance positive.
                 alpha = ((count - effective).clamp_min(0.1 * count) + 2 * GAMMA) / (residual + 2 * GAMMA)
-                if iteration and float((axes @ (old - solved)).abs().sum()) < SETTLED:
+                if iteration and float((axes @ (previous - beta)).abs().sum()) < SETTLED:
                     break
-                old = solved
-            means.append(axes @ (own / (sizes + prior_precision / alpha)))
+                previous = beta
+            means.append(axes @ (cross / (sizes + prior_precision / alpha)))
             roots.append(axes / (alpha * sizes + prior_precision).sqrt())
             noises.append(1 / alpha)
         self.posterior_mean = torch.stack(means, -1)
@@ -416,8 +409,8 @@ class EvidenceRidge(BayesianRegression):
         self.noise = torch.stack(noises)
         residual = targets - inputs @ self.posterior_mean
         shared = residual.mT @ residual
-        size = shared.diagonal().clamp_min(1e-300).sqrt()
+        deviations = shared.diagonal().clamp_min(1e-300).sqrt()
         # Correlations are shrunk slightly, since a correlation of one would leave no density.
-        correlation = 0.999 * shared / size / size.unsqueeze(-1)
+        correlation = 0.999 * shared / deviations / deviations.unsqueeze(-1)
         correlation.fill_diagonal_(1.0)
         self.root = self.noise.sqrt().unsqueeze(-1) * torch.linalg.cholesky(correlation)

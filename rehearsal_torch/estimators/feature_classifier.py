@@ -1,4 +1,4 @@
-"""Bayesian classification on random features of a fitted composite kernel: a latent function and its draws.
+"""Bayesian probit classification on random Fourier features, by Laplace approximation, with drawn functions.
 
 A yes/no output y is modelled by a latent sum that is at least zero where the answer is yes,
 
@@ -6,8 +6,8 @@ A yes/no output y is modelled by a latent sum that is at least zero where the an
 
 with f = m + phi(h)'beta, phi the features of `feature_regression`, m = Phi^-1 of the share of yes, and
 beta ~ N(0, v I). The widths and the relative sizes of the kernel's parts are those of the largest evidence of
-a Gaussian process for the answers as numbers, on a subset of the rows in which the rarer answer makes up
-half, as far as there are enough. The scale v is the one with the largest Laplace evidence among those that
+a Gaussian process for the answers as numbers, on a subset of the rows with equal shares of both answers, as
+far as there are enough. The scale v is the one with the largest Laplace evidence among those that
 give f a prior standard deviation t of .1 to 2.6 over the rows,
 
     L(b) - |b|^2 / (2 v) - log |I + v P'WP| / 2,        L(b) = sum_i log Phi(z_i f_i),   z_i = 2 y_i - 1,
@@ -23,9 +23,9 @@ probabilities of the approximation would return to 1/2.
 Where rows belong together, the posterior is widened by the design effect 1 + (m - 1) r, with m the mean size
 of the unit of a row, and r the share of the variance of y - P(y = 1 | h) between units.
 
-Everything else is that of a regression with noise variance 1, whose residuals are quantiles of N(0, 1): drawn
+The rest is as for a regression with noise variance 1, whose residuals are quantiles of N(0, 1): drawn
 functions and resampled residuals give draws of the probability. phi'A^-1 phi is the variance of the latent
-function relative to that of the latent noise.
+function relative to that of the latent noise. Used by `surrogates.outcome`.
 
 Source: Kish (1965) (the design effect); Rasmussen and Williams (2006), Sec. 3.4 (Laplace approximation) and
 Eq. 3.16 (the derivatives for the probit) and 3.7 (its quality); Albert and Chib (1993) (the latent sum).
@@ -49,56 +49,49 @@ LOG_ROOT = 0.5 * math.log(2 * math.pi)
 
 
 class FeatureClassifier(FeatureRegression):
-    """Classifications of q yes/no outputs by the same p inputs, as a `FeatureRegression`: `forward`, `draws`,
-    `drawn` and `along` give the latent function m + phi'beta; the outputs of `solve` and `condition` are 0 or
-    1.
-    """
+    """Classifications of q outputs, 0 or 1; `forward`, `draws` and so on give the latent function."""
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits to inputs (n, p), standardised, outputs (n, q), and the numbers of units (n,) if there are
-        some; ValueError if outputs are not 0 or 1, or all equal.
-        """
+        """Fits to inputs (n, p), outputs (n, q) and perhaps units (n,); ValueError unless of both 0 and 1."""
         inputs, outputs = (example.detach().to(torch.float64) for example in examples[:2])
         shares = outputs.sum(0) / len(outputs)
-        odd = bool(((outputs != 0) & (outputs != 1)).any())
-        if odd or bool(((shares == 0) | (shares == 1)).any()):
+        invalid = bool(((outputs != 0) & (outputs != 1)).any())
+        if invalid or bool(((shares == 0) | (shares == 1)).any()):
             raise ValueError(
                 f"expected outputs of 0 and 1, both in each column; got shares of 1 of {shares.tolist()}"
             )
         self.location, self.scale = torch.special.ndtri(shares), torch.ones_like(shares)
         order = torch.randperm(len(outputs), generator=generator(self.seed)).to(shares.device)
-        balanced_rows = []
+        balanced = []
         for column in outputs.mT:
-            balanced = _balanced(column, order, self.evidence_rows)
-            answers = column[balanced]
-            shown = (answers - answers.mean()) / answers.std().clamp_min(1e-12)
-            balanced_rows.append((inputs[balanced], shown))
-        self._fit_kernels(balanced_rows)
-        scored = order[:SCALE_ROWS]
-        for output, column in enumerate(outputs[scored].mT):
-            shown = self.features(inputs[scored], output)
+            subset = _balanced(column, order, self.evidence_rows)
+            answers = column[subset]
+            standardised = (answers - answers.mean()) / answers.std().clamp_min(1e-12)
+            balanced.append((inputs[subset], standardised))
+        self._fit_kernels(balanced)
+        rows = order[:SCALE_ROWS]
+        for output, column in enumerate(outputs[rows].mT):
+            features = self.features(inputs[rows], output)
             # The last feature is the constant, whose coefficient the rows determine.
-            size = shown[:, :-1].square().sum(-1).mean()
+            size = features[:, :-1].square().sum(-1).mean()
             variances = inputs.new_tensor(SPREADS).square() / size
-            modes = modes_of([(shown, column)], self.location[output], variances)
+            modes = modes_of([(features, column)], self.location[output], variances)
             self.amplitudes[output, 3] = 1 / variances[modes.evidence.argmax()]
         self.condition(inputs, outputs)
         if len(examples) > 2:
             self.noise = self._design_effects(inputs, outputs, examples[2])
 
     def _design_effects(self, inputs: Tensor, outputs: Tensor, units: Tensor) -> Tensor:
-        """By how much the variance of what units of m rows tell exceeds that of single rows, (q,)."""
+        """The factors by which the posterior variance exceeds that of independent rows, (q,)."""
         groups = units.unique(return_inverse=True)[1]
         counts = torch.bincount(groups).to(outputs)
         size = float(counts.square().sum() / counts.sum())
-        left = outputs - torch.special.ndtr(self(inputs))
-        shares = [between_units(column, groups) for column in left.mT]
+        residuals = outputs - torch.special.ndtr(self(inputs))
+        shares = [between_units(column, groups) for column in residuals.mT]
         return outputs.new_tensor([1 + (size - 1) * share / (1 + share) for share in shares])
 
     def condition(self, inputs: Tensor, outputs: Tensor) -> None:
-        """The posterior for other rows, (n, p) and (n, q), with kernels, scales and m as they are, by
-        Newton's method. The features of few rows are kept, those of more are computed anew.
-        """
+        """Refits the posterior to other rows, (n, p) and (n, q), with kernels, scales and m as they are."""
         coefficients, roots = [], []
         for output, column in enumerate(outputs.to(torch.float64).mT):
             rows = _Features(self, inputs, column, output)
@@ -113,11 +106,11 @@ class FeatureClassifier(FeatureRegression):
 
 
 class _Features:
-    """Features and answers of an output, (n_i, F) and (n_i,), in blocks; a single one is computed once."""
+    """Features and answers of an output, (n_i, F) and (n_i,), in blocks; a single block is computed once."""
 
     def __init__(self, model: FeatureClassifier, inputs: Tensor, answers: Tensor, output: int) -> None:
         parts = list(zip(inputs.split(ROWS), answers.split(ROWS), strict=True))
-        self.blocks = lambda: ((model.features(rows, output), own) for rows, own in parts)
+        self.blocks = lambda: ((model.features(rows, output), block) for rows, block in parts)
         self.only = list(self.blocks()) if len(parts) == 1 else None
 
     def __iter__(self) -> Iterator[Examples]:
@@ -141,15 +134,15 @@ def modes_of(rows: Iterable[Examples], location: Tensor, variances: Tensor) -> M
     for _ in range(STEPS):
         ascent, roots = _slopes(rows, location, precision, points)
         gradient = ascent - precision.unsqueeze(-1) * points
-        move = torch.cholesky_solve(gradient.unsqueeze(-1), roots).squeeze(-1)
-        length = torch.ones_like(value)
+        step = torch.cholesky_solve(gradient.unsqueeze(-1), roots).squeeze(-1)
+        lengths = torch.ones_like(value)
         for _ in range(HALVINGS):
-            moved = points + length.unsqueeze(-1) * move
+            moved = points + lengths.unsqueeze(-1) * step
             reached = _value(rows, location, precision, moved)
             worse = reached < value
             if not bool(worse.any()):
                 break
-            length = torch.where(worse, length / 2, length)
+            lengths = torch.where(worse, lengths / 2, lengths)
         better = reached > value
         gain = torch.where(better, reached - value, torch.zeros_like(value))
         points, value = torch.where(better.unsqueeze(-1), moved, points), torch.where(better, reached, value)
@@ -191,15 +184,15 @@ def _slopes(
 
 def _derivatives(features: Tensor, signs: Tensor, location: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
     """The first derivatives of L in f, and minus the second ones, (G, n) each."""
-    turned = signs * _latent(features, location, points)
-    ratio = torch.exp(-0.5 * turned.square() - LOG_ROOT - torch.special.log_ndtr(turned))
-    return signs * ratio, (ratio * (ratio + turned)).clamp(0.0, 1.0)
+    margins = signs * _latent(features, location, points)
+    ratio = torch.exp(-0.5 * margins.square() - LOG_ROOT - torch.special.log_ndtr(margins))
+    return signs * ratio, (ratio * (ratio + margins)).clamp(0.0, 1.0)
 
 
 def _balanced(answers: Tensor, order: Tensor, count: int) -> Tensor:
     """At most `count` rows in the given order, half of them of the rarer answer if there are enough."""
     ordered = answers[order]
     rare = ordered == float(answers.mean() < 0.5)
-    first, rest = order[rare], order[~rare]
-    half = min(len(first), max(count // 2, 1))
-    return torch.cat([first[:half], rest[: max(count - half, 1)]])
+    rare_rows, other_rows = order[rare], order[~rare]
+    half = min(len(rare_rows), max(count // 2, 1))
+    return torch.cat([rare_rows[:half], other_rows[: max(count - half, 1)]])

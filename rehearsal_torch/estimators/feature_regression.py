@@ -1,4 +1,4 @@
-"""Bayesian regression on random features of a fitted composite kernel: drawn functions and residuals.
+"""Bayesian regression on random Fourier features of a composite kernel, with drawn functions and residuals.
 
 For each of q outputs y, standardised over the rows, and standardised inputs h in R^p, a Gaussian process with
 a sum of three kernels is fitted by evidence on a subset of the rows,
@@ -30,8 +30,8 @@ the coefficients,
 at a cost of O(n F^2 + F^3) with F features, in sums over blocks of rows. Drawing beta draws a whole function.
 H = P A^-1 P' has the leverages h_i on its diagonal. The residuals that are kept are r_i = (y_i - phi_i'beta)
 / sqrt(1 - h_i): the geometric mean of the in-sample residual, which is too small, and of the leave-one-out
-residual (y_i - phi_i'beta) / (1 - h_i), which also holds the uncertainty of the function. Their variance is
-that of the noise, whatever its distribution. Rows are kept whole: the residuals of one row belong together.
+residual (y_i - phi_i'beta) / (1 - h_i), which also contains the uncertainty of the function. Their variance
+is that of the noise, whatever its distribution. The residuals of one row belong together.
 
 The value of a drawn function at h = b + a, where only some of the inputs move by a, is linear in features of
 a,
@@ -41,7 +41,7 @@ a,
 so that many values of a cost one matrix product once G has been computed.
 
 phi'A^-1 phi, the posterior variance of the function relative to that of the noise, is the inverse of an
-effective number of observations of the same inputs.
+effective number of observations of the same inputs. Used by `surrogates.outcome`.
 
 Source: Rasmussen and Williams (2006), Eq. 4.24 (sums of kernels), Sec. 5.1 (length-scales), Eq. 5.8-5.9
 (evidence), Sec. 2.1 (Bayesian linear regression) and 5.4.2 (leave-one-out); Rahimi and Recht (2007) (random
@@ -82,14 +82,14 @@ def minimum(
     bounds: Sequence[tuple[float | None, float | None]],
     iterations: int,
 ) -> np.ndarray:
-    """Where a function with its gradient is smallest, by L-BFGS-B."""
+    """The minimum of a function with its gradient, by L-BFGS-B."""
     options = {"maxiter": iterations, "maxfun": 2 * iterations, "maxcor": 20}
     optimum = minimize(function, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     return np.asarray(optimum.x)
 
 
+# The inverse length-scales w, (p,); s, l, g and nu.
 Kernel = tuple[Tensor, tuple[float, float, float, float]]
-"""The inverse length-scales w, (p,); s, l, g and nu."""
 
 
 def most_probable(inputs: Tensor, output: Tensor, iterations: int) -> Kernel:
@@ -132,28 +132,27 @@ class _Evidence:
         return value + 0.5 * float(deviation @ deviation), gradient + deviation / self.spreads
 
     def __call__(self, point: np.ndarray) -> tuple[float, np.ndarray]:
-        """E and its gradient."""
         widths, (smooth, linear, product, noise) = self.read(point)
         scaled = self.inputs * widths
         squares = scaled.square().sum(-1)
-        bell = (squares.unsqueeze(-1) + squares - 2 * scaled @ scaled.mT).clamp_min_(0).mul_(-0.5).exp_()
-        bell *= smooth
-        kernel = bell + linear * self.straight
+        rbf = (squares.unsqueeze(-1) + squares - 2 * scaled @ scaled.mT).clamp_min_(0).mul_(-0.5).exp_()
+        rbf *= smooth
+        kernel = rbf + linear * self.straight
         kernel += product * self.paired
         kernel.diagonal().add_(noise)
         factor = torch.linalg.cholesky(kernel)
         weights = torch.cholesky_solve(self.output.unsqueeze(-1), factor).squeeze(-1)
         value = 0.5 * self.output @ weights + factor.diagonal().log().sum()
-        inner = torch.cholesky_inverse(factor)
-        inner.addr_(weights, weights, alpha=-1).mul_(0.5)
+        weighting = torch.cholesky_inverse(factor)
+        weighting.addr_(weights, weights, alpha=-1).mul_(0.5)
         amplitudes = [
-            float((inner * bell).sum()),
-            linear * float((inner * self.straight).sum()),
-            product * float((inner * self.paired).sum()),
-            (noise - NOISE_FLOOR) * float(inner.diagonal().sum()),
+            float((weighting * rbf).sum()),
+            linear * float((weighting * self.straight).sum()),
+            product * float((weighting * self.paired).sum()),
+            (noise - NOISE_FLOOR) * float(weighting.diagonal().sum()),
         ]
-        bell *= inner
-        slopes = (bell.sum(-1, keepdim=True) * scaled.square()).sum(0) - (scaled * (bell @ scaled)).sum(0)
+        rbf *= weighting
+        slopes = (rbf.sum(-1, keepdim=True) * scaled.square()).sum(0) - (scaled * (rbf @ scaled)).sum(0)
         return float(value), np.concatenate([-2 * slopes.cpu().numpy(), np.array(amplitudes)])
 
 
@@ -164,8 +163,8 @@ LARGEST_LEVERAGE = 0.95
 
 
 class FeatureRegression(Solved):
-    """What regressions and classifications of q outputs on the same p inputs share, with M = `frequencies`;
-    kernels are fitted to at most `evidence_rows` rows. The seed is that of these rows and of the frequencies.
+    """The base of regressions and classifications: M = `frequencies`, which are drawn with the seed, as are
+    at most `evidence_rows` rows to which kernels are fitted.
     """
 
     def __init__(
@@ -182,8 +181,8 @@ class FeatureRegression(Solved):
             location=("q",), scale=("q",), widths=("q", "p"), amplitudes=("q", 4),
             directions=(frequencies, "p"), coefficients=("q", "f"), noise=("q",), residuals=("n", "q"),
         )  # fmt: skip
-        # The rows with their weights and units, from which the roots of regressions follow, where these are
-        # more numbers; of classifications none.
+        # The rows with their weights and units, where they take less memory than the roots of regressions,
+        # which follow from them.
         self.register_fitted(rows=("m", "p"), row_weights=("q", "m"), row_units=("m",), source=True)
         self.register_fitted(root=("q", "f", "f"), derived=True)
 
@@ -220,7 +219,7 @@ class FeatureRegression(Solved):
         return 2 * self.frequencies + inputs + inputs * (inputs + 1) // 2 + 1
 
     def _fit_kernels(self, examples: Iterable[tuple[Tensor, Tensor]]) -> None:
-        """The kernel of each output, to inputs (n, p) and the output (n,) of its own; the frequencies."""
+        """Fits the kernel of each output to its inputs (n, p) and output (n,), and draws the frequencies."""
         fits = [most_probable(inputs, column, self.iterations) for inputs, column in examples]
         self.widths = torch.stack([widths for widths, _ in fits])
         self.amplitudes = self.widths.new_tensor([amplitudes for _, amplitudes in fits])
@@ -236,14 +235,14 @@ class FeatureRegression(Solved):
         """phi of one output, (..., p) -> (..., F)."""
         smooth, linear, product, _ = self.amplitudes[output]
         phases = inputs @ (self.directions * self.widths[output]).mT
-        size = (smooth / self.frequencies).sqrt()
-        waves = [size * phases.cos(), size * phases.sin()]
+        amplitude = (smooth / self.frequencies).sqrt()
+        waves = [amplitude * phases.cos(), amplitude * phases.sin()]
         polynomial = [linear.sqrt() * inputs, product.sqrt() * products(inputs)]
         return torch.cat([*waves, *polynomial, inputs.new_ones(*inputs.shape[:-1], 1)], -1)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """The posterior means, (..., p) -> (..., q)."""
-        means = [self.features(inputs, output) @ own for output, own in enumerate(self.coefficients)]
+        means = [self.features(inputs, output) @ beta for output, beta in enumerate(self.coefficients)]
         return self.location + self.scale * torch.stack(means, -1)
 
     def draws(self, count: int, stream: torch.Generator) -> Tensor:
@@ -257,64 +256,63 @@ class FeatureRegression(Solved):
     def drawn(self, functions: Tensor, inputs: Tensor) -> Tensor:
         """Values of drawn functions (q, D, F) at inputs of their own, (..., D, m, p) -> (..., D, m, q)."""
         values = [
-            (self.features(inputs, output) @ own.unsqueeze(-1)).squeeze(-1)
-            for output, own in enumerate(functions)
+            (self.features(inputs, output) @ beta.unsqueeze(-1)).squeeze(-1)
+            for output, beta in enumerate(functions)
         ]
         return self.location + self.scale * torch.stack(values, -1)
 
     def common(self, functions: Tensor, inputs: Tensor) -> Tensor:
         """Values of G functions in each of N groups, (q, N, G, F), at the same inputs (..., N, m, p): (...,
-        N, m, G, q). As `drawn`, without the features in one tensor: these are most of the work where G is
-        small.
+        N, m, G, q). As `drawn`, without a tensor of all features, most of the work where G is small.
         """
         values = []
-        for output, own in enumerate(functions):
+        for output, beta in enumerate(functions):
             smooth, linear, product, _ = self.amplitudes[output]
-            cosine, sine, straight, paired, constant = own.mT.split(self._blocks(), -2)
+            cosine, sine, straight, paired, constant = beta.mT.split(self._blocks(), -2)
             phases = inputs @ (self.directions * self.widths[output]).mT
-            size = (smooth / self.frequencies).sqrt()
-            found = phases.cos() @ (size * cosine)
-            found += phases.sin_() @ (size * sine)
+            amplitude = (smooth / self.frequencies).sqrt()
+            result = phases.cos() @ (amplitude * cosine)
+            result += phases.sin_() @ (amplitude * sine)
             # h'(Q h + l) for each function, by products of matrices.
             form, shift = _forms((product.sqrt() * paired).mT.flatten(0, -2), self.inputs)
-            form = form.unflatten(0, own.shape[:2]).transpose(-3, -2).flatten(-2)
-            bent = (inputs @ form).unflatten(-1, (own.shape[1], self.inputs))
-            bent += linear.sqrt() * straight.mT.unsqueeze(-3)
-            found += (bent @ inputs.unsqueeze(-1)).squeeze(-1)
-            values.append(found + (constant - shift.unflatten(0, own.shape[:2]).unsqueeze(-2)))
+            form = form.unflatten(0, beta.shape[:2]).transpose(-3, -2).flatten(-2)
+            linear_forms = (inputs @ form).unflatten(-1, (beta.shape[1], self.inputs))
+            linear_forms += linear.sqrt() * straight.mT.unsqueeze(-3)
+            result += (linear_forms @ inputs.unsqueeze(-1)).squeeze(-1)
+            values.append(result + (constant - shift.unflatten(0, beta.shape[:2]).unsqueeze(-2)))
         return self.location + self.scale * torch.stack(values, -1)
 
     def along(self, functions: Tensor, base: Tensor, moving: Sequence[int]) -> Tensor:
         """G, (..., q, D, m, C), of drawn functions (q, D, F) around a base (..., D, m, p): their values where
         the k inputs at the places `moving` move by a are G'psi(a), with psi of `moved_features`.
         """
-        width, places, coefficients = self.inputs, list(moving), []
-        for output, own in enumerate(functions):
+        width, indices, coefficients = self.inputs, list(moving), []
+        for output, beta in enumerate(functions):
             smooth, linear, product, _ = self.amplitudes[output]
-            cosine, sine, straight, paired, constant = own.split(self._blocks(), -1)
+            cosine, sine, straight, paired, constant = beta.split(self._blocks(), -1)
             phases = base @ (self.directions * self.widths[output]).mT
-            size = (smooth / self.frequencies).sqrt()
-            cosines, sines = size * phases.cos(), size * phases.sin()
+            amplitude = (smooth / self.frequencies).sqrt()
+            cosines, sines = amplitude * phases.cos(), amplitude * phases.sin()
             cosine, sine = cosine.unsqueeze(-2), sine.unsqueeze(-2)
             slopes = (linear.sqrt() * straight).unsqueeze(-2)
-            start = constant + (base * slopes).sum(-1)
-            slope = slopes[..., places].expand(*base.shape[:-1], -1)
+            constants = constant + (base * slopes).sum(-1)
+            slope = slopes[..., indices].expand(*base.shape[:-1], -1)
             pieces = [cosine * cosines + sine * sines, sine * cosines - cosine * sines]
             form, shift = _forms(paired * product.sqrt(), width)
-            turned = base @ form
-            start = start - shift.unsqueeze(-1) + (turned * base).sum(-1)
-            bent = form[:, None, places][..., places].flatten(-2)
-            pieces += [slope + 2 * turned[..., places], bent.expand(*base.shape[:-1], -1)]
-            coefficients.append(torch.cat([*pieces, start.unsqueeze(-1)], -1))
+            half_slopes = base @ form
+            constants = constants - shift.unsqueeze(-1) + (half_slopes * base).sum(-1)
+            quadratic = form[:, None, indices][..., indices].flatten(-2)
+            pieces += [slope + 2 * half_slopes[..., indices], quadratic.expand(*base.shape[:-1], -1)]
+            coefficients.append(torch.cat([*pieces, constants.unsqueeze(-1)], -1))
         return torch.stack(coefficients, -4)
 
     def moved_features(self, moves: Tensor, moving: Sequence[int]) -> Tensor:
         """psi of each output for moves a of the inputs at given places, (..., k) -> (..., q, C)."""
         phases = torch.einsum("...k,qmk->...qm", moves, self.frequencies_of(moving))
         shape = (*moves.shape[:-1], self.outputs)
-        straight = moves.unsqueeze(-2).expand(*shape, -1)
-        bent = (straight.unsqueeze(-1) * straight.unsqueeze(-2)).flatten(-2)
-        return torch.cat([phases.cos(), phases.sin(), straight, bent, moves.new_ones(*shape, 1)], -1)
+        linear = moves.unsqueeze(-2).expand(*shape, -1)
+        quadratic = (linear.unsqueeze(-1) * linear.unsqueeze(-2)).flatten(-2)
+        return torch.cat([phases.cos(), phases.sin(), linear, quadratic, moves.new_ones(*shape, 1)], -1)
 
     def frequencies_of(self, places: Sequence[int]) -> Tensor:
         """The frequencies w z of some inputs for each output, (q, M, k)."""
@@ -332,12 +330,12 @@ class FeatureRegression(Solved):
 def _forms(paired: Tensor, width: int) -> tuple[Tensor, Tensor]:
     """The quadratic forms x'Q x - c of coefficients of products, (D, p (p + 1) / 2) -> (D, p, p), (D,)."""
     first, second = torch.triu_indices(width, width, device=paired.device)
-    own = first == second
-    shares = torch.where(own, paired / math.sqrt(2), paired / 2)
+    diagonal = first == second
+    entries = torch.where(diagonal, paired / math.sqrt(2), paired / 2)
     form = paired.new_zeros(len(paired), width, width)
-    form[:, first, second] = shares
-    form[:, second, first] = shares
-    return form, shares[:, own].sum(-1)
+    form[:, first, second] = entries
+    form[:, second, first] = entries
+    return form, entries[:, diagonal].sum(-1)
 
 
 def between_units(residuals: Tensor, groups: Tensor) -> float:
@@ -348,7 +346,7 @@ def between_units(residuals: Tensor, groups: Tensor) -> float:
         return 0.0
     means = residuals.new_zeros(units).index_add_(0, groups, residuals) / counts
     within = float((residuals - means[groups]).square().sum()) / (rows - units)
-    middle = float(residuals.mean())
-    between = float((counts * (means - middle).square()).sum()) / (units - 1)
-    size = (rows - float(counts.square().sum()) / rows) / (units - 1)
-    return max(0.0, (between / max(within, 1e-300) - 1) / size)
+    mean = float(residuals.mean())
+    between = float((counts * (means - mean).square()).sum()) / (units - 1)
+    unit_size = (rows - float(counts.square().sum()) / rows) / (units - 1)
+    return max(0.0, (between / max(within, 1e-300) - 1) / unit_size)

@@ -1,25 +1,25 @@
-"""Functions drawn from the posterior of a Gaussian-process regression whose hyper-parameters are drawn, too.
+"""Posterior sample paths of a Gaussian-process regression (Matheron's rule), under drawn hyper-parameters.
 
 For each draw h of the hyper-parameters, with rows (W, y), signal variance s^2 and noise variances s^2 R_h,
 
     f(w) = m + s phi(w)'theta + k(w, W) v,    v = K^-1 (y - m - s (Phi theta + e)),     K = k(W, W) + R_h,
     theta ~ N(0, I),     e ~ N(0, R_h),       m ~ N(1'K^-1 y / 1'K^-1 1,  s^2 / 1'K^-1 1),
 
-is a sample path of the posterior: phi are random Fourier features of the kernel, which stand for the prior
-where no rows are, and the update is exact. It comes with its mirror image 2 mu - f, mu the posterior mean, so
+is a sample path of the posterior: phi are random Fourier features of the kernel, which approximate the prior
+far from the rows, and the update is exact. It comes with its mirror image 2 mu - f, mu the posterior mean, so
 that the mean over a pair is mu. A path is a function: its values at several points are joint, in one
-evaluation of O(n + F) a point, with a gradient.
+evaluation of O(n + F) a point, with a gradient. Used by `mechanisms.plausible_mechanism`.
 
 `conditioned` adds rows (w, y): f becomes f + c(., w) (c(w, w) + R)^-1 (y - f(w) - e), c the posterior
 covariance.
 
 Functions of one or two inputs can be tabulated (`tabulated`): cubic convolution between their values on a
-grid that covers the unit cube and a margin, beyond which they stay what they are at its border. A value then
-costs 4 or 16 table entries whatever n is.
+grid that covers the unit cube and a margin, beyond which they are constant. A value then costs 4 or 16 table
+entries whatever n is.
 
-BoTorch's `draw_matheron_paths` draws the same paths at the same cost (a value with its gradient takes 1.1,
-1.1 and 1.3 times as long at n = 20, 100 and 400), but without mirror images, whose mean is free of sampling
-error, and with a known mean; a table costs .04 of a path at n = 100. A test compares the moments.
+BoTorch's `draw_matheron_paths` draws the same paths (a value with its gradient takes 1.1, 1.1 and 1.3 times
+as long at n = 20, 100 and 400), but without mirror images, whose mean is free of sampling error, and with a
+known mean; a table costs .04 of a path at n = 100.
 
 Source: Wilson et al. (2020), Sec. 3 (pathwise conditioning); Rahimi and Recht (2007), Sutherland and
 Schneider (2015) (features in pairs of sine and cosine); Rasmussen and Williams (2006), Eq. 2.25-2.26; Keys
@@ -39,7 +39,7 @@ from rehearsal_torch.seeding import generator
 
 # F, number of features; even.
 FEATURES = 256
-# Nodes of a table along a coordinate at least and at most, by the number of inputs; how many lie within a
+# The fewest and the most nodes of a table along a coordinate, by the number of inputs; nodes within a
 # length-scale; and the table's margin around the unit cube.
 NODES, WITHIN, MARGIN = {1: (129, 513), 2: (33, 97)}, 5, 0.25
 # Numbers in one tensor of kernel values and features of a table: few enough for a cache.
@@ -48,9 +48,7 @@ TOGETHER = 2**18
 
 @dataclass(frozen=True)
 class FunctionDraws:
-    """E = 2 H functions of p inputs: the first H, then their mirror images; b stands for sets of rows that
-    were added.
-    """
+    """E = 2 H functions of p inputs, H and their mirror images; b stands for sets of added rows."""
 
     kind: int  # The kernel, an index into `kernel.KINDS`
     lengths: Tensor  # l, (H, p)
@@ -61,7 +59,7 @@ class FunctionDraws:
     coefficients: Tensor  # theta, (E, F)
     weights: Tensor  # v, (E, n), or (E, *b, n)
     inverses: Tensor  # The inverses of the lower Cholesky factors of K, or R for many rows, (H, n, n)
-    added: Tensor | None = None  # Rows that were added, (*b, m, p)
+    added: Tensor | None = None  # Added rows, (*b, m, p)
     added_weights: Tensor | None = None  # (E, *b, m)
     before: "FunctionDraws | None" = None  # Without them
     told: tuple[Tensor, Tensor] | None = None  # Their targets and noise variances, (E, *b, m)
@@ -79,7 +77,7 @@ class FunctionDraws:
     ) -> "FunctionDraws":
         """H pairs of functions given rows W (n, p) in the unit cube, l (H, p), y and R (H, n), and s (H,)."""
         count, width, rows = *lengths.shape, len(places)
-        # The draws go with the rows, in whatever order these come.
+        # The draws belong to the rows, whatever their order.
         order = torch.arange(rows, device=places.device)
         for column in (targets[0], *places.flip(-1).unbind(-1)):
             order = order[column[order].argsort(stable=True)]
@@ -95,8 +93,8 @@ class FunctionDraws:
             freedom = 5 if KINDS[kind] == "matern52" else 3
             chi_square = normal(count, FEATURES // 2, freedom).square().sum(-1, keepdim=True)
             frequencies = frequencies * (freedom / chi_square).sqrt()
-        blank = lengths.new_zeros(0)
-        made = cls(kind, lengths, scales, frequencies, places, blank, blank, blank, blank)
+        empty = lengths.new_zeros(0)
+        built = cls(kind, lengths, scales, frequencies, places, empty, empty, empty, empty)
         scale = scales.unsqueeze(-1)
         theta, level = scale * normal(count, FEATURES), scales * normal(count)
         noise = scale * normal(count, rows)
@@ -104,58 +102,58 @@ class FunctionDraws:
             # A mean of rows with equal noise.
             mean, std = targets.mean(-1), (variances.mean(-1) / rows).sqrt()
             means = torch.cat([mean + std * level, mean - std * level])
-            none = means.new_zeros(len(means), 0)
-            return replace(made, means=means, coefficients=none, weights=none, inverses=none)
+            no_rows = means.new_zeros(len(means), 0)
+            return replace(built, means=means, coefficients=no_rows, weights=no_rows, inverses=no_rows)
         if rows > MANY:
-            made, inverses, (total, whole), solved = made._induced(targets, variances, theta, noise)
+            built, inverses, (total, targets_total), solved = built._induced(targets, variances, theta, noise)
             solved_ones, solved_targets, solved_prior = solved
         else:
-            root = lower_root(made._between(places, places) + torch.diag_embed(variances))
+            root = lower_root(built._between(places, places) + torch.diag_embed(variances))
             eye = torch.eye(rows).to(root)
             inverses = torch.linalg.solve_triangular(root, eye.expand_as(root), upper=False)
-            prior = (made._features(places.unsqueeze(0)) @ theta.unsqueeze(-1)).squeeze(-1)
+            prior = (built._features(places.unsqueeze(0)) @ theta.unsqueeze(-1)).squeeze(-1)
             columns = torch.ones_like(targets), targets, prior + noise * variances.sqrt()
             solved_ones, solved_targets, solved_prior = (
                 (inverses.mT @ (inverses @ column.unsqueeze(-1))).squeeze(-1) for column in columns
             )
-            total, whole = solved_ones.sum(-1), solved_targets.sum(-1)
-        mean = whole / total
+            total, targets_total = solved_ones.sum(-1), solved_targets.sum(-1)
+        mean = targets_total / total
         deviation = level / total.sqrt()
         # Posterior mean, and half the difference of a pair.
-        middle = solved_targets - mean.unsqueeze(-1) * solved_ones
-        apart = -solved_prior - deviation.unsqueeze(-1) * solved_ones
+        centre = solved_targets - mean.unsqueeze(-1) * solved_ones
+        deviations = -solved_prior - deviation.unsqueeze(-1) * solved_ones
         return replace(
-            made,
+            built,
             means=torch.cat([mean + deviation, mean - deviation]),
             coefficients=torch.cat([theta, -theta]),
-            weights=torch.cat([middle + apart, middle - apart]),
+            weights=torch.cat([centre + deviations, centre - deviations]),
             inverses=inverses,
         )
 
     def _induced(
         self, targets: Tensor, variances: Tensor, theta: Tensor, noise: Tensor
     ) -> tuple["FunctionDraws", Tensor, Tensor, Tensor]:
-        """These with inducing points in place of many rows, R, and of the columns 1, y and Phi theta + e the
-        sums 1'K^-1 of the first two, (2, H), and the weights S C, (3, H, c).
+        """The draws with inducing points in place of many rows; R; and of the columns 1, y and Phi theta + e
+        the sums 1'K^-1 of the first two, (2, H), and the weights S C, (3, H, c).
         """
         chosen = inducing(self.places, self.lengths.amin(0).log(), self.kind)
-        made = replace(self, places=self.places[chosen])
-        at_points = (made._features(made.places.unsqueeze(0)) @ theta.unsqueeze(-1)).squeeze(-1)
+        built = replace(self, places=self.places[chosen])
+        at_points = (built._features(built.places.unsqueeze(0)) @ theta.unsqueeze(-1)).squeeze(-1)
         roots = targets.new_empty(len(theta), len(chosen), len(chosen))
         totals, weights = targets.new_empty(2, len(theta)), targets.new_empty(3, len(theta), len(chosen))
         # Many rows leave few distinct hyper-parameters.
-        _, which = torch.cat([self.lengths, variances], -1).unique(dim=0, return_inverse=True)
-        for same in (which == place for place in range(int(which.max()) + 1)):
-            first = int(same.nonzero()[0, 0])
+        _, group_of = torch.cat([self.lengths, variances], -1).unique(dim=0, return_inverse=True)
+        for group in (group_of == number for number in range(int(group_of.max()) + 1)):
+            first = int(group.nonzero()[0, 0])
             lengths = self.lengths[first].log()
             part = Induced.of(self.places, variances[first], lengths, self.kind, chosen)
-            prior = part.at_rows(at_points[same].mT).mT + noise[same] * part.noises.sqrt()
-            columns = torch.stack([torch.ones_like(prior), targets[same], prior])
+            prior = part.at_rows(at_points[group].mT).mT + noise[group] * part.noises.sqrt()
+            columns = torch.stack([torch.ones_like(prior), targets[group], prior])
             flat = columns.flatten(0, 1).mT
-            totals[:, same] = part.solved(flat).sum(0).reshape(3, -1)[:2]
-            weights[:, same] = part.weights(flat).mT.unflatten(0, (3, -1))
-            roots[same] = part.basis_root()
-        return made, roots, totals, weights
+            totals[:, group] = part.solved(flat).sum(0).reshape(3, -1)[:2]
+            weights[:, group] = part.weights(flat).mT.unflatten(0, (3, -1))
+            roots[group] = part.basis_root()
+        return built, roots, totals, weights
 
     @classmethod
     def certain(cls, posterior: Posterior) -> "FunctionDraws":
@@ -175,7 +173,6 @@ class FunctionDraws:
         )
 
     def __len__(self) -> int:
-        """E."""
         return len(self.means)
 
     @property
@@ -196,18 +193,18 @@ class FunctionDraws:
         hyper = {
             name: getattr(self, name)[:pairs] for name in ("lengths", "scales", "frequencies", "inverses")
         }
-        own = {name: getattr(self, name)[chosen] for name in ("means", "coefficients", "weights")}
-        more = None if self.added_weights is None else self.added_weights[chosen]
+        per_function = {name: getattr(self, name)[chosen] for name in ("means", "coefficients", "weights")}
+        added_weights = None if self.added_weights is None else self.added_weights[chosen]
         if not self.width:
             hyper["inverses"] = self.inverses[chosen]
         before = None if self.before is None else self.before.few(count)
         told = None if self.told is None else (self.told[0][chosen], self.told[1][chosen])
-        return replace(self, **hyper, **own, added_weights=more, before=before, told=told)
+        return replace(self, **hyper, **per_function, added_weights=added_weights, before=before, told=told)
 
     def conditioned(self, inputs: Tensor, targets: Tensor, variances: Tensor, seed: int) -> "FunctionDraws":
-        """The functions after m more rows, (*b, m, p), whose targets and noise variances broadcast against
-        (E, *b, m). Gradients reach rows and targets. Rows that were added before are added again, with
-        these and new draws of their noise. A function without inputs stays as it is.
+        """The functions given m more rows, (*b, m, p), whose targets and noise variances broadcast against
+        (E, *b, m), with gradients. Earlier added rows are added again with these, with new draws of noise.
+        A function without inputs stays as it is.
         """
         if not self.width:
             return self
@@ -215,23 +212,23 @@ class FunctionDraws:
         targets, variances = targets.expand(shape), variances.expand(shape)
         if self.before is not None and self.added is not None and self.told is not None:
             old = self.added.expand(*inputs.shape[:-2], *self.added.shape[-2:])
-            lead = [1] * (inputs.ndim - self.added.ndim)
-            both = [
-                torch.cat([each.reshape(len(self), *lead, *each.shape[1:]).expand(*shape[:-1], -1), new], -1)
-                for each, new in zip(self.told, (targets, variances), strict=True)
+            ones = [1] * (inputs.ndim - self.added.ndim)
+            joint = [
+                torch.cat([past.reshape(len(self), *ones, *past.shape[1:]).expand(*shape[:-1], -1), new], -1)
+                for past, new in zip(self.told, (targets, variances), strict=True)
             ]
-            return self.before.conditioned(torch.cat([old, inputs], -2), both[0], both[1], seed)
+            return self.before.conditioned(torch.cat([old, inputs], -2), joint[0], joint[1], seed)
         noise = torch.randn(len(self) // 2, *shape[1:], generator=generator(seed), dtype=torch.float64)
         noise = torch.cat([noise, -noise]).to(self.means) * variances.sqrt()
         gains, covariance = self._gains(inputs)
         root = lower_root(covariance + torch.diag_embed(variances))
         residual = (targets - self(inputs.unsqueeze(0)) - noise).unsqueeze(-1)
-        square = self.scales.square().repeat(2).reshape(-1, *[1] * (inputs.ndim - 1))
-        more = square * torch.cholesky_solve(residual, root).squeeze(-1)
+        signal = self.scales.square().repeat(2).reshape(-1, *[1] * (inputs.ndim - 1))
+        added = signal * torch.cholesky_solve(residual, root).squeeze(-1)
         old = self.weights.reshape(len(self), *[1] * (inputs.ndim - 2), -1)
-        weights = old - (gains @ more.unsqueeze(-1)).squeeze(-1)
-        told = targets, variances
-        return replace(self, weights=weights, added=inputs, added_weights=more, before=self, told=told)
+        weights = old - (gains @ added.unsqueeze(-1)).squeeze(-1)
+        observed = targets, variances
+        return replace(self, weights=weights, added=inputs, added_weights=added, before=self, told=observed)
 
     def tabulated(self) -> "TabulatedFunctions":
         """The functions on a grid; ValueError unless they have one or two inputs."""
@@ -295,9 +292,9 @@ class FunctionDraws:
         inverses = self.inverses.reshape(
             len(self.inverses), *[1] * (inputs.ndim - 2), *self.inverses.shape[1:]
         )
-        near = inverses @ self._between(inputs.unsqueeze(0), self.places).mT
-        gains = inverses.mT @ near
-        covariance = self._between(inputs.unsqueeze(0), inputs) - near.mT @ near
+        whitened = inverses @ self._between(inputs.unsqueeze(0), self.places).mT
+        gains = inverses.mT @ whitened
+        covariance = self._between(inputs.unsqueeze(0), inputs) - whitened.mT @ whitened
         covariance = self.scales.square().reshape(-1, *[1] * (covariance.ndim - 1)) * covariance
         return torch.cat([gains, gains]), torch.cat([covariance, covariance])
 
@@ -309,40 +306,44 @@ class TabulatedFunctions:
     table: Tensor
 
     def __len__(self) -> int:
-        """E."""
         return len(self.table)
 
     def few(self, count: int) -> "TabulatedFunctions":
         """The first pairs, an even number of functions."""
-        pairs, total = count // 2, len(self) // 2
-        return TabulatedFunctions(torch.cat([self.table[:pairs], self.table[total : total + pairs]]))
+        return TabulatedFunctions(first_pairs(self.table, count))
 
     def __call__(self, inputs: Tensor) -> Tensor:
         """The functions at inputs (1 or E, ..., p), (E, ...)."""
         count, width = self.table.shape[-1], inputs.shape[-1]
-        # Between the second node and the last but one there are four around a point.
+        # A point between the second node and the last but one has two nodes on either side.
         position = ((inputs + MARGIN) * ((count - 1) / (1 + 2 * MARGIN))).clamp(1, count - 2 - 1e-9)
         first = position.detach().floor()
         weights = _cubic(position - first)
         index = first.long() - 1
-        own = (torch.arange(len(self)) * count**width).to(index).reshape(-1, *[1] * (inputs.ndim - 2))
+        offset = (torch.arange(len(self)) * count**width).to(index).reshape(-1, *[1] * (inputs.ndim - 2))
         flat, steps = self.table.reshape(-1), torch.arange(4, device=index.device)
         rows = index[..., 0].unsqueeze(-1) + steps
         if width == 1:
-            return (flat[rows + own.unsqueeze(-1)] * weights[..., 0, :]).sum(-1)
+            return (flat[rows + offset.unsqueeze(-1)] * weights[..., 0, :]).sum(-1)
         cells = rows.unsqueeze(-1) * count + (index[..., 1].unsqueeze(-1) + steps).unsqueeze(-2)
-        values = flat[cells + own[..., None, None]]
+        values = flat[cells + offset[..., None, None]]
         return ((values @ weights[..., 1, :].unsqueeze(-1)).squeeze(-1) * weights[..., 0, :]).sum(-1)
 
 
-def _cubic(part: Tensor) -> Tensor:
-    """Weights of the four nodes around a point at a part of a cell, (...) -> (..., 4)."""
-    square, cube = part.square(), part**3
+def first_pairs(values: Tensor, count: int) -> Tensor:
+    """The first `count` / 2 of E / 2 values, and their mirror images, (count, ...)."""
+    half = len(values) // 2
+    return torch.cat([values[: count // 2], values[half : half + count // 2]])
+
+
+def _cubic(fraction: Tensor) -> Tensor:
+    """Weights of the four nodes around a point at a fraction of a cell, (...) -> (..., 4)."""
+    square, cube = fraction.square(), fraction**3
     return torch.stack(
         [
-            -0.5 * part + square - 0.5 * cube,
+            -0.5 * fraction + square - 0.5 * cube,
             1 - 2.5 * square + 1.5 * cube,
-            0.5 * part + 2 * square - 1.5 * cube,
+            0.5 * fraction + 2 * square - 1.5 * cube,
             -0.5 * square + 0.5 * cube,
         ],
         -1,

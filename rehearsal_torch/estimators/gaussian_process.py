@@ -1,9 +1,9 @@
-"""Gaussian-process regressions as parts: N of them, with their rows and hyper-parameters as state.
+"""N Gaussian-process regressions as one part of a surrogate, with rows and hyper-parameters as its state.
 
 The hyper-parameters are either solved for by L-BFGS-B, all regressions in one batch and warm-started from the
 last fit, or trained by gradient descent on GPyTorch's marginal log likelihood with priors, of all starts, by
-a Lightning trainer. The evidence is not a sum over rows: every step needs all of them, and a loss on held-out
-rows has no meaning here.
+a Lightning trainer. The evidence is not a sum over rows: every step needs all of them, and there is no loss
+on held-out rows. Used by `surrogates.network`.
 
 Source: Ren et al. (2025), Sec. 4.1 and 11.1 (Gaussian processes for encoder and decoder); Rasmussen and
 Williams (2006), Sec. 5.4; Gardner et al. (2018) (GPyTorch).
@@ -63,9 +63,8 @@ SMOOTHNESS, LEFT_OUT = (math.inf, 2.5, 1.5), 1e8
 
 
 class GaussianProcesses(Part, ABC):
-    """N regressions, each on the first few of p inputs, so many as `widths` tell. The kernel
-    "learnt" selects one per regression. `exact` rows are those of a function without noise. ValueError if
-    the kernel is unknown.
+    """N regressions, each on the first `widths[i]` of p inputs. The kernel "learnt" selects one per
+    regression. `exact` rows are those of a function without noise. ValueError if the kernel is unknown.
     """
 
     def __init__(self, widths: Sequence[int], kernel: Kernel = "rbf", exact: bool = False) -> None:
@@ -74,9 +73,9 @@ class GaussianProcesses(Part, ABC):
         self.widths = tuple(int(width) for width in widths)
         blank = torch.empty(0, dtype=torch.float64)
         used = torch.arange(max(self.widths)) < torch.tensor(self.widths).unsqueeze(-1)
-        first = standing(Rows(blank, blank, blank, used, blank))
-        self.register_buffer("log_lengths", torch.where(used, first.log_lengths, 0.0))
-        self.register_buffer("log_noises", torch.where(used.any(-1), first.log_noises, 0.0))
+        defaults = standing(Rows(blank, blank, blank, used, blank))
+        self.register_buffer("log_lengths", torch.where(used, defaults.log_lengths, 0.0))
+        self.register_buffer("log_noises", torch.where(used.any(-1), defaults.log_noises, 0.0))
         self.register_buffer("kinds", torch.full((len(self.widths),), self.choice[0]))
         self.kinds: Tensor
         rows = len(self.widths), "n"
@@ -84,7 +83,7 @@ class GaussianProcesses(Part, ABC):
 
     @property
     def used(self) -> Tensor:
-        """Which inputs each regression has, (N, p) bool."""
+        """The mask of each regression's inputs, (N, p) bool."""
         device = self.log_lengths.device
         return torch.arange(self.log_lengths.shape[1], device=device) < torch.tensor(
             self.widths, device=device
@@ -102,15 +101,15 @@ class GaussianProcesses(Part, ABC):
 
     def hold(self, inputs: Tensor, targets: Tensor, kept: Tensor, ratios: Tensor | None = None) -> Rows:
         """Stores inputs (n, N, p) in the unit cube, targets, kept rows and noise ratios (n, N)."""
-        keep = kept.mT.to(self.log_lengths)
+        mask = kept.mT.to(self.log_lengths)
         # Copies: the state shares no memory with the examples.
         self.inputs = (
-            inputs.detach().to(self.log_lengths).transpose(0, 1) * keep.unsqueeze(-1) * self.used.unsqueeze(1)
+            inputs.detach().to(self.log_lengths).transpose(0, 1) * mask.unsqueeze(-1) * self.used.unsqueeze(1)
         ).contiguous()
-        self.targets = (targets.detach().to(self.log_lengths).mT * keep).contiguous()
-        self.weights_of_rows = keep.clone(memory_format=torch.contiguous_format)
-        given = torch.ones_like(keep).mT if ratios is None else ratios.detach().to(keep)
-        self.ratios = given.mT.clone(memory_format=torch.contiguous_format)
+        self.targets = (targets.detach().to(self.log_lengths).mT * mask).contiguous()
+        self.weights_of_rows = mask.clone(memory_format=torch.contiguous_format)
+        variances = torch.ones_like(mask).mT if ratios is None else ratios.detach().to(mask)
+        self.ratios = variances.mT.clone(memory_format=torch.contiguous_format)
         return self.rows
 
     def adopt(self, hyper: HyperParameters) -> None:
@@ -123,7 +122,7 @@ class GaussianProcesses(Part, ABC):
         self.kinds = other.kinds.clone()
 
     def _choose(self, candidates: Sequence[tuple[int, HyperParameters]]) -> None:
-        """By the leave-one-out log density; the first kernel unless another is better by `AHEAD`."""
+        """Selects kernels by the leave-one-out log density: the first unless another leads by `AHEAD`."""
         kinds, points = zip(*candidates, strict=True)
         scores = self.log_noises.new_zeros(len(points), len(self.widths))
         if len(points) > 1:
@@ -132,14 +131,14 @@ class GaussianProcesses(Part, ABC):
         self.kinds = torch.tensor(kinds, device=scores.device)[scores.argmax(0)]
         self.adopt(highest(points, scores))
 
-    def _held_out_score(self, kind: int, at: HyperParameters) -> Tensor:
+    def _held_out_score(self, kind: int, hyper: HyperParameters) -> Tensor:
         """Leave-one-out log predictive density summed over `Rows.few`, up to a constant, (N,)."""
         rows = replace(self.rows.few(), kinds=torch.full_like(self.kinds, kind))
-        residual, variance = factors(rows, at.log_lengths, at.log_noises).left_out()
+        residual, variance = factors(rows, hyper.log_lengths, hyper.log_noises).left_out()
         return -0.5 * ((residual.square() / variance + variance.log()) * rows.kept).sum(-1)
 
     def factors(self) -> Learnt:
-        """What all rows tell under the current hyper-parameters."""
+        """The systems of all rows under the current hyper-parameters."""
         return learnt(self.rows, self.hyper.log_lengths, self.hyper.log_noises)
 
     def left_out_residuals(self) -> tuple[Tensor, Tensor]:
@@ -148,14 +147,12 @@ class GaussianProcesses(Part, ABC):
         return residual * self.rows.kept, variance.sqrt()
 
     def in_sample_residuals(self) -> tuple[Tensor, Tensor, Tensor]:
-        """In-sample residuals y - mu, and standard deviations of the noise and of mu (epistemic), (N, n)
-        each. Regressions whose targets are not the observed values override this and `left_out_residuals`.
-        """
+        """In-sample residuals y - mu, and standard deviations of the noise and of mu, (N, n) each."""
         rows = self.rows
-        residual, unknown = self.factors().in_sample()
+        residual, epistemic = self.factors().in_sample()
         noise = self.log_noises.exp().unsqueeze(-1) * rows.ratios
-        unknown = torch.where(rows.used.any(-1, keepdim=True), unknown.sqrt(), 0.0)
-        return residual, noise.sqrt(), unknown
+        epistemic = torch.where(rows.used.any(-1, keepdim=True), epistemic.sqrt(), 0.0)
+        return residual, noise.sqrt(), epistemic
 
     def posteriors(self) -> list[Posterior]:
         """The posterior of each regression."""
@@ -170,26 +167,24 @@ class SolvedProcesses(GaussianProcesses, Solved):
     """Regressions whose hyper-parameters are found by L-BFGS-B."""
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits to inputs (n, N, p), targets (n, N) and the mask of kept rows (n, N), from the last
-        hyper-parameters and a coarse grid. A regression without rows keeps its hyper-parameters.
-        """
-        last = self.hyper if self.inputs.numel() else None
-        held = self.hold(*examples)
-        places = (held.counts > 0).nonzero()[:, 0]
-        if not len(places):
+        """Fits to inputs (n, N, p), targets and the mask of kept rows, (n, N); those without rows stay."""
+        last_fit = self.hyper if self.inputs.numel() else None
+        all_rows = self.hold(*examples)
+        indices = (all_rows.counts > 0).nonzero()[:, 0]
+        if not len(indices):
             return
-        before, near = None if last is None else last.only(places), None
+        previous, optimum = None if last_fit is None else last_fit.only(indices), None
         candidates = []
         for kind in self.choice:
-            rows = replace(held, kinds=torch.full_like(self.kinds, kind)).only(places).few()
-            near = fitted(rows, before, near, self.exact)
-            candidates.append((kind, self.hyper.filled(places, near)))
+            rows = replace(all_rows, kinds=torch.full_like(self.kinds, kind)).only(indices).few()
+            optimum = fitted(rows, previous, optimum, self.exact)
+            candidates.append((kind, self.hyper.filled(indices, optimum)))
         self._choose(candidates)
 
 
 class BotorchProcesses(GaussianProcesses, Solved):
-    """Regressions by BoTorch alone: a `SingleTaskGP` each, with its own priors, which are these, fitted from
-    its one start by `fit_gpytorch_mll`. The kernel is rbf (else a ValueError).
+    """Regressions by BoTorch alone, with the same priors: a `SingleTaskGP` each, by `fit_gpytorch_mll` from
+    its one start. The kernel is rbf (else a ValueError).
     """
 
     def __init__(self, widths: Sequence[int], kernel: Kernel = "rbf", exact: bool = False) -> None:
@@ -214,9 +209,7 @@ class BotorchProcesses(GaussianProcesses, Solved):
 
 
 class Ascents(ExactGP):
-    """M processes with one kernel for each of N regressions, of inputs over the square root of their
-    number, so that all have one prior.
-    """
+    """GPyTorch models, M starts of N regressions; inputs are over the root of their number, for one prior."""
 
     def __init__(self, kind: int, used: Tensor, count: int) -> None:
         shape = torch.Size([count, len(used)])
@@ -232,7 +225,7 @@ class Ascents(ExactGP):
             "lengthscale_constraint": Interval(LENGTH_FLOOR / self.root, LONGEST / self.root),
         }
         self.covar_module = MaternKernel(SMOOTHNESS[kind], **arguments) if kind else RBFKernel(**arguments)
-        # Where there is no input: the mode.
+        # Without inputs the length-scale stays at the mode.
         self.covar_module.lengthscale = prior.mode.expand(*shape, 1, used.shape[1])
         self.double()
 
@@ -251,20 +244,18 @@ class Ascents(ExactGP):
     @torch.no_grad()
     def begin(self, used: Tensor, points: list[HyperParameters]) -> None:
         """Sets the starts."""
-        lengths = torch.stack([at.log_lengths for at in points]).exp().unsqueeze(-2) / self.root
+        lengths = torch.stack([point.log_lengths for point in points]).exp().unsqueeze(-2) / self.root
         self.covar_module.lengthscale = torch.where(
             used.unsqueeze(-2), lengths, self.covar_module.lengthscale
         )
-        self.likelihood.noise = torch.stack([at.log_noises for at in points]).exp().unsqueeze(-1)
+        self.likelihood.noise = torch.stack([point.log_noises for point in points]).exp().unsqueeze(-1)
 
     def ends(self, used: Tensor) -> list[HyperParameters]:
-        """The hyper-parameters of each start; without inputs the variance is that of the standardised
-        targets.
-        """
+        """The hyper-parameters reached from each start; log l and log v are 0 without inputs."""
         lengths = (self.covar_module.lengthscale * self.root).log().squeeze(-2)
         noises = self.likelihood.noise.log().squeeze(-1)
         lengths, noises = torch.where(used, lengths, 0.0), torch.where(used.any(-1), noises, 0.0)
-        return [HyperParameters(*each) for each in zip(lengths, noises, strict=True)]
+        return [HyperParameters(*pair) for pair in zip(lengths, noises, strict=True)]
 
 
 class TrainedProcesses(GaussianProcesses, Trained):
@@ -277,30 +268,30 @@ class TrainedProcesses(GaussianProcesses, Trained):
 
     @property
     def uses_held_out(self) -> bool:
-        """False: the evidence guards against overfitting; early stopping would end before the optimum."""
+        """False: the evidence guards against overfitting."""
         return False
 
     def loss(self, *examples: Tensor) -> Tensor:
         """Negative log evidence and log prior per row, summed over regressions and starts, (), of the rows of
         `hold` and, in each row, their number (n,). ValueError if the batch does not contain all rows.
         """
-        *example, total = examples
-        if len(total) != int(total[0]):
-            expected = f"expected all {int(total[0])} rows in one batch; got {len(total)}"
-            raise ValueError(f"{expected}: set trainer.batch_size to {int(total[0])} or more")
-        new = self.inputs.ndim != 3 or self.inputs.shape[1] != len(total)
+        *example, count = examples
+        if len(count) != int(count[0]):
+            expected = f"expected all {int(count[0])} rows in one batch; got {len(count)}"
+            raise ValueError(f"{expected}: set trainer.batch_size to {int(count[0])} or more")
+        rows_changed = self.inputs.ndim != 3 or self.inputs.shape[1] != len(count)
         rows = self.hold(*example).few()
-        for kind, part in self._trials():
-            if new:
-                part.begin(self.used, starts(replace(rows, kinds=kind), exact=self.exact))
-        return -torch.stack([part.log_posterior(rows).sum() for _, part in self._trials()]).sum()
+        for kind, ascents in self._trials():
+            if rows_changed:
+                ascents.begin(self.used, starts(replace(rows, kinds=kind), exact=self.exact))
+        return -torch.stack([ascents.log_posterior(rows).sum() for _, ascents in self._trials()]).sum()
 
     @torch.no_grad()
     def finish(self) -> None:
         """Keeps the best result of each regression; the stored rows are those of the last step."""
         candidates = []
-        for kind, part in self._trials():
-            ends, rows = part.ends(self.used), replace(self.rows.few(), kinds=kind)
+        for kind, ascents in self._trials():
+            ends, rows = ascents.ends(self.used), replace(self.rows.few(), kinds=kind)
             best = highest(ends, torch.stack([reached(rows, end) for end in ends]))
             candidates.append((int(kind[0]), best))
         self._choose(candidates)
@@ -319,14 +310,14 @@ class GivenNoise(GaussianProcesses, Solved):
         """Fits to the arguments of `hold`, initial length-scales (n, N, p) and the mask of regressions to fit
         (n, N), equal in all rows; one that is not fitted keeps the initial length-scales.
         """
-        inputs, targets, kept, variances, lengths, open_ = examples
+        inputs, targets, kept, variances, lengths, to_fit = examples
         self.adopt(HyperParameters(lengths[0], torch.zeros_like(self.log_noises)))
         rows = self.hold(inputs, targets, kept, variances)
-        chosen = (open_[0] & self.used.any(-1)).nonzero()[:, 0]
-        if not len(chosen):
+        indices = (to_fit[0] & self.used.any(-1)).nonzero()[:, 0]
+        if not len(indices):
             return
-        begin = HyperParameters(self.log_lengths[chosen], self.log_noises[chosen])
-        optimum = maximise(rows.only(chosen).few(), [begin], free_noise=False)
+        start = HyperParameters(self.log_lengths[indices], self.log_noises[indices])
+        optimum = maximise(rows.only(indices).few(), [start], free_noise=False)
         log_lengths = self.log_lengths.clone()
-        log_lengths[chosen] = optimum.log_lengths
+        log_lengths[indices] = optimum.log_lengths
         self.adopt(HyperParameters(log_lengths, self.log_noises))

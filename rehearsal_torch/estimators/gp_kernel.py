@@ -4,18 +4,15 @@ Regression i has rows (w, y) with inputs in the unit cube, and
 
     y = m + f(w) + e,    f ~ GP(0, k),    k(w, w') = c(sum_d (w_d - w'_d)^2 / l_d^2),    e ~ N(0, v r),
 
-where r is 1, or known for each row. With K = k(W, W) + v diag(r) and the optimal mean
-m = 1'K^-1 y / 1'K^-1 1,
+where r is 1, or known by row. With K = k(W, W) + v diag(r) and the optimal mean m = 1'K^-1 y / 1'K^-1 1,
 
     log p(y | l, v) = -(y - m)' a / 2 - log |K| / 2 - n log(2 pi) / 2,       a = K^-1 (y - m),
 
 and with G = K^-1 - a a' the derivative of -log p in any parameter is tr(G dK) / 2. The priors are l_d ~
-LogNormal(sqrt 2 + log(p) / 2, sqrt 3) and v ~ LogNormal(-4, 1), with l >= .025 and v >= 1e-4: long
-length-scales in many dimensions.
-
-Regressions differ in rows and inputs. Rows that a regression leaves out are independent of all others and lie
-at the mean, and inputs that it does not have are constant: neither changes its evidence. A regression without
-inputs is a mean and a variance.
+LogNormal(sqrt 2 + log(p) / 2, sqrt 3), long in many dimensions, and v ~ LogNormal(-4, 1), with l >= .025 and
+v >= 1e-4. Regressions differ in rows and inputs. Rows that a regression leaves out are independent of all
+others and lie at the mean, and missing inputs are constant: neither changes its evidence. A regression
+without inputs is a mean and a variance.
 
 The stationary kernels c, as functions of s = sum_d (w_d - w'_d)^2 / l_d^2, differ in smoothness,
 
@@ -25,11 +22,10 @@ The stationary kernels c, as functions of s = sum_d (w_d - w'_d)^2 / l_d^2, diff
 
 and -2 dk/ds, which times (w_d - w'_d)^2 / l_d^2 is dk / d log l_d, is exp(-s / 2), 5/3 (1 + r) exp(-r), 3
 exp(-r). The rbf kernel smooths a kink, such as that of a distance from a centre: far from the kink the
-function looks smooth, the length-scale becomes long, and no number of rows recovers the kink. A smooth
-function, on the other hand, needs far fewer rows with a kernel that assumes smoothness. With "learnt" the
-smoother kernel is kept unless the rougher one has a leave-one-out predictive density higher by a factor of 20
-in total. That criterion reacts earlier than the evidence, which also counts how the first few rows are
-predicted from none.
+function looks smooth, the length-scale becomes long, and no number of rows recovers the kink; but a smooth
+function needs far fewer rows with it. With "learnt" the smoother kernel is kept unless the rougher one has a
+leave-one-out predictive density higher by a factor of 20 in total, a criterion that reacts earlier than the
+evidence, which also counts how the first few rows are predicted from none.
 
 Source: Rasmussen and Williams (2006), Eq. 2.30, 4.9, 4.17, 5.8-5.9, and Sec. 5.4.2, Eq. 5.10-5.12
 (leave-one-out); priors: Hvarfner et al. (2024); Kass and Raftery (1995), Sec. 3.2 (20 to 1).
@@ -59,18 +55,18 @@ def correlation(squares: Tensor, kind: int) -> Tensor:
 def with_derivative(squares: Tensor, kind: int) -> tuple[Tensor, Tensor]:
     """k and -2 dk/ds of scaled squared distances, any shape, by one exponential; one tensor for rbf."""
     if kind == 0:
-        smooth = squares.mul(-0.5).exp() if squares.requires_grad else squares.mul(-0.5).exp_()
-        return smooth, smooth
+        kernel = squares.mul(-0.5).exp() if squares.requires_grad else squares.mul(-0.5).exp_()
+        return kernel, kernel
     factor = 5.0 if kind == 1 else 3.0
     if squares.requires_grad:
         root = squares.clamp_min(NEAR).mul(factor).sqrt()
         decay = (-root).exp()
-        near = (1 + root) * decay
+        linear = (1 + root) * decay
     else:
         root = squares.mul(factor).sqrt_()
         decay = (-root).exp_()
-        near = (1 + root).mul_(decay)
-    return (near + root.square() / 3 * decay, 5 / 3 * near) if kind == 1 else (near, 3 * decay)
+        linear = (1 + root).mul_(decay)
+    return (linear + root.square() / 3 * decay, 5 / 3 * linear) if kind == 1 else (linear, 3 * decay)
 
 
 def blended(squares: Tensor, kinds: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -82,8 +78,8 @@ def blended(squares: Tensor, kinds: Tensor | None) -> tuple[Tensor, Tensor]:
     kind_of = kinds.expand(squares.shape[:-2])
     kernel, derivative = torch.empty_like(squares), torch.empty_like(squares)
     for kind in present:
-        chosen = kind_of == kind
-        kernel[chosen], derivative[chosen] = with_derivative(squares[chosen], kind)
+        mask = kind_of == kind
+        kernel[mask], derivative[mask] = with_derivative(squares[mask], kind)
     return kernel, derivative
 
 
@@ -99,7 +95,7 @@ def places(kernel: Kernel) -> tuple[int, ...]:
 LENGTH_FLOOR, NOISE_FLOOR = 0.025, 1e-4
 LENGTH_SPREAD, NOISE_MEAN, NOISE_SPREAD = math.sqrt(3.0), -4.0, 1.0
 JITTERS = (0.0, 1e-8, 1e-6, 1e-4)
-# The most rows that are all solved for together (`estimators.inducing_points`).
+# The most rows of an exact regression (`estimators.inducing_points`).
 MANY = 512
 
 
@@ -129,9 +125,7 @@ class Rows:
         return self if bool((few.counts < self.counts.clamp(max=most // 4)).any()) else few
 
     def few(self, most: int = MANY) -> "Rows":
-        """At most `most` of the rows that each regression keeps, evenly spaced; these, if they are no more.
-        Hundreds of rows settle hyper-parameters.
-        """
+        """At most `most` of the rows that each regression keeps, evenly spaced: enough to fit to."""
         if self.inputs.shape[-2] <= most:
             return self
         order = (~self.kept).byte().argsort(dim=-1, stable=True)
@@ -174,7 +168,7 @@ def log_prior(log_lengths: Tensor, log_noises: Tensor, used: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Learnt(ABC):
-    """What N regressions learnt from their rows, given their hyper-parameters."""
+    """The solved systems of N regressions, given their hyper-parameters: means, weights and variances."""
 
     mean: Tensor  # m, (b,)
     weights: Tensor  # a = K^-1 (y - m), (b, n), zero where a row is left out
@@ -186,8 +180,8 @@ class Learnt(ABC):
 
     @abstractmethod
     def basis(self, rows: Rows, index: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Of a regression the places Z (c, p), weights z (c,) and a root R (c, c), such that mu(w) = m +
-        k(w, Z) z and tau(w)^2 = k(w, w) - |R k(Z, w)|^2.
+        """A regression's points Z (c, p), weights z (c,) and a root R (c, c), such that mu(w) = m + k(w, Z) z
+        and tau(w)^2 = k(w, w) - |R k(Z, w)|^2.
         """
 
     def left_out(self) -> tuple[Tensor, Tensor]:
@@ -197,13 +191,13 @@ class Learnt(ABC):
 
     def in_sample(self) -> tuple[Tensor, Tensor]:
         """Residuals y - mu and the variances of mu at the rows, (b, n) each."""
-        unknown = self.noises - self.noises.square() * self.precision()
-        return self.noises * self.weights, unknown.clamp_min(0)
+        variances = self.noises - self.noises.square() * self.precision()
+        return self.noises * self.weights, variances.clamp_min(0)
 
 
 @dataclass(frozen=True)
 class Factors(Learnt):
-    """Factors from which predictions are computed."""
+    """The exact systems, by Cholesky factors of K."""
 
     root: Tensor  # The lower Cholesky factor of K, (b, n, n)
     kernel: Tensor  # k(W, W) between kept rows, (b, n, n)
@@ -232,25 +226,23 @@ class Factors(Learnt):
 
 
 def factors(rows: Rows, log_lengths: Tensor, log_noises: Tensor) -> Factors:
-    """Factors of N regressions given their hyper-parameters; jitter is added if a matrix is not positive
-    definite. ValueError if no jitter suffices; the message names the regressions.
-    """
+    """Factors of N regressions given their hyper-parameters; ValueError as of `lower_root`."""
     return factored(rows, *kernels(rows, apart(rows.inputs, rows.inputs, log_lengths)), log_noises)
 
 
 def kernels(rows: Rows, squares: Tensor) -> tuple[Tensor, Tensor]:
     """k and -2 dk/ds between rows whose scaled squared distances are (b, n, n); 0 where a row is left out."""
     kernel, derivative = blended(squares, rows.kinds)
-    varying = rows.used.any(-1)
-    if bool(rows.kept.all()) and bool(varying.all()):
+    has_inputs = rows.used.any(-1)
+    if bool(rows.kept.all()) and bool(has_inputs.all()):
         return kernel, derivative
-    both = rows.kept.unsqueeze(-1) & rows.kept.unsqueeze(-2) & varying[..., None, None]
-    masked = kernel * both
-    return masked, masked if derivative is kernel else derivative * both
+    mask = rows.kept.unsqueeze(-1) & rows.kept.unsqueeze(-2) & has_inputs[..., None, None]
+    masked = kernel * mask
+    return masked, masked if derivative is kernel else derivative * mask
 
 
 def factored(rows: Rows, kernel: Tensor, derivative: Tensor, log_noises: Tensor) -> Factors:
-    """Factors of N regressions given `kernels` and their noises log v (b,); raises as `factors`."""
+    """Factors of N regressions given `kernels` and their noises log v (b,); ValueError as of `lower_root`."""
     noise = torch.where(
         rows.kept, log_noises.exp().unsqueeze(-1) * rows.ratios, 1 - kernel.diagonal(dim1=-2, dim2=-1)
     )
@@ -268,25 +260,25 @@ def factored(rows: Rows, kernel: Tensor, derivative: Tensor, log_noises: Tensor)
 
 def lower_root(matrices: Tensor) -> Tensor:
     """Lower Cholesky factors, (b, n, n), with the smallest jitter that suffices; ValueError if none does."""
-    eye = torch.eye(matrices.shape[-1], dtype=matrices.dtype, device=matrices.device)
+    identity = torch.eye(matrices.shape[-1], dtype=matrices.dtype, device=matrices.device)
     for jitter in JITTERS:
-        shifted = matrices if jitter == 0 else matrices + jitter * eye
+        shifted = matrices if jitter == 0 else matrices + jitter * identity
         root, failed = torch.linalg.cholesky_ex(shifted)
-        # CUDA says nothing of undefined entries (pytorch#64818): they reach the diagonal.
+        # CUDA does not report undefined entries (pytorch#64818): they reach the diagonal.
         failed = failed.bool() | ~root.diagonal(dim1=-2, dim2=-1).isfinite().all(-1)
         if not bool(failed.any()):
             return root
-    places = failed.nonzero().tolist()
+    indices = failed.nonzero().tolist()
     raise ValueError(
-        f"expected positive definite covariance matrices; those of regressions {places} are not, even with "
+        f"expected positive definite covariance matrices; those of regressions {indices} are not, even with "
         f"jitter {JITTERS[-1]:g}: look for infinite or extremely large values in their columns"
     )
 
 
 def inverse_root(roots: Tensor) -> Tensor:
     """The inverses of lower triangular matrices, (..., n, n)."""
-    eye = torch.eye(roots.shape[-1], dtype=roots.dtype, device=roots.device)
-    return torch.linalg.solve_triangular(roots, eye.expand_as(roots), upper=False)
+    identity = torch.eye(roots.shape[-1], dtype=roots.dtype, device=roots.device)
+    return torch.linalg.solve_triangular(roots, identity.expand_as(roots), upper=False)
 
 
 def evidence_gradient(
@@ -296,10 +288,10 @@ def evidence_gradient(
     weighting = torch.baddbmm(
         factored.inverse(), factored.weights.unsqueeze(-1), factored.weights.unsqueeze(-2), alpha=-1
     )
-    paired = weighting * factored.derivative
+    weighted = weighting * factored.derivative
     # sum_ij M_ij (w_i - w_j)^2 / 2 without the differences.
-    distant = (paired.sum(-1, keepdim=True) * rows.inputs.square()).sum(-2) - (
-        rows.inputs * (paired @ rows.inputs)
+    length_terms = (weighted.sum(-1, keepdim=True) * rows.inputs.square()).sum(-2) - (
+        rows.inputs * (weighted @ rows.inputs)
     ).sum(-2)
     noise = 0.5 * log_noises.exp() * (weighting.diagonal(dim1=-2, dim2=-1) * rows.ratios * rows.kept).sum(-1)
-    return distant * (-2 * log_lengths).exp(), noise
+    return length_terms * (-2 * log_lengths).exp(), noise

@@ -1,25 +1,18 @@
-"""Hyper-parameters of Gaussian-process regressions by maximum a posteriori, and the posterior of one
-regression.
+"""Maximum-a-posteriori hyper-parameters of Gaussian-process regressions, and the posterior of one regression.
 
     max over log l, log v of    log p(y | l, v) + log p(l) + log p(v),
 
 for N regressions in one batch: L-BFGS-B has a memory and a step size for each. Every regression starts from
 several points, the hyper-parameters of the last fit among them, and keeps the best result: short
 length-scales find oscillating functions, which other starts mistake for noise, and with little noise those
-beside a function that explains more. Of many rows, `SCREENED` evenly spaced ones decide where all starts but
-one lead; short length-scales climb on all rows, since few do not show a short wave, and a second kernel
-begins where the first ended.
+beside a function that explains more. With many rows, all starts but one climb on `SCREENED` evenly spaced
+rows first; short length-scales climb on all rows, since few do not show a short wave, and a second kernel
+starts from the optimum of the first. Used by `mechanisms.gp_mechanism`.
 
-Six regressions of one to three inputs, seconds of one thread, with two kernels and all starts, beside
-`fit_gpytorch_mll` with one kernel and from one start, on a `SingleTaskGP` each and on a batched one:
-
-    n     here    each    batched
-    20     .06     .39        .10
-    100    .23     .58        .30
-    400   1.56    2.71       4.23
-
-Theirs ended lower by .1 to 90 nats in seven of 36, and higher in none. On 26 tables of 400 rows no regression
-lost .01 nats by the few rows, in half of the time.
+Six regressions of one to three inputs took .06, .23 and 1.56 s of one thread at n = 20, 100 and 400, with two
+kernels and all starts; `fit_gpytorch_mll`, with one kernel and start, .39, .58 and 2.71 s on `SingleTaskGP`s,
+and .10, .30 and 4.23 on a batched one. Its optimum was lower by .1 to 90 nats in seven of 36, and higher in
+none. On 26 tables of 400 rows no regression lost .01 nats by starting on few rows, in half the time.
 
 The posterior of a regression, with its factors computed once, is
 
@@ -65,8 +58,8 @@ LONGEST, NOISIEST = 1e4, 1e2
 SHORT, LONG, NOISES = (0.03, 0.06, 0.12), (0.25, 0.5, 1.0, 2.0), (0.01, 0.1, 0.5)
 # Relative fall of -log p / n at which an ascent ends: thousandths of a nat.
 TOLERANCE, ITERATIONS = 1e-6, 200
-# The largest number of rows by which starts are compared, and the numbers of kernel matrices that are
-# factorised together on a CPU: what its cache holds.
+# The largest number of rows by which starts are compared, and the entries of kernel matrices that are
+# factorised together on a CPU: as many as its cache holds.
 SCREENED, TOGETHER = 192, 2**18
 
 
@@ -78,11 +71,11 @@ class HyperParameters:
     log_noises: Tensor  # log v, (N,)
 
     def only(self, places: Tensor | int) -> "HyperParameters":
-        """Those of a subset of the regressions."""
+        """The hyper-parameters of a subset of the regressions."""
         return HyperParameters(self.log_lengths[places], self.log_noises[places])
 
     def filled(self, places: Tensor, other: "HyperParameters") -> "HyperParameters":
-        """These, with those of a subset of the regressions replaced."""
+        """A copy with those of a subset of the regressions replaced."""
         lengths, noises = self.log_lengths.clone(), self.log_noises.clone()
         lengths[places], noises[places] = other.log_lengths, other.log_noises
         return HyperParameters(lengths, noises)
@@ -90,13 +83,8 @@ class HyperParameters:
 
 def log_posterior(rows: Rows, factored: Factors, hyper: HyperParameters, free_noise: bool = True) -> Tensor:
     """log p(y | l, v) + log p(l) + log p(v), (N,); where the noise is given, log p(v) is a constant."""
-    prior = log_prior(hyper.log_lengths, hyper.log_noises, rows.used)
-    if not free_noise:
-        fixed = torch.full_like(hyper.log_noises, NOISE_MEAN)
-        prior = log_prior(hyper.log_lengths, fixed, rows.used) - log_prior(
-            torch.zeros_like(hyper.log_lengths), fixed, torch.zeros_like(rows.used)
-        )
-    return factored.log_evidence(rows) + prior
+    noises = hyper.log_noises if free_noise else torch.full_like(hyper.log_noises, NOISE_MEAN)
+    return factored.log_evidence(rows) + log_prior(hyper.log_lengths, noises, rows.used)
 
 
 def standing(rows: Rows) -> HyperParameters:
@@ -108,25 +96,24 @@ def standing(rows: Rows) -> HyperParameters:
 
 
 def starts(rows: Rows, last: HyperParameters | None = None, exact: bool = False) -> list[HyperParameters]:
-    """The last fit's; and by few rows' evidence, the best of a coarse grid of long lengths, of rows that are
-    `exact` also of short lengths with little noise, and of short lengths. Elsewhere short lengths with little
-    noise pass through rows whose noise is large.
+    """The last fit's; and by the evidence of few rows, the best of a grid of long lengths, of short lengths
+    with little noise if rows are `exact` (others would be interpolated), and of short lengths.
     """
     screened = rows.thinned(SCREENED)
     unit = (0.5 * rows.used.sum(-1, keepdim=True).clamp_min(1).double().log()).expand(rows.used.shape)
     squares = apart(screened.inputs, screened.inputs, unit)
     points = [] if last is None else [last]
-    tried, values = [], []
+    grid, scores = [], []
     for length in SHORT + LONG:
         between = kernels(screened, squares / length**2)
         for noise in NOISES:
-            at = HyperParameters(unit + math.log(length), torch.full_like(unit[:, 0], math.log(noise)))
-            tried.append(at)
-            values.append(log_posterior(screened, factored(screened, *between, at.log_noises), at))
+            point = HyperParameters(unit + math.log(length), torch.full_like(unit[:, 0], math.log(noise)))
+            grid.append(point)
+            scores.append(log_posterior(screened, factored(screened, *between, point.log_noises), point))
     short = len(SHORT) * len(NOISES)
-    silent = [slice(0, short, len(NOISES))] if exact else []
-    parts = (slice(short, None), *silent, slice(short))
-    return points + [highest(tried[among], torch.stack(values[among])) for among in parts]
+    noiseless = [slice(0, short, len(NOISES))] if exact else []
+    parts = (slice(short, None), *noiseless, slice(short))
+    return points + [highest(grid[part], torch.stack(scores[part])) for part in parts]
 
 
 def reached(rows: Rows, at: HyperParameters) -> Tensor:
@@ -138,52 +125,45 @@ def highest(points: Sequence[HyperParameters], values: Tensor) -> HyperParameter
     """For each of N regressions the point with the highest of the values (M, N)."""
     best, index = values.argmax(0), torch.arange(values.shape[1], device=values.device)
     lengths, noises = (
-        torch.stack(each)[best, index]
-        for each in zip(*((at.log_lengths, at.log_noises) for at in points), strict=True)
+        torch.stack(values_of)[best, index]
+        for values_of in zip(*((point.log_lengths, point.log_noises) for point in points), strict=True)
     )
     return HyperParameters(lengths, noises)
 
 
 def fitted(
-    rows: Rows,
-    last: HyperParameters | None = None,
-    near: HyperParameters | None = None,
-    exact: bool = False,
+    rows: Rows, last: HyperParameters | None = None, near: HyperParameters | None = None, exact: bool = False
 ) -> HyperParameters:
-    """The maximum of the log posterior, from `starts`; of many rows, all but short lengths climb on few of
-    them first, and `near`, the maximum under another kernel, replaces short lengths.
-    """
+    """The maximum of the log posterior, from `starts`; `near` is the maximum under another kernel."""
     few = rows.thinned(SCREENED)
-    begin = starts(few, last, exact)
+    points = starts(few, last, exact)
     if few is rows:
-        return maximise(rows, begin)
-    short = begin.pop()
-    tried = [*([] if last is None else [last]), *ascents(few, begin)[0]]
-    first = highest(tried, torch.stack([reached(rows, at) for at in tried]))
-    return maximise(rows, [short if near is None else near, first])
+        return maximise(rows, points)
+    short = points.pop()
+    candidates = [*([] if last is None else [last]), *ascents(few, points)[0]]
+    best = highest(candidates, torch.stack([reached(rows, candidate) for candidate in candidates]))
+    return maximise(rows, [short if near is None else near, best])
 
 
 def maximise(rows: Rows, begin: list[HyperParameters], free_noise: bool = True) -> HyperParameters:
-    """The best result over several starts, for each regression; unless the noise is free, each start keeps
-    its own. ValueError if a covariance matrix remains indefinite.
-    """
+    """The best result over starts, whose noise stays unless it is free; ValueError as of `lower_root`."""
     return highest(*ascents(rows, begin, free_noise))
 
 
 def ascents(
     rows: Rows, begin: list[HyperParameters], free_noise: bool = True
 ) -> tuple[list[HyperParameters], Tensor]:
-    """Where M starts end, and the log posteriors there, (M, N); see `maximise`."""
+    """The optima from M starts, and their log posteriors, (M, N); see `maximise`."""
     count, width = rows.used.shape
     repeated = rows.only(torch.arange(count, device=rows.inputs.device).repeat(len(begin)))
     lengths = torch.cat([start.log_lengths for start in begin])
-    given = torch.cat([start.log_noises for start in begin])
-    mean, per_row = length_mean(repeated.used), repeated.counts.double()
-    together = max(1, TOGETHER // rows.inputs.shape[1] ** 2) if rows.inputs.is_cpu else len(given)
+    given_noises = torch.cat([start.log_noises for start in begin])
+    mean, row_counts = length_mean(repeated.used), repeated.counts.double()
+    batch_size = max(1, TOGETHER // rows.inputs.shape[1] ** 2) if rows.inputs.is_cpu else len(given_noises)
 
-    def both(places: Tensor, free: Tensor) -> Tensor:
+    def with_gradient(places: Tensor, free: Tensor) -> Tensor:
         part = repeated.only(places)
-        at = HyperParameters(free[:, :width], free[:, width] if free_noise else given[places])
+        at = HyperParameters(free[:, :width], free[:, width] if free_noise else given_noises[places])
         factored = factors(part, at.log_lengths, at.log_noises)
         lengthwise, noisewise = evidence_gradient(part, factored, at.log_lengths, at.log_noises)
         lengthwise = (lengthwise + 1 + (at.log_lengths - mean[places]) / LENGTH_SPREAD**2) * part.used
@@ -191,30 +171,30 @@ def ascents(
             (noisewise + 1 + (at.log_noises - NOISE_MEAN) / NOISE_SPREAD**2) * part.used.any(-1) * free_noise
         )
         value = -log_posterior(part, factored, at, free_noise)
-        found = torch.cat([value.unsqueeze(-1), lengthwise, noisewise.unsqueeze(-1)], -1)
-        return found / per_row[places].unsqueeze(-1)
+        result = torch.cat([value.unsqueeze(-1), lengthwise, noisewise.unsqueeze(-1)], -1)
+        return result / row_counts[places].unsqueeze(-1)
 
-    def downhill(
+    def batched_objective(
         points: NDArray[np.float64], batch_indices: list[int]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         places = torch.as_tensor(batch_indices, device=rows.inputs.device)
         free = torch.from_numpy(points).to(rows.inputs)
-        parts = zip(places.split(together), free.split(together), strict=True)
-        found = torch.cat([both(*part) for part in parts]).cpu().numpy()
-        return found[:, 0], found[:, 1:]
+        parts = zip(places.split(batch_size), free.split(batch_size), strict=True)
+        result = torch.cat([with_gradient(*part) for part in parts]).cpu().numpy()
+        return result[:, 0], result[:, 1:]
 
     limits = [(math.log(LENGTH_FLOOR), math.log(LONGEST))] * width + [
         (math.log(NOISE_FLOOR), math.log(NOISIEST))
     ]
-    point = torch.cat([lengths, given.unsqueeze(-1)], -1).cpu().numpy()
+    point = torch.cat([lengths, given_noises.unsqueeze(-1)], -1).cpu().numpy()
     stopping = {"factr": None, "ftol": TOLERANCE, "pgtol": 1e-6, "maxiter": ITERATIONS}
     results, values, _ = fmin_l_bfgs_b_batched(
-        downhill, point, bounds=limits, pass_batch_indices=True, **stopping
+        batched_objective, point, bounds=limits, pass_batch_indices=True, **stopping
     )
-    found = torch.from_numpy(results).to(rows.inputs)
+    result = torch.from_numpy(results).to(rows.inputs)
     # Without inputs a regression is a mean and a variance, and the targets are standardised.
-    lengths = torch.where(repeated.used, found[:, :width], 0.0)
-    noises = torch.where(repeated.used.any(-1), found[:, width] if free_noise else given, 0.0)
+    lengths = torch.where(repeated.used, result[:, :width], 0.0)
+    noises = torch.where(repeated.used.any(-1), result[:, width] if free_noise else given_noises, 0.0)
     ends = map(HyperParameters, lengths.split(count), noises.split(count))
     return list(ends), -torch.from_numpy(values).to(rows.inputs).reshape(len(begin), count) * rows.counts
 
@@ -237,20 +217,20 @@ class Posterior:
 
     @classmethod
     def of(cls, rows: Rows, learnt: Learnt, hyper: HyperParameters, index: int, width: int) -> "Posterior":
-        """The posterior of one of N regressions, at a place, with so many inputs."""
+        """The posterior of regression `index` of N, with `width` inputs."""
         scales = (-hyper.log_lengths[index, :width]).exp()
-        places, weights, root = learnt.basis(rows, index)
-        places = places[:, :width] * scales
+        points, weights, root = learnt.basis(rows, index)
+        points = points[:, :width] * scales
         kind = 0 if rows.kinds is None else int(rows.kinds[index])
         vague = (hyper.log_noises[index].exp() / rows.counts[index]).sqrt()
-        halves, inverse = 0.5 * places.square().sum(-1), root.mT.contiguous()
-        return cls(scales, places, halves, weights, inverse, learnt.mean[index], vague, kind)
+        halves, inverse = 0.5 * points.square().sum(-1), root.mT.contiguous()
+        return cls(scales, points, halves, weights, inverse, learnt.mean[index], vague, kind)
 
     def products(self, scaled: Tensor) -> Tensor:
         """k(w, W), (..., p) -> (..., n)."""
-        near = scaled * self.scales
+        points = scaled * self.scales
         # Rounding may leave an exponent of 1e-16 above zero, which is harmless.
-        exponents = near @ self.places.mT - self.halves - 0.5 * near.square().sum(-1, keepdim=True)
+        exponents = points @ self.places.mT - self.halves - 0.5 * points.square().sum(-1, keepdim=True)
         return exponents.exp() if self.kind == 0 else correlation(exponents.mul(-2).clamp_min(0), self.kind)
 
     def posterior_mean(self, scaled: Tensor) -> Tensor:
@@ -264,5 +244,5 @@ class Posterior:
         if not scaled.shape[-1]:
             return self.mean.expand(scaled.shape[:-1]), self.vague.expand(scaled.shape[:-1])
         products = self.products(scaled)
-        left = 1 - (products @ self.inverse).square().sum(-1)
-        return products @ self.weights + self.mean, left.clamp_min(MIN_VARIANCE).sqrt()
+        variance = 1 - (products @ self.inverse).square().sum(-1)
+        return products @ self.weights + self.mean, variance.clamp_min(MIN_VARIANCE).sqrt()

@@ -9,7 +9,7 @@ with Gaussian kernels K on u and L on w whose widths are median distances. Norma
 which tends to 0 with the number of rows if the two are independent. If the recovered noise is independent of
 the inputs and the mechanism is increasing in the noise, it equals the true noise up to a monotone
 transformation; for every node `dependence` measures the deviation from independence, together with the values
-under permutations of the noise.
+under permutations of the noise. Used by `surrogates.network`.
 
 Source: Gretton et al. (2005), Def. 3 and Sec. 3.1; Ren et al. (2025), Thm. 13.2 (monotone mechanisms:
 independence identifies the noise).
@@ -26,10 +26,10 @@ from rehearsal_torch.seeding import generator
 
 @dataclass(frozen=True)
 class Dependence:
-    """A measured dependence."""
+    """A measured dependence, beside that of permuted noise."""
 
     value: float  # rho
-    usual: float  # The mean of rho over permutations, as of independent noise
+    usual: float  # The mean of rho over permutations
     probability: float  # The permutation p-value
 
 
@@ -40,8 +40,8 @@ def centred_gram(values: Tensor) -> Tensor:
 
 def _gram(values: Tensor) -> Tensor:
     squares = (values.unsqueeze(-2) - values.unsqueeze(-3)).square().sum(-1)
-    off = squares[..., *torch.triu_indices(squares.shape[-1], squares.shape[-1], 1)]
-    return (-0.5 * squares / off.median(-1).values.clamp_min(1e-12)[..., None, None]).exp()
+    off_diagonal = squares[..., *torch.triu_indices(squares.shape[-1], squares.shape[-1], 1)]
+    return (-0.5 * squares / off_diagonal.median(-1).values.clamp_min(1e-12)[..., None, None]).exp()
 
 
 def _few(values: Tensor) -> Tensor:
@@ -63,21 +63,15 @@ def normalised_hsic(left: Tensor, right: Tensor) -> Tensor:
 
 def dependence(noise: Tensor, inputs: Tensor, permutations: int = 200, seed: int = 0) -> Dependence:
     """rho of noise (n,) and inputs (n, p), also under permutations; ValueError if rows or inputs lack."""
-    if (
-        noise.ndim != 1
-        or inputs.ndim != 2
-        or len(noise) != len(inputs)
-        or len(noise) < 5
-        or not inputs.shape[1]
-    ):
+    if not (noise.ndim == 1 and inputs.ndim == 2 and len(noise) == len(inputs) >= 5 and inputs.shape[1]):
         expected = "expected noise (n,) and inputs (n, p), n >= 5, p >= 1"
         raise ValueError(f"{expected}; got {tuple(noise.shape)} and {tuple(inputs.shape)}")
     noise, inputs = _few(noise), _few(inputs)
-    own, other = centred_gram(noise.unsqueeze(-1)), centred_gram(inputs)
-    value = normalised_hsic(own, other)
+    noise_gram, input_gram = centred_gram(noise.unsqueeze(-1)), centred_gram(inputs)
+    value = normalised_hsic(noise_gram, input_gram)
     stream = generator(seed)
     orders = [torch.randperm(len(noise), generator=stream) for _ in range(permutations)]
-    permuted = torch.stack([normalised_hsic(own[order][:, order], other) for order in orders])
+    permuted = torch.stack([normalised_hsic(noise_gram[order][:, order], input_gram) for order in orders])
     return Dependence(
         float(value), float(permuted.mean()), float((1 + (permuted >= value).sum()) / (1 + permutations))
     )
@@ -91,16 +85,16 @@ def independent_probability(noise: Tensor, inputs: Tensor, kept: Tensor) -> Tens
     Source: Gretton et al. (2008), Eq. 4-6.
     """
     probabilities = []
-    for row_noise, where, rows in zip(noise, inputs, kept, strict=True):
-        kernels = [_gram(_few(values[rows])) for values in (row_noise.unsqueeze(-1), where)]
+    for u, w, rows in zip(noise, inputs, kept, strict=True):
+        kernels = [_gram(_few(values[rows])) for values in (u.unsqueeze(-1), w)]
         left, right = (_centred(kernel) for kernel in kernels)
         count = len(left)
         value = (left * right).sum() / count
-        off = [(kernel.sum() - kernel.diagonal().sum()) / (count * (count - 1)) for kernel in kernels]
-        mean = (1 + off[0] * off[1] - off[0] - off[1]) / count
-        both = (left * right / 6).square()
-        both = (both.sum() - both.diagonal().sum()) / (count * (count - 1))
-        spread = 72 * (count - 4) * (count - 5) / (count * (count - 1) * (count - 2) * (count - 3)) * both
+        means = [(kernel.sum() - kernel.diagonal().sum()) / (count * (count - 1)) for kernel in kernels]
+        mean = (1 + means[0] * means[1] - means[0] - means[1]) / count
+        products = (left * right / 6).square()
+        products = (products.sum() - products.diagonal().sum()) / (count * (count - 1))
+        spread = 72 * (count - 4) * (count - 5) / (count * (count - 1) * (count - 2) * (count - 3)) * products
         shape, scale = mean.square() / spread, count * spread / mean
         probabilities.append(torch.special.gammaincc(shape, value / scale))
     return torch.stack(probabilities) if probabilities else noise.new_zeros(0)

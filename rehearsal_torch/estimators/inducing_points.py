@@ -1,22 +1,22 @@
-"""Gaussian-process regressions of more than `MANY` rows, at a cost that is linear in the rows.
+"""Sparse Gaussian-process regression (FITC) for more than `MANY` rows, at a cost that is linear in the rows.
 
-Hyper-parameters are found on `MANY` evenly spaced rows (`Rows.few`). Given these all n rows count, through c
-<= `MANY` inducing points Z among them. With A = L^-1 k(Z, W), k(Z, Z) = L L', and A_i its columns,
+Hyper-parameters are found on `MANY` evenly spaced rows (`Rows.few`). Given these, all n rows are used through
+c <= `MANY` inducing points Z among them. With A = L^-1 k(Z, W), k(Z, Z) = L L', and A_i its columns,
 
     K = A'A + D,     D_ii = v r_i + k(w_i, w_i) - |A_i|^2,     B = I + A D^-1 A' = M M',     C = M^-1 A D^-1,
     K^-1 = D^-1 - C'C,
     mu(w) = m + k(w, Z) z,                z = S C (y - m),            S = L'^-1 M'^-1,
     tau(w)^2 = k(w, w) - |R k(Z, w)|^2,   R'R = L'^-1 (I - B^-1) L^-1,
 
-which takes O(n c^2): what Z does not tell of a row counts as noise of its own. If Z are all rows these are
-the exact answers.
+which takes O(n c^2): the variance of a row given Z is treated as independent noise. If Z are all rows, the
+result is exact.
 
 Every point of Z is the row that is farthest from those before it, in length-scales; then those that the
 others determine are dropped, by pivots of the Cholesky factor. With 512 points and .02 of noise the mean of
-1,500 rows of drawn functions was off by .00 to .09 of its standard deviation (root mean square; .20 for
-matern32 in five dimensions), that with evenly spaced points by .00 to .25. With 256 points it was up to .77
-where three in four rows lay close together, as around an optimum. If what Z does not tell of the rows is left
-out of D, leave-one-out residuals are up to 1.04 times what they are claimed to be, and .98 to 1.01 with it.
+1,500 rows of drawn functions was off by .00 to .09 standard deviations (root mean square; .20 for matern32 in
+five dimensions), with evenly spaced points by .00 to .25, and with 256 points by up to .77 where three in
+four rows lay close together, as around an optimum. Leave-one-out residuals are .98 to 1.01 times as large as
+their claimed deviations, and up to 1.04 times without the variance given Z in D.
 
 Hyper-parameters of 384 or 512 rows predicted equally well in 12 drawn networks; those of 256 lost up to .23
 nats a row. Fit, proposal and claim of six nodes took 8.4 CPU seconds of one thread with 400 rows, 14.6 with
@@ -52,27 +52,27 @@ def inducing(inputs: Tensor, log_lengths: Tensor, kind: int) -> Tensor:
     if not inputs.shape[1]:
         return torch.empty(0, dtype=torch.long, device=inputs.device)
     scaled = inputs * (-log_lengths).exp()
-    place = (scaled - scaled.mean(0)).square().sum(-1).argmin()
-    nearest, found = torch.full_like(scaled[:, 0], torch.inf), []
+    index = (scaled - scaled.mean(0)).square().sum(-1).argmin()
+    distances, indices = torch.full_like(scaled[:, 0], torch.inf), []
     for _ in range(min(MANY, len(inputs))):
-        found.append(place)
-        nearest = torch.minimum(nearest, (scaled - scaled[place]).square().sum(-1))
-        place = nearest.argmax()
-    far = torch.stack(found)
-    points = inputs[far]
-    between = correlation(apart(points, points, log_lengths), kind)
-    _, pivots, rank, _ = dpstrf(between.cpu().numpy(), tol=DETERMINED)
-    return far[torch.from_numpy(pivots[:rank] - 1).to(far).sort().values]
+        indices.append(index)
+        distances = torch.minimum(distances, (scaled - scaled[index]).square().sum(-1))
+        index = distances.argmax()
+    farthest = torch.stack(indices)
+    points = inputs[farthest]
+    kernel = correlation(apart(points, points, log_lengths), kind)
+    _, pivots, rank, _ = dpstrf(kernel.cpu().numpy(), tol=DETERMINED)
+    return farthest[torch.from_numpy(pivots[:rank] - 1).to(farthest).sort().values]
 
 
 @dataclass(frozen=True)
 class Induced:
-    """The covariance K of one regression's rows."""
+    """The approximate covariance K of one regression's rows."""
 
     points: Tensor  # Z, (c, p)
     root: Tensor  # L, (c, c)
     across: Tensor  # A, (c, n)
-    missed: Tensor  # What Z does not tell of the rows, (n,)
+    missed: Tensor  # The variance of the rows given Z, (n,)
     noises: Tensor  # The diagonal of D, (n,)
     inner: Tensor  # M, (c, c)
     gains: Tensor  # C, (c, n)
@@ -81,11 +81,11 @@ class Induced:
     def of(
         cls, inputs: Tensor, variances: Tensor, log_lengths: Tensor, kind: int, chosen: Tensor
     ) -> "Induced":
-        """Of rows (n, p) with noise variances (n,), and the indices of inducing points."""
+        """The factors for rows (n, p) with noise variances (n,), and the indices of inducing points."""
         points = inputs[chosen]
-        near = correlation(apart(points, inputs, log_lengths), kind)
-        root = lower_root(near[:, chosen])
-        across = torch.linalg.solve_triangular(root, near, upper=False)
+        kernel = correlation(apart(points, inputs, log_lengths), kind)
+        root = lower_root(kernel[:, chosen])
+        across = torch.linalg.solve_triangular(root, kernel, upper=False)
         missed = (float(inputs.shape[1] > 0) - across.square().sum(0)).clamp_min(0)
         noises = (variances + missed).clamp_min(DETERMINED)
         weighted = across / noises
@@ -103,7 +103,7 @@ class Induced:
         return torch.linalg.solve_triangular(self.root.mT, inward, upper=True)
 
     def at_rows(self, values: Tensor) -> Tensor:
-        """What values at Z say of the rows, k(W, Z) k(Z, Z)^-1, (c, m) -> (n, m)."""
+        """The interpolation of values at Z, k(W, Z) k(Z, Z)^-1, (c, m) -> (n, m)."""
         return self.across.mT @ torch.linalg.solve_triangular(self.root, values, upper=False)
 
     def precision(self) -> Tensor:
@@ -112,13 +112,13 @@ class Induced:
 
     def basis_root(self) -> Tensor:
         """R, (c, c)."""
-        known = torch.eye(len(self.points)).to(self.root) - torch.cholesky_inverse(self.inner)
-        return lower_root(known).mT @ inverse_root(self.root)
+        difference = torch.eye(len(self.points)).to(self.root) - torch.cholesky_inverse(self.inner)
+        return lower_root(difference).mT @ inverse_root(self.root)
 
 
 @dataclass(frozen=True)
 class LearntOfMany(Learnt):
-    """What N regressions learnt from many rows."""
+    """The systems of N regressions of many rows, by inducing points."""
 
     diagonal: Tensor  # Of K^-1, (N, n)
     missed: Tensor  # (N, n)
@@ -131,8 +131,8 @@ class LearntOfMany(Learnt):
 
     def in_sample(self) -> tuple[Tensor, Tensor]:
         """Residuals y - mu and the variances of mu at the rows, (N, n) each."""
-        residual, unknown = super().in_sample()
-        return residual, unknown + self.missed
+        residual, variance = super().in_sample()
+        return residual, variance + self.missed
 
     def basis(self, rows: Rows, index: int) -> tuple[Tensor, Tensor, Tensor]:  # noqa: ARG002
         """The inducing points, their weights, and R."""
@@ -141,11 +141,11 @@ class LearntOfMany(Learnt):
 
 
 def learnt(rows: Rows, log_lengths: Tensor, log_noises: Tensor) -> Learnt:
-    """What N regressions learn from their rows: `factors`, of many rows by inducing points."""
+    """The solved systems of N regressions: `factors`, or of more than `MANY` rows by inducing points."""
     if rows.inputs.shape[-2] <= MANY:
         return factors(rows, log_lengths, log_noises)
-    blank, one = torch.zeros_like(rows.targets), torch.ones_like(rows.targets)
-    weights, missed, noises, diagonal = blank, blank.clone(), one, one.clone()
+    zeros, ones = torch.zeros_like(rows.targets), torch.ones_like(rows.targets)
+    weights, missed, noises, diagonal = zeros, zeros.clone(), ones, ones.clone()
     means, parts, point_weights = [], [], []
     for index, (kept, used) in enumerate(zip(rows.kept, rows.used, strict=True)):
         inputs, lengths = rows.inputs[index][kept][:, used], log_lengths[index][used]
@@ -153,15 +153,15 @@ def learnt(rows: Rows, log_lengths: Tensor, log_noises: Tensor) -> Learnt:
         variances = log_noises[index].exp() * rows.ratios[index][kept]
         part = Induced.of(inputs, variances, lengths, kind, inducing(inputs, lengths, kind))
         targets = rows.targets[index][kept]
-        ones, solved = part.solved(torch.stack([torch.ones_like(targets), targets], -1)).unbind(-1)
-        mean = solved.sum() / ones.sum()
-        for whole, own in (
-            (weights, solved - mean * ones),
+        solved_ones, solved = part.solved(torch.stack([torch.ones_like(targets), targets], -1)).unbind(-1)
+        mean = solved.sum() / solved_ones.sum()
+        for target, values in (
+            (weights, solved - mean * solved_ones),
             (missed, part.missed),
             (noises, part.noises),
             (diagonal, part.precision()),
         ):
-            whole[index, kept] = own
+            target[index, kept] = values
         means.append(mean)
         parts.append(part)
         point_weights.append(part.weights((targets - mean).unsqueeze(-1)).squeeze(-1))

@@ -1,13 +1,12 @@
-"""Sensitivity of an adjusted probability to a hidden common cause, in closed form, and a yardstick for its
-strength.
+"""Marginal sensitivity model: bounds under a hidden common cause, in closed form, and benchmark strengths.
 
 w is the indicator of a desired outcome, x the context, u the other covariates that are adjusted for, and
 
     p = P(w = 1 | x, u, a)
 
-what an adjustment for x and u estimates. It is the effect of setting a only if no further variable influences
-both a and w. Let h be such a variable, x, u and h together sufficient, and f the observational density (or
-probability) of the action. With
+the estimand of an adjustment for x and u. It is the effect of setting a only if no further variable
+influences both a and w. Let h be such a variable, x, u and h together sufficient, and f the observational
+density (or probability) of the action. With
 
     lambda = f(a | x, u) / f(a | x, u, h),        1 / Gamma <= lambda <= Gamma,
 
@@ -38,20 +37,18 @@ a_1, v,
 and the mean of lambda_1 lambda_2 under the same law is 1. So the bounds hold for p of the sequential formula
 and Gamma = Gamma_1 Gamma_2; they need not be sharp.
 
-Tipping strength. P(w = 1 | x) with nothing altered is observed as it is: confounding of the action does not
-touch it. The lower bound falls with Gamma; from a lower end l it meets the baseline b < l at
+Tipping strength. P(w = 1 | x) with nothing altered is observed: confounding of the action does not affect it.
+The lower bound falls with Gamma; from a lower end l it meets the baseline b < l at
 
     Gamma* = max(l / b, (1 - b) / (1 - l)),
 
-infinite if b = 0 or l = 1. If l <= b already, Gamma* = 1.
+infinite if b = 0 or l = 1. If l <= b already, Gamma* = 1. Reported by `surrogates.tipping_strength`.
 
-The model compares densities at the action that is set, and asks nothing of other actions. For a binary action
+The model compares densities at the action that is set, and nothing of other actions. For a binary action
 Tan (2006) bounds the ratio of odds instead; with e = f(a | x, u) that means e + (1 - e) / Gamma <= lambda <=
 e + (1 - e) Gamma, a narrower set, which approaches the one above as e tends to 0. Jesson et al. (2022) bound
 the ratio of densities of continuous actions, for outcomes of any kind, and find the ends numerically; for an
 indicator they are those above. Marmarelis et al. (2023) bound how fast the ratio changes along the dose.
-
-Units: probabilities in [0, 1], strengths without a unit and at least 1; all of one broadcast shape (...).
 
 **The yardstick.** The observed covariates change the density of the action as well, and with them the factor
 can be estimated: the strength of covariate c is the smallest s such that
@@ -89,8 +86,8 @@ from torch import Tensor
 
 def interval_bounds(lower: Tensor, upper: Tensor, strength: Tensor | float) -> tuple[Tensor, Tensor]:
     """The smallest and the largest P(w = 1 | do(a)) that a hidden cause of strength Gamma allows, (...) each,
-    for an interval of p (...): its lower end gives the lower bound, its upper end the upper one. ValueError
-    if a probability is outside [0, 1], an interval is empty, or a strength is below 1.
+    for an interval of p (...). ValueError if a probability is outside [0, 1], an interval is empty, or a
+    strength is below 1.
     """
     gamma = torch.as_tensor(strength, dtype=lower.dtype, device=lower.device)
     if not bool(((lower >= 0) & (lower <= upper) & (upper <= 1)).all()):
@@ -106,8 +103,8 @@ def interval_bounds(lower: Tensor, upper: Tensor, strength: Tensor | float) -> t
 
 def tipping_between(lower: Tensor, other: Tensor, less: Tensor | float = 0.0) -> Tensor:
     """The smallest strength, (...), at least 1, at which an action may be no better than another action, both
-    of which a hidden cause biases: where the lower bound of p (or of the lower end of its interval) meets the
-    upper bound of q, `other`; infinite if none suffices.
+    biased by a hidden cause: where the lower bound of p (or of the lower end of its interval) meets the upper
+    bound of q, `other`; infinite if none suffices.
 
     Each of the two lines of the one meets each of the two of the other at
 
@@ -129,19 +126,17 @@ def tipping_between(lower: Tensor, other: Tensor, less: Tensor | float = 0.0) ->
 
 
 def tipping_strength(lower: Tensor, baseline: Tensor) -> Tensor:
-    """The smallest strength Gamma*, (...), at least 1, at which the action may be no better than no action,
-    given p (or its lower end) and the baseline P(w = 1 | x); infinite if none suffices.
-    """
+    """Gamma* of p (or its lower end) and the baseline P(w = 1 | x), (...), at least 1."""
     p, b = _probabilities(lower, baseline)
     strength = torch.maximum(p / b, (1 - b) / (1 - p))
     return torch.where(p <= b, torch.ones_like(strength), strength)
 
 
 def _probabilities(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
-    """Both, of one shape; ValueError where one is not in [0, 1]."""
+    """Both probabilities, broadcast to one shape; ValueError where one is not in [0, 1]."""
     for values in (first, second):
         if not bool(((values >= 0) & (values <= 1)).all()):
-            beginnings = " and ".join(str(each.flatten()[:4].tolist()) for each in (first, second))
+            beginnings = " and ".join(str(pair.flatten()[:4].tolist()) for pair in (first, second))
             raise ValueError(f"expected probabilities in [0, 1]; got {beginnings}")
     first, second = torch.broadcast_tensors(first, second)
     return first, second
@@ -188,31 +183,31 @@ def strengths(blocks: Sequence[Assignment]) -> dict[str, float]:
 def _log_ratios(block: Assignment) -> Tensor:
     """ln f(a | u) - ln f(a | u without c) of every row, for each covariate c, (p, n)."""
     actions, covariates = _standardised(block.actions), _standardised(block.covariates)
-    count, sets = actions.shape
+    count, actions_set = actions.shape
     width = covariates.shape[1]
     gram = covariates.mT @ covariates + count * SMALLEST * torch.eye(width, dtype=covariates.dtype)
     precision = torch.cholesky_inverse(torch.linalg.cholesky(gram))
     slopes = precision @ covariates.mT @ actions
     residuals = actions - covariates @ slopes
-    free = count - width - 1
+    freedom = count - width - 1
     # Residual of each covariate on the others, in the columns.
-    only = covariates @ precision / precision.diagonal()
-    full_root, full = _log_density(residuals.unsqueeze(0), free)
+    partial_covariates = covariates @ precision / precision.diagonal()
+    full_root, full = _log_density(residuals.unsqueeze(0), freedom)
     scaled = torch.linalg.solve_triangular(full_root[0], slopes.mT, upper=False)
-    wald = scaled.square().sum(0) / precision.diagonal() / sets
+    wald = scaled.square().sum(0) / precision.diagonal() / actions_set
     slopes = slopes * (1 - 1 / wald.clamp_min(1.0)).unsqueeze(-1)
-    without = residuals + only.mT.unsqueeze(-1) * slopes.unsqueeze(1)
-    return full - _log_density(without, free + 1)[1] if width else full.new_empty(0, count)
+    reduced_residuals = residuals + partial_covariates.mT.unsqueeze(-1) * slopes.unsqueeze(1)
+    return full - _log_density(reduced_residuals, freedom + 1)[1] if width else full.new_empty(0, count)
 
 
-def _log_density(residuals: Tensor, free: int) -> tuple[Tensor, Tensor]:
+def _log_density(residuals: Tensor, freedom: int) -> tuple[Tensor, Tensor]:
     """Cholesky factor of the covariance of residuals (m, n, k), (m, k, k), and log densities, (m, n)."""
-    count, sets = residuals.shape[1:]
-    covariance = residuals.mT @ residuals / free + SMALLEST * torch.eye(sets, dtype=residuals.dtype)
+    count, width = residuals.shape[1:]
+    covariance = residuals.mT @ residuals / freedom + SMALLEST * torch.eye(width, dtype=residuals.dtype)
     root = torch.linalg.cholesky(covariance)
-    white = torch.linalg.solve_triangular(root, residuals.mT, upper=False)
-    level = root.diagonal(dim1=-2, dim2=-1).log().sum(-1, keepdim=True)
-    return root, -0.5 * white.square().sum(-2) - level.expand(-1, count)
+    whitened = torch.linalg.solve_triangular(root, residuals.mT, upper=False)
+    log_determinant = root.diagonal(dim1=-2, dim2=-1).log().sum(-1, keepdim=True)
+    return root, -0.5 * whitened.square().sum(-2) - log_determinant.expand(-1, count)
 
 
 def _standardised(values: Tensor) -> Tensor:

@@ -1,5 +1,4 @@
-"""Noises of Gaussian-process regressions: mixtures, scales that depend on the inputs, and fits under a
-mixture.
+"""Noise models of Gaussian-process regressions: Gaussian mixtures, and heteroskedastic scales.
 
 **Under a mixture.**
 
@@ -18,13 +17,12 @@ each of which increases one lower bound of the evidence; between rounds the leng
 well. The mixture is adopted for a node only if it has at least 40 rows and more than hardly any noise, if the
 leave-one-out density of its rows is more than 3 nats higher than under normal noise with a mixture fitted
 afterwards, and if that noise does not appear to depend on the inputs: a scale that s does not capture would
-be mistaken for components.
+be mistaken for components. Used by `surrogates.network`.
 
 **A scale that depends on the inputs**, where the data support it. Given leave-one-out residuals r_i and
 variances v_i of regressions with noise variance v, a second process learns
 
-    h(w) = E[log r^2 | w] + 1.2704
-    (the mean of a log chi-square with one degree of freedom is -1.2704),
+    h(w) = E[log r^2 | w] + 1.2704        (a log chi-square of one degree of freedom has the mean -1.2704),
 
 and, with its own leave-one-out predictions h_i, the noise variance at row i is modelled as k v exp(rho h_i),
 so that the row's predictive variance is
@@ -45,9 +43,8 @@ gradient, the error from too few rows looks like noise.
 
 starting from the last fit and from two partitions of the sorted values, with the best result kept. The number
 of components is given, or minimises BIC = (3 k - 1) log n - 2 log likelihood; never more than one per five
-values. Values are standardised noise, so that the floor is in their unit.
-
-Samples are quantiles at evenly spread points, restricted to the range of the observed values plus a margin.
+values. Values are standardised noise, so that the floor is in their unit. Samples are quantiles at evenly
+spread points, restricted to the range of the observed values plus a margin.
 
 Source: Kuss (2006), Sec. 5 (Gaussian processes with mixtures as noise); Goldberg et al. (1998) and Kersting
 et al. (2007) (a second process on log residuals); Rasmussen and Williams (2006), Eq. 5.10-5.12
@@ -95,22 +92,22 @@ class InputDependentNoise(Solved):
         inputs, residuals, variances, noises, kept = examples
         rows = kept.sum(0)
         squares = residuals.square()
-        typical = (squares * kept).sum(0) / rows
-        logs = (squares + TINY * typical).log() + LOG_CHI_SQUARE
-        centre = torch.where(kept, logs, 0.0).sum(0) / rows
-        spread = (torch.where(kept, logs - centre, 0.0).square().sum(0) / (rows - 1)).sqrt()
-        standard = (logs - centre) / spread
+        mean_square = (squares * kept).sum(0) / rows
+        log_squares = (squares + TINY * mean_square).log() + LOG_CHI_SQUARE
+        centre = torch.where(kept, log_squares, 0.0).sum(0) / rows
+        spread = (torch.where(kept, log_squares - centre, 0.0).square().sum(0) / (rows - 1)).sqrt()
+        standardised = (log_squares - centre) / spread
         noisy = noises[0] > MIN_NOISE
-        self.processes.solve(inputs, standard, kept, noisy.expand(kept.shape))
+        self.processes.solve(inputs, standardised, kept, noisy.expand(kept.shape))
         residual, _ = self.processes.factors().left_out()
-        predicted = (standard - residual.mT) * spread  # h_i, up to a constant
+        predicted = (standardised - residual.mT) * spread  # h_i, up to a constant
         latent = (variances - noises).clamp_min(0)
         scores = []
         for share in SHARES:
             shape = noises * _shape(share * predicted, kept)
-            total = latent + _calibrated(squares, latent, shape, kept) * shape
+            q = latent + _calibrated(squares, latent, shape, kept) * shape
             scores.append(
-                torch.where(kept, -0.5 * (squares / total + total.log() + math.log(2 * math.pi)), 0.0).sum(0)
+                torch.where(kept, -0.5 * (squares / q + q.log() + math.log(2 * math.pi)), 0.0).sum(0)
             )
         score = torch.stack(scores)
         best = score.argmax(0)
@@ -125,7 +122,7 @@ class InputDependentNoise(Solved):
 
     @property
     def varies(self) -> Tensor:
-        """Which noises depend on the inputs, (N,) bool."""
+        """The mask of noises that depend on the inputs, (N,) bool."""
         return self.rho > 0
 
     def at(self, inputs: Tensor) -> Tensor:
@@ -139,8 +136,8 @@ class InputDependentNoise(Solved):
 
 def _shape(exponents: Tensor, kept: Tensor) -> Tensor:
     """exp of exponents (n, N), normalised to mean one over the kept rows."""
-    middle = torch.where(kept, exponents, 0.0).sum(0) / kept.sum(0)
-    unnormalised = (exponents - middle).clamp(-WIDEST, WIDEST).exp()
+    mean = torch.where(kept, exponents, 0.0).sum(0) / kept.sum(0)
+    unnormalised = (exponents - mean).clamp(-WIDEST, WIDEST).exp()
     return unnormalised / (torch.where(kept, unnormalised, 0.0).sum(0) / kept.sum(0))
 
 
@@ -190,32 +187,32 @@ class GaussianMixtures(Solved):
         self.variances: Tensor
 
     def faults(self) -> list[str]:
-        """Sizes, weights below 0 and variances that are not positive."""
+        """Inconsistent sizes, weights below 0 and variances that are not positive."""
         faults = super().faults()
         if not faults and bool((self.weights < 0).any() or (self.variances <= 0).any()):
             faults.append("weights and variances: expected weights of at least 0 and variances above 0")
         return faults
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits to values (n, N) and the mask of those that count, (n, N) bool."""
+        """Fits to values (n, N) and the mask of kept ones, (n, N) bool."""
         values, kept = examples[0].detach().double(), examples[1].bool()
         last = (self.weights, self.means, self.variances) if self.weights.numel() else None
         rows = kept.sum(0)
         allowed = (rows // ROWS_PER_COMPONENT).clamp(1, self.max_components)
-        tried = (
+        sizes = (
             range(1, self.max_components + 1) if self.components == "bic" else sorted(set(allowed.tolist()))
         )
-        best = values.new_full((self.count,), -math.inf)
+        best_score = values.new_full((self.count,), -math.inf)
         shape = (self.count, self.max_components)
-        chosen = [values.new_zeros(shape), values.new_zeros(shape), values.new_ones(shape)]
-        for size in tried:
-            likelihood, *parameters = _best_of(values, kept, size, last)
+        parameters = [values.new_zeros(shape), values.new_zeros(shape), values.new_ones(shape)]
+        for size in sizes:
+            likelihood, *candidates = _best_start(values, kept, size, last)
             score = 2 * likelihood - (3 * size - 1) * rows.double().log()
-            better = (score > best) & (size <= allowed) if self.components == "bic" else allowed == size
-            best = torch.where(better, score, best)
-            for held, new in zip(chosen, parameters, strict=True):
-                held[better, :size], held[better, size:] = new[better], 0.0 if held is not chosen[2] else 1.0
-        self.weights, self.means, self.variances = chosen
+            better = (score > best_score) & (size <= allowed) if self.components == "bic" else allowed == size
+            best_score = torch.where(better, score, best_score)
+            for old, new in zip(parameters, candidates, strict=True):
+                old[better, :size], old[better, size:] = new[better], 0.0 if old is not parameters[2] else 1.0
+        self.weights, self.means, self.variances = parameters
         self.lower = torch.where(kept, values, math.inf).amin(0) - BEYOND
         self.upper = torch.where(kept, values, -math.inf).amax(0) + BEYOND
 
@@ -242,79 +239,76 @@ class StandardNormals(GaussianMixtures):
         super().__init__(count, 1)
 
     def solve(self, *examples: Tensor) -> None:
-        """Notes the device alone."""
+        """Moves to the device of the values."""
         ones = torch.ones(self.count, 1, dtype=torch.float64, device=examples[0].device)
         self.weights, self.means, self.variances = ones, 0 * ones, ones.clone()
         self.lower, self.upper = -6.0 * ones[:, 0], 6.0 * ones[:, 0]
 
 
-def _best_of(
+def _best_start(
     values: Tensor, kept: Tensor, size: int, last: tuple[Tensor, Tensor, Tensor] | None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The best result over the starts: log likelihood (N,), weights, means and variances (N, size)."""
-    begin = [_by_quantiles(values, kept, size), _by_distance(values, kept, size)]
+    candidates = [_by_quantiles(values, kept, size), _by_distance(values, kept, size)]
     if last is not None and last[0].shape[1] >= size:
-        weights, means, variances = (each[:, :size] for each in last)
+        weights, means, variances = (parameter[:, :size] for parameter in last)
         weights = weights.clamp_min(1e-3)
-        begin.append((weights / weights.sum(-1, keepdim=True), means, variances))
-    starts = [torch.stack(each) for each in zip(*begin, strict=True)]
-    likelihood, *fits = _climb(values, kept, *starts)
-    which = likelihood.argmax(0)
-    index = torch.arange(len(which), device=which.device)
-    return likelihood[which, index], *(each[which, index] for each in fits)  # type: ignore[return-value]
+        candidates.append((weights / weights.sum(-1, keepdim=True), means, variances))
+    starts = [torch.stack(parameter) for parameter in zip(*candidates, strict=True)]
+    likelihood, *fits = _expectation_maximisation(values, kept, *starts)
+    best = likelihood.argmax(0)
+    columns = torch.arange(len(best), device=best.device)
+    return likelihood[best, columns], *(fit[best, columns] for fit in fits)  # type: ignore[return-value]
 
 
-def _climb(
+def _expectation_maximisation(
     values: Tensor, kept: Tensor, weights: Tensor, means: Tensor, variances: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Expectation maximisation from M starts (M, N, K): log likelihoods (M, N) and parameters."""
     values, rows = values[:, None, :], kept.sum(0)
-    counted = kept[:, None, :]
-    before = torch.full_like(weights[..., 0], -math.inf)
+    mask = kept[:, None, :]
+    previous = torch.full_like(weights[..., 0], -math.inf)
     for step in range(STEPS):
         densities = log_densities(values, weights, means, variances)
-        whole = densities.logsumexp(-1)
-        likelihood = torch.where(counted, whole, 0.0).sum(0)
+        log_density = densities.logsumexp(-1)
+        likelihood = torch.where(mask, log_density, 0.0).sum(0)
         # Testing for convergence costs as much as a step: every fifth is enough.
         if step % 5 == 4:
-            if bool((likelihood - before <= SMALL * rows).all()):
+            if bool((likelihood - previous <= SMALL * rows).all()):
                 break
-            before = likelihood
-        share = (densities - whole.unsqueeze(-1)).exp() * counted.unsqueeze(-1)
-        total = share.sum(0).clamp_min(1e-12)
+            previous = likelihood
+        r = (densities - log_density.unsqueeze(-1)).exp() * mask.unsqueeze(-1)
+        total, means, variances = _weighted_moments(values, r)
         weights = (total / rows.unsqueeze(-1)).clamp_min(1e-12)
-        means = (share * values.unsqueeze(-1)).sum(0) / total
-        variances = ((share * (values.unsqueeze(-1) - means).square()).sum(0) / total).clamp_min(FLOOR)
     return likelihood, weights, means, variances
 
 
+def _weighted_moments(values: Tensor, r: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Sums of responsibilities r (n, ..., K), and means and variances of values (n, ...) under them."""
+    total = r.sum(0).clamp_min(1e-12)
+    means = (r * values.unsqueeze(-1)).sum(0) / total
+    variances = ((r * (values.unsqueeze(-1) - means).square()).sum(0) / total).clamp_min(FLOOR)
+    return total, means, variances
+
+
 def _by_quantiles(values: Tensor, kept: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Components over equal shares of the sorted values, (N, K) each."""
-    return _of_groups(values, kept, (_ranks(values, kept) * size).floor().clamp_max(size - 1), size)
+    """Components over equal parts of the sorted values, (N, K) each."""
+    ranks = torch.where(kept, values, math.inf).argsort(0).argsort(0).to(values) / kept.sum(0)
+    return _group_moments(values, kept, (ranks * size).floor().clamp_max(size - 1), size)
 
 
 def _by_distance(values: Tensor, kept: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor]:
     """One wide component and narrow ones inside: heavy tails, and peaks within a broad distribution."""
-    weights, means, variances = _of_groups(values, kept, torch.zeros_like(values), 1)
+    weights, means, variances = _group_moments(values, kept, torch.zeros_like(values), 1)
     narrow = values.new_tensor([4.0 ** -(index + 0.5) if index else 1.5 for index in range(size)])
     spread = (variances * narrow).clamp_min(FLOOR)
     return weights.expand(-1, size) / size, means.expand(-1, size).clone(), spread
 
 
-def _ranks(values: Tensor, kept: Tensor) -> Tensor:
-    """Ranks among the values that count, in [0, 1), (n, N)."""
-    ranks = torch.where(kept, values, math.inf).argsort(0).argsort(0).to(values)
-    return ranks / kept.sum(0)
-
-
-def _of_groups(values: Tensor, kept: Tensor, group: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor]:
-    share = ((group.unsqueeze(-1) == torch.arange(size, device=values.device)) & kept.unsqueeze(-1)).to(
-        values
-    )
-    total = share.sum(0).clamp_min(1e-12)
-    means = (share * values.unsqueeze(-1)).sum(0) / total
-    variances = (share * (values.unsqueeze(-1) - means).square()).sum(0) / total
-    return total / kept.sum(0).unsqueeze(-1), means, variances.clamp_min(FLOOR)
+def _group_moments(values: Tensor, kept: Tensor, group: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor]:
+    member = (group.unsqueeze(-1) == torch.arange(size, device=values.device)) & kept.unsqueeze(-1)
+    total, means, variances = _weighted_moments(values, member.to(values))
+    return total / kept.sum(0).unsqueeze(-1), means, variances
 
 
 MIN_ROWS, MARGIN, INDEPENDENT = 40, 3.0, 0.3
@@ -322,20 +316,19 @@ TURNS, TURN_STEPS = 3, 15
 
 
 class MixtureRegression(GaussianProcesses, Solved):
-    """Regressions whose targets and noise variances are those of the last round; nodes without gain keep
-    normal noise.
+    """Regressions with the targets and noise variances of the last round; nodes without gain keep normal
+    noise.
 
     State: `values`, the observed values; `scales`, s at the rows; the mixtures; and `noise_mean` and
-    `noise_std`, the mean and the standard deviation of u, so that (x - f - s noise_mean) / (s noise_std) has
-    mean 0 and variance 1.
+    `noise_std`, the moments of u, so that (x - f - s noise_mean) / (s noise_std) is standardised.
     """
 
     def __init__(self, widths: list[int]) -> None:
         super().__init__(widths)
-        rows, mixture, each = ((len(widths), *rest) for rest in (("n",), ("k",), ()))
+        rows, mixture, node = ((len(widths), *rest) for rest in (("n",), ("k",), ()))
         self.register_fitted(
-            values=rows, scales=rows, weights=mixture, means=mixture, variances=mixture, noise_mean=each,
-            noise_std=each, gain=each,
+            values=rows, scales=rows, weights=mixture, means=mixture, variances=mixture, noise_mean=node,
+            noise_std=node, gain=node,
         )  # fmt: skip
 
     def solve(self, *examples: Tensor) -> None:
@@ -352,80 +345,79 @@ class MixtureRegression(GaussianProcesses, Solved):
         )
         several = (self.weights > 0).sum(-1) > 1
         noisy = (rows.ratios * rows.kept).sum(-1) / rows.counts > MIN_NOISE
-        places = (several & noisy & (rows.counts >= MIN_ROWS) & rows.used.any(-1)).nonzero()[:, 0]
-        places = places[
-            independent_probability(noise.mT[places], rows.inputs[places], rows.kept[places]) > INDEPENDENT
+        indices = (several & noisy & (rows.counts >= MIN_ROWS) & rows.used.any(-1)).nonzero()[:, 0]
+        indices = indices[
+            independent_probability(noise.mT[indices], rows.inputs[indices], rows.kept[indices]) > INDEPENDENT
         ]
-        if not len(places):
+        if not len(indices):
             return
-        rows = rows.only(places)
+        rows = rows.only(indices)
         few = rows.few()
-        before = self._density(few, places)
-        pseudo, components, log_lengths = _turns(few, *self._mixture(places))
-        factored = learnt(pseudo, log_lengths, torch.zeros_like(before))
-        after = _left_out_density(pseudo, factored, few.targets, few.ratios.sqrt(), components)
-        self.gain[places] = after - before
+        normal = self._density(few, indices)
+        pseudo, components, log_lengths = _em_rounds(few, *self._mixture(indices))
+        factored = learnt(pseudo, log_lengths, torch.zeros_like(normal))
+        mixed = _left_out_density(pseudo, factored, few.targets, few.ratios.sqrt(), components)
+        self.gain[indices] = mixed - normal
         if few is not rows:
-            pseudo = _turns(rows, components, log_lengths, learn=False)[0]
-        self._take(places, after - before > MARGIN, pseudo, components, log_lengths)
+            pseudo = _em_rounds(rows, components, log_lengths, learn=False)[0]
+        self._adopt_mixture(indices, mixed - normal > MARGIN, pseudo, components, log_lengths)
 
     @property
     def adopted(self) -> Tensor:
-        """Which regressions adopted a mixture, (N,) bool."""
+        """The mask of regressions that adopted a mixture, (N,) bool."""
         return self.gain > MARGIN
 
     def again(self) -> None:
-        """Recomputes targets and noise variances of rows that `hold` stored; mixtures stay."""
+        """Recomputes targets and noise variances of the rows stored by `hold`; mixtures stay."""
         self.values, self.scales = self.targets.clone(), self.ratios.sqrt()
-        places = self.adopted.nonzero()[:, 0]
-        if len(places):
-            turned = _turns(self.rows.only(places), *self._mixture(places), learn=False)
-            self._take(places, torch.ones_like(places, dtype=torch.bool), *turned)
+        indices = self.adopted.nonzero()[:, 0]
+        if len(indices):
+            refitted = _em_rounds(self.rows.only(indices), *self._mixture(indices), learn=False)
+            self._adopt_mixture(indices, torch.ones_like(indices, dtype=torch.bool), *refitted)
 
-    def _mixture(self, places: Tensor) -> tuple[tuple[Tensor, Tensor, Tensor], Tensor]:
+    def _mixture(self, indices: Tensor) -> tuple[tuple[Tensor, Tensor, Tensor], Tensor]:
         """The mixture (M, K) each, and log l (M, p)."""
-        mixture = self.weights[places], self.means[places], self.variances[places]
-        return mixture, self.log_lengths[places]
+        mixture = self.weights[indices], self.means[indices], self.variances[indices]
+        return mixture, self.log_lengths[indices]
 
     def left_out_residuals(self) -> tuple[Tensor, Tensor]:
         """Leave-one-out residuals, of the observed values under a mixture, and their deviations."""
         residual, std = super().left_out_residuals()
-        # The left-out mean is the target less its residual.
-        own = (
-            self.values - (self.targets - residual) - self.scales * self.noise_mean.unsqueeze(-1)
-        ) * self.rows.kept
-        unknown = (std.square() - self.ratios).clamp_min(0)
-        total = (unknown + (self.scales * self.noise_std.unsqueeze(-1)).square()).sqrt()
-        mixed = self.adopted.unsqueeze(-1)
-        return torch.where(mixed, own, residual), torch.where(mixed, total, std)
+        epistemic = (std.square() - self.ratios).clamp_min(0)
+        std_of_observed = (epistemic + (self.scales * self.noise_std.unsqueeze(-1)).square()).sqrt()
+        adopted = self.adopted.unsqueeze(-1)
+        observed = self._observed_residuals(residual)
+        return torch.where(adopted, observed, residual), torch.where(adopted, std_of_observed, std)
 
     def in_sample_residuals(self) -> tuple[Tensor, Tensor, Tensor]:
-        """As `GaussianProcesses.in_sample_residuals`, of the observed values."""
-        residual, _, unknown = super().in_sample_residuals()
-        own = (
-            self.values - (self.targets - residual) - self.scales * self.noise_mean.unsqueeze(-1)
-        ) * self.rows.kept
-        return own, self.scales * self.noise_std.unsqueeze(-1), unknown
+        """`GaussianProcesses.in_sample_residuals`, for the observed values."""
+        residual, _, epistemic = super().in_sample_residuals()
+        return self._observed_residuals(residual), self.scales * self.noise_std.unsqueeze(-1), epistemic
 
-    def _density(self, rows: Rows, places: Tensor) -> Tensor:
+    def _observed_residuals(self, residual: Tensor) -> Tensor:
+        # The mean is the target less its residual.
+        means = self.targets - residual
+        return (self.values - means - self.scales * self.noise_mean.unsqueeze(-1)) * self.rows.kept
+
+    def _density(self, rows: Rows, indices: Tensor) -> Tensor:
         """Leave-one-out log densities under normal noise with the mixture fitted afterwards, (M,)."""
-        residual, variance = learnt(rows, self.log_lengths[places], self.log_noises[places]).left_out()
-        components = [parameter.unsqueeze(1) for parameter in self._mixture(places)[0]]
+        residual, variance = learnt(rows, self.log_lengths[indices], self.log_noises[indices]).left_out()
+        components = [parameter.unsqueeze(1) for parameter in self._mixture(indices)[0]]
         density = log_densities(residual / variance.sqrt(), *components).logsumexp(-1) - 0.5 * variance.log()
         return (density * rows.kept).sum(-1)
 
-    def _take(
+    def _adopt_mixture(
         self,
-        places: Tensor,
-        trusted: Tensor,
+        indices: Tensor,
+        mask: Tensor,
         pseudo_rows: Rows,
         components: tuple[Tensor, Tensor, Tensor],
         log_lengths: Tensor,
     ) -> None:
-        adopted = places[trusted]
+        adopted = indices[mask]
         mean = (components[0] * components[1]).sum(-1)
         spread = ((components[0] * (components[2] + components[1].square())).sum(-1) - mean.square()).sqrt()
-        for held, new in (
+        for target, values in (
             (self.targets, pseudo_rows.targets),
             (self.ratios, pseudo_rows.ratios),
             (self.log_lengths, log_lengths),
@@ -435,34 +427,34 @@ class MixtureRegression(GaussianProcesses, Solved):
             (self.noise_mean, mean),
             (self.noise_std, spread),
         ):
-            held[adopted] = new[trusted]
+            target[adopted] = values[mask]
 
 
-def _turns(
+def _em_rounds(
     rows: Rows, components: tuple[Tensor, Tensor, Tensor], log_lengths: Tensor, learn: bool = True
 ) -> tuple[Rows, tuple[Tensor, Tensor, Tensor], Tensor]:
-    """Expectation maximisation from a mixture and log l: the last pseudo-regression, the mixture (M, K) each,
-    and log l; of rows whose targets are the observed values, and whose noise variances s^2.
+    """Expectation maximisation from a mixture and log l, of rows with the observed values as targets and
+    noise variances s^2: the last pseudo-regression, the mixture (M, K) each, and log l.
     """
     values, scales = rows.targets, rows.ratios.sqrt()
     squares, log_noises = scales.square(), torch.zeros_like(log_lengths[:, 0])
     factored = learnt(rows, log_lengths, log_noises)
-    turns = TURNS if learn else 1
-    for turn in range(turns):
+    rounds = TURNS if learn else 1
+    for number in range(rounds):
         for _ in range(TURN_STEPS):
-            residual, unknown = factored.in_sample()
-            noise, unknown = (values - (rows.targets - residual)) / scales, unknown / squares
-            share = _shares(noise, unknown, components) * rows.kept.unsqueeze(-1)
-            components = _moments(noise, unknown, share) if learn else components
-            total_precision = (share / components[2].unsqueeze(1)).sum(-1).clamp_min(1e-12)
-            offset = (share * (components[1] / components[2]).unsqueeze(1)).sum(-1) / total_precision
+            residual, variance = factored.in_sample()
+            noise, variance = (values - (rows.targets - residual)) / scales, variance / squares
+            r = _responsibilities(noise, variance, components) * rows.kept.unsqueeze(-1)
+            components = _moments(noise, variance, r) if learn else components
+            total_precision = (r / components[2].unsqueeze(1)).sum(-1).clamp_min(1e-12)
+            offset = (r * (components[1] / components[2]).unsqueeze(1)).sum(-1) / total_precision
             rows = replace(
                 rows,
                 targets=(values - scales * offset) * rows.kept,
                 ratios=torch.where(rows.kept, squares / total_precision, rows.ratios),
             )
             factored = learnt(rows, log_lengths, log_noises)
-        if learn and turn < turns - 1:
+        if learn and number < rounds - 1:
             log_lengths = maximise(
                 rows, [HyperParameters(log_lengths, log_noises)], free_noise=False
             ).log_lengths
@@ -470,20 +462,20 @@ def _turns(
     return rows, components, log_lengths
 
 
-def _shares(noise: Tensor, unknown: Tensor, components: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+def _responsibilities(noise: Tensor, variance: Tensor, components: tuple[Tensor, Tensor, Tensor]) -> Tensor:
     """r, (M, n, K)."""
     weights, means, variances = (parameter.unsqueeze(1) for parameter in components)
     return (
-        log_densities(noise, weights, means, variances) - 0.5 * unknown.unsqueeze(-1) / variances
+        log_densities(noise, weights, means, variances) - 0.5 * variance.unsqueeze(-1) / variances
     ).softmax(-1)
 
 
-def _moments(noise: Tensor, unknown: Tensor, share: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _moments(noise: Tensor, variance: Tensor, r: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """p, m and v, (M, K) each."""
-    total = share.sum(1).clamp_min(1e-12)
-    means = (share * noise.unsqueeze(-1)).sum(1) / total
-    squares = (noise.unsqueeze(-1) - means.unsqueeze(1)).square() + unknown.unsqueeze(-1)
-    return total / total.sum(-1, keepdim=True), means, ((share * squares).sum(1) / total).clamp_min(FLOOR)
+    total = r.sum(1).clamp_min(1e-12)
+    means = (r * noise.unsqueeze(-1)).sum(1) / total
+    squares = (noise.unsqueeze(-1) - means.unsqueeze(1)).square() + variance.unsqueeze(-1)
+    return total / total.sum(-1, keepdim=True), means, ((r * squares).sum(1) / total).clamp_min(FLOOR)
 
 
 def _left_out_density(
@@ -491,8 +483,8 @@ def _left_out_density(
 ) -> Tensor:
     """Leave-one-out log densities of the observed values under the mixture, (M,)."""
     residual, variance = factored.left_out()
-    weights, means, variances = (each.unsqueeze(1) for each in components)
-    total = (variance - rows.ratios).clamp_min(0).unsqueeze(-1) + scales.square().unsqueeze(-1) * variances
+    weights, means, spreads = (parameter.unsqueeze(1) for parameter in components)
+    variances = (variance - rows.ratios).clamp_min(0).unsqueeze(-1) + scales.square().unsqueeze(-1) * spreads
     deviation = (values - (rows.targets - residual)).unsqueeze(-1) - scales.unsqueeze(-1) * means
-    each = weights.log() - 0.5 * (deviation.square() / total + total.log() + math.log(2 * math.pi))
-    return (each.logsumexp(-1) * rows.kept).sum(-1)
+    terms = weights.log() - 0.5 * (deviation.square() / variances + variances.log() + math.log(2 * math.pi))
+    return (terms.logsumexp(-1) * rows.kept).sum(-1)

@@ -1,9 +1,9 @@
 """Omitted-variable bias of the effects of doses, in terms of partial R^2.
 
 A regression of a next state y on doses d (p,) and controls x estimates E[y | x, d]. Let h be a hidden cause,
-linear in both: y = ... + g h, and given x the regression of h on d is linear. What the regression then takes
-for the effect of changing the doses by c contains g E[h | x, d + c] - g E[h | x, d] = g b'c too, with
-b = S^-1 Cov(d, h) and S the covariance of the doses given x. By Cauchy and Schwarz,
+linear in both: y = ... + g h, and given x the regression of h on d is linear. The estimated effect of
+changing the doses by c then contains the bias g E[h | x, d + c] - g E[h | x, d] = g b'c, with b = S^-1 Cov(d,
+h) and S the covariance of the doses given x. By Cauchy and Schwarz,
 
     |bias|  <=  sqrt(R2_y R2_d / (1 - R2_d))  *  sd(y | x, d)  *  sqrt(c' S^-1 c),
 
@@ -13,9 +13,7 @@ the standard deviations of the error and of the Riesz representer of the change 
 equal shares rho of both, the first factor is rho / sqrt(1 - rho).
 
 An observed covariate has two such shares as well, given the other covariates; `equal_strength` gives the rho
-at which a hidden cause could do as much, so that covariates can be ordered.
-
-Units: those of doses and states in which the rows are given; shares have none.
+of a hidden cause with the same bias factor, by which `objectives.sequence_sensitivity` ranks covariates.
 
 Source: Cinelli and Hazlett (2020), Sec. 3-4 (one treatment); Chernozhukov, Cinelli, Newey, Sharma and
 Syrgkanis (2022), Long story short, arXiv 2112.13398 (linear functionals); the form for several doses is
@@ -30,7 +28,7 @@ from torch import Tensor
 
 from rehearsal_torch.data.non_finite import alike
 
-# Relative to the variance: what is left of a column below this counts as nothing.
+# The residual variance of a column, relative to its variance, below which it counts as zero.
 SMALLEST = 1e-8
 
 
@@ -64,10 +62,10 @@ class Strength:
 
 
 def precision(doses: Tensor, controls: Tensor) -> Tensor:
-    """S^-1 of doses (n, p) given a quadratic of controls (n, f), (p, p); zero without variance left."""
-    known = quadratic(controls)
-    left = _left(torch.cat([doses, known], -1), doses.shape[1]) / len(doses)
-    return torch.linalg.pinv(left, hermitian=True, rtol=SMALLEST)
+    """S^-1 of doses (n, p) given a quadratic of controls (n, f), (p, p); zero without residual variance."""
+    design = quadratic(controls)
+    covariance = _residual_gram(torch.cat([doses, design], -1), doses.shape[1]) / len(doses)
+    return torch.linalg.pinv(covariance, hermitian=True, rtol=SMALLEST)
 
 
 def strongest(
@@ -77,35 +75,35 @@ def strongest(
     (n, p) and covariates (n, f); None if no covariate varies given the others. Outcomes may be NaN.
     """
     ones = torch.ones_like(doses[:, :1])
-    count, known = doses.shape[1], alike(~outcomes.isnan())
+    count, groups = doses.shape[1], alike(~outcomes.isnan())
     ranked: list[tuple[float, Strength]] = []
     variance = covariates.var(0, correction=0) * len(covariates)
     for index, name in enumerate(names):
-        own = covariates[:, index : index + 1]
+        covariate = covariates[:, index : index + 1]
         others = torch.cat([ones, covariates[:, :index], covariates[:, index + 1 :]], -1)
-        first = _left(torch.cat([own, doses, others], -1), 1 + count)
-        if not float(first[0, 0]) > SMALLEST * float(variance[index]):
+        dose_gram = _residual_gram(torch.cat([covariate, doses, others], -1), 1 + count)
+        if not float(dose_gram[0, 0]) > SMALLEST * float(variance[index]):
             continue
-        across = first[0, 1:]
-        explained = across @ torch.linalg.pinv(first[1:, 1:], hermitian=True, rtol=SMALLEST) @ across
-        treatment = (explained / first[0, 0]).clamp(0.0, 1.0)
+        cross = dose_gram[0, 1:]
+        explained = cross @ torch.linalg.pinv(dose_gram[1:, 1:], hermitian=True, rtol=SMALLEST) @ cross
+        treatment = (explained / dose_gram[0, 0]).clamp(0.0, 1.0)
         outcome = outcomes.new_zeros(outcomes.shape[1])
-        for places, rows in known:
-            parts = torch.cat([own, outcomes[:, places], others, doses], -1)
-            second = _left(parts[rows], 1 + len(places))
-            spread = (second[0, 0] * second.diagonal()[1:]).clamp_min(1e-300)
-            outcome[places] = (second[0, 1:].square() / spread).clamp(0.0, 1.0)
+        for indices, rows in groups:
+            parts = torch.cat([covariate, outcomes[:, indices], others, doses], -1)
+            outcome_gram = _residual_gram(parts[rows], 1 + len(indices))
+            spread = (outcome_gram[0, 0] * outcome_gram.diagonal()[1:]).clamp_min(1e-300)
+            outcome[indices] = (outcome_gram[0, 1:].square() / spread).clamp(0.0, 1.0)
         state = int(outcome.argmax())
         rank = float(equal_strength(outcome[state], treatment))
         ranked.append((rank, Strength(name, float(treatment), states[state], float(outcome[state]))))
     return max(ranked, key=lambda pair: pair[0])[1] if ranked else None
 
 
-def _left(columns: Tensor, count: int) -> Tensor:
+def _residual_gram(columns: Tensor, count: int) -> Tensor:
     """The Gram matrix of the first columns after the projection on the others, (n, m) -> (count, count)."""
     scale = columns.square().sum(0).sqrt().clamp_min(1e-300)
     unit = columns / scale
     gram = unit.mT @ unit
     inverse = torch.linalg.pinv(gram[count:, count:], hermitian=True, rtol=1e-10)
-    left = gram[:count, :count] - gram[:count, count:] @ inverse @ gram[count:, :count]
-    return left * scale[:count] * scale[:count].unsqueeze(-1)
+    residual = gram[:count, :count] - gram[:count, count:] @ inverse @ gram[count:, :count]
+    return residual * scale[:count] * scale[:count].unsqueeze(-1)

@@ -1,7 +1,7 @@
-"""Whether outcomes, as they come in, contradict what was claimed of them.
+"""Sequential test (e-process) of whether outcomes, as they arrive, contradict the claims made of them.
 
 Round t claims that a success has the chance p_t, and a distribution of the outcomes; then s_t, 0 or 1, is
-seen, and values whose two-sided p-value in that distribution is v_t. Against the claims stand, for d and k of
+observed, and values whose two-sided p-value in that distribution is v_t. The alternatives are, for d and k of
 a grid,
 
     (q_t / p_t)^{s_t} ((1 - q_t) / (1 - p_t))^{1 - s_t},   q_t = sigmoid(logit p_t + d),      and
@@ -14,8 +14,8 @@ on, L_jd(t), and any mean of such products. With T rounds ahead,
 
 exceeds 1 / level at any time with at most the probability `level`, however the actions were chosen (Ville's
 inequality). Claims that were right for long and then are not are found as fast as those that are wrong from
-the start, but for the factor T. Where that began is the last j whose mean_d L_jd is within `NEARLY` of the
-largest: a row from before does more harm to what is learnt anew than a row less.
+the start, but for the factor T. The begin is the last j whose mean_d L_jd is within `NEARLY` of the largest:
+a row from before does more harm to a new fit than one row less. Used by `loop`.
 
 Chances are taken as at least `NEAR` from 0 and 1 and p-values as at least `LEAST`, so that no single outcome
 refutes a model.
@@ -46,19 +46,17 @@ class ClaimWatch:
         self.begin: int | None = None
 
     def see(self, claimed: float, success: bool, p_value: float | None = None) -> None:
-        """One more round: the chance that was claimed, whether it succeeded, and the p-value of the outcomes,
-        None where no distribution was claimed.
-        """
+        """Adds a round; the p-value of its outcomes is None where no distribution was claimed."""
         self.claimed.append(claimed)
         self.succeeded.append(success)
         chance = min(max(claimed, NEAR), 1 - NEAR)
         shifted = 1 / (1 + np.exp(-(math.log(chance / (1 - chance)) + SHIFTS)))
-        step = np.log(shifted / chance) if success else np.log((1 - shifted) / (1 - chance))
+        score = np.log(shifted / chance) if success else np.log((1 - shifted) / (1 - chance))
         log_p = 0.0 if p_value is None else math.log(max(p_value, LEAST))
         tails = np.zeros(len(POWERS)) if p_value is None else np.log(POWERS) + (POWERS - 1) * log_p
-        self._logs = np.vstack([self._logs, np.zeros(self._logs.shape[1])]) + np.concatenate([step, tails])
+        self._logs = np.vstack([self._logs, np.zeros(self._logs.shape[1])]) + np.concatenate([score, tails])
         by_begin = np.logaddexp.reduce(self._logs, 1) - math.log(self._logs.shape[1])
-        waiting = max(self.rounds - len(by_begin), 0)
-        evidence = np.logaddexp.reduce([*by_begin, *([math.log(waiting)] if waiting else [])])
+        remaining = max(self.rounds - len(by_begin), 0)
+        evidence = np.logaddexp.reduce([*by_begin, *([math.log(remaining)] if remaining else [])])
         if self.begin is None and evidence - math.log(self.rounds) >= -math.log(self.level):
             self.begin = int(np.flatnonzero(by_begin >= by_begin.max() - math.log(NEARLY))[-1])

@@ -12,7 +12,7 @@ is general: every continuous distribution of c values can be written so. Fitted 
 A single value need not be duplicated: a coupling flow, which needs two dimensions, would have to fit (v, v),
 a distribution without a density whose likelihood is unbounded. The networks are initialised at zero, where
 the flow is the standard normal distribution; values should be standardised, or be residuals of a simpler
-model, which the flow then corrects.
+model, which the flow then corrects. Used by `surrogates.structural.flow_scm`.
 
 Source: Qin et al. (2025), Sec. 4.1 (a conditional flow for each clique; their released code duplicates single
 values); Durkan et al. (2019), Eq. 4-8 (splines); Rozet et al., Zuko (their implementation of them).
@@ -32,7 +32,7 @@ from rehearsal_torch.mechanisms.mechanism import Mechanism
 
 
 class ConditionalFlow(Trained, Mechanism):
-    """c standardised values given p standardised parents.
+    """An autoregressive spline flow of c standardised values given p standardised parents.
 
     Args:
         parents: p, may be 0.
@@ -57,7 +57,7 @@ class ConditionalFlow(Trained, Mechanism):
         bounded("bins", bins, 1000, 2)
         for index in range(outputs):
             widths = (parents + index, *(hidden if parents + index else ()), 3 * bins + 1)
-            reserve("hidden", sum((below + 1) * above for below, above in pairwise(widths)))
+            reserve("hidden", sum((inputs + 1) * units for inputs, units in pairwise(widths)))
         self.parents, self.outputs, self.bins, self.bound = parents, outputs, bins, bound
         self.networks = nn.ModuleList(
             _network(parents + index, hidden, 3 * bins + 1) for index in range(outputs)
@@ -69,7 +69,7 @@ class ConditionalFlow(Trained, Mechanism):
         return -self.log_density(parents, values).mean()
 
     def finish(self) -> None:
-        """Does nothing: the trained state is final."""
+        """The trained state is final."""
 
     def log_density(self, parents: Tensor, values: Tensor) -> Tensor:
         """(..., p), (..., c) -> (...)."""
@@ -81,13 +81,13 @@ class ConditionalFlow(Trained, Mechanism):
         parents, noise = parents.to(self._dtype), noise.to(self._dtype)
         values: list[Tensor] = []
         for index in range(self.outputs):
-            seen = parents
+            inputs = parents
             if values:
-                pieces = torch.broadcast_tensors(*values)
-                lead = torch.broadcast_shapes(parents.shape[:-1], pieces[0].shape)
-                known = torch.stack([piece.expand(lead) for piece in pieces], -1)
-                seen = torch.cat([parents.expand(*lead, parents.shape[-1]), known], -1)
-            affine, spline = self._transforms(index, seen)
+                previous = torch.broadcast_tensors(*values)
+                batch_shape = torch.broadcast_shapes(parents.shape[:-1], previous[0].shape)
+                stacked = torch.stack([value.expand(batch_shape) for value in previous], -1)
+                inputs = torch.cat([parents.expand(*batch_shape, parents.shape[-1]), stacked], -1)
+            affine, spline = self._transforms(index, inputs)
             values.append(affine.inv(spline.inv(noise[..., index])))
         return torch.stack(torch.broadcast_tensors(*values), -1)
 
@@ -102,20 +102,22 @@ class ConditionalFlow(Trained, Mechanism):
     def _abducted(self, parents: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """Noise, and log |d u_j / d v_j|, (..., c) each."""
         parents, values = parents.to(self._dtype), values.to(self._dtype)
-        lead = torch.broadcast_shapes(parents.shape[:-1], values.shape[:-1])
-        parents, values = parents.expand(*lead, -1), values.expand(*lead, -1)
+        batch_shape = torch.broadcast_shapes(parents.shape[:-1], values.shape[:-1])
+        parents, values = parents.expand(*batch_shape, -1), values.expand(*batch_shape, -1)
         noise, log_derivatives = [], []
         for index in range(self.outputs):
             affine, spline = self._transforms(index, torch.cat([parents, values[..., :index]], -1))
             standardised, first = affine.call_and_ladj(values[..., index])
-            drawn, second = spline.call_and_ladj(standardised)
-            noise.append(drawn)
+            u, second = spline.call_and_ladj(standardised)
+            noise.append(u)
             log_derivatives.append(first + second)
         return torch.stack(noise, -1), torch.stack(log_derivatives, -1)
 
-    def _transforms(self, index: int, seen: Tensor) -> tuple[MonotonicAffineTransform, MonotonicRQSTransform]:
+    def _transforms(
+        self, index: int, inputs: Tensor
+    ) -> tuple[MonotonicAffineTransform, MonotonicRQSTransform]:
         """The maps from value to noise: the affine map, then the spline."""
-        shift, scale, widths, heights, log_derivatives = self.networks[index](seen).split(
+        shift, scale, widths, heights, log_derivatives = self.networks[index](inputs).split(
             [1, 1, self.bins, self.bins, self.bins - 1], -1
         )
         return MonotonicAffineTransform(shift.squeeze(-1), scale.squeeze(-1)), MonotonicRQSTransform(

@@ -1,4 +1,4 @@
-"""Displacements of paths, enclosed in intervals.
+"""Interval arithmetic for displacements of a path under changed actions.
 
 Given a path c_0 ... c_{T-1} under its own actions o, and further changes at some steps, the displacement
 y_q = x_q - c_q of the changed path obeys, with o_q kept or replaced by a,
@@ -7,8 +7,8 @@ y_q = x_q - c_q of the changed path obeys, with o_q kept or replaced by a,
     y_{q+1} = F_q(c_q + y_q, a) - F_q(c_q, a) + d_q(a),    d_q(a) = F_q(c_q, a) - F_q(c_q, o_q).
 
 An `Enclosure` of a step maps intervals of y_q to intervals of y_{q+1}. Where the action changes to one that
-is not known yet, it is given the hull of d_q(a) over the allowed actions, which is exact at the path's own
-states: it encloses only what the displacement adds.
+is not known yet, it takes the hull of d_q(a) over the allowed actions, which is exact at the path's own
+states, and encloses only the rest. Used by `search.sequences.step_tree`.
 
 Source: Moore (1966) (interval arithmetic with a mean-value form).
 """
@@ -20,8 +20,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+# Every step widens intervals by this share of the states' size: far more than the rounding of float64.
 MARGIN = 1e-12
-"""What every step adds to intervals, of the size of the states: far more than float64 loses."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Intervals:
 
     centre: Tensor
     radius: Tensor
-    # The g columns of an affine form, whose sizes add up to the radius, and what each adds to the sum of a
-    # linear reward over the steps so far, (M, n, g).
+    # The g columns of an affine form, whose sizes add up to the radius, and the contribution of each to the
+    # sum of a linear reward over the steps so far, (M, n, g).
     columns: Tensor | None = None
     gained: Tensor | None = None
 
@@ -41,24 +41,22 @@ class Intervals:
         return self.centre.abs() + self.radius
 
     def rows(self, rows: Tensor) -> "Intervals":
-        """Those of some paths."""
-        return self._each(lambda part: part[:, rows])
+        """The intervals of the paths with some indices."""
+        return self._map(lambda part: part[:, rows])
 
     def padded(self, count: int) -> "Intervals":
-        """With `count` further paths, which have not moved."""
-        return self._each(
-            lambda part: torch.cat([part, part.new_zeros(len(part), count, *part.shape[2:])], 1)
-        )
+        """These intervals and those of `count` further paths without displacement."""
+        return self._map(lambda part: torch.cat([part, part.new_zeros(len(part), count, *part.shape[2:])], 1))
 
-    def _each(self, change: Callable[[Tensor], Tensor]) -> "Intervals":
+    def _map(self, change: Callable[[Tensor], Tensor]) -> "Intervals":
         columns, gained = (None if part is None else change(part) for part in (self.columns, self.gained))
         return Intervals(change(self.centre), change(self.radius), columns, gained)
 
     def put(self, rows: Tensor, others: "Intervals") -> None:
-        """Sets those of some paths, in place."""
-        for mine, other in zip(vars(self).values(), vars(others).values(), strict=True):
-            if mine is not None:
-                mine[:, rows] = other
+        """Sets the intervals of the paths with some indices, in place."""
+        for target, source in zip(vars(self).values(), vars(others).values(), strict=True):
+            if target is not None:
+                target[:, rows] = source
 
     def ends(self, states: Tensor) -> tuple[Tensor, Tensor]:
         """The lower and upper ends around states (n, M D), (n, M D) each."""
@@ -67,7 +65,7 @@ class Intervals:
 
 
 def nowhere(members: int, rows: int, width: int, like: Tensor) -> Intervals:
-    """No displacement."""
+    """Intervals without displacement."""
     zero = like.new_zeros(members, rows, width)
     return Intervals(zero, zero)
 
@@ -79,7 +77,7 @@ def enclosed(lower: Tensor, upper: Tensor, members: int) -> Intervals:
 
 
 class Enclosure(ABC):
-    """One step of displacements of paths with states `here` and, in the next step, `ahead`, (n, M D) each."""
+    """One step of displacements of paths with states `here` and next states `ahead`, (n, M D) each."""
 
     @abstractmethod
     def kept(self, before: Intervals, here: Tensor, ahead: Tensor) -> Intervals:

@@ -7,16 +7,16 @@ s(w),
 
 where c is 0 for normal noise (mu is then the node's conditional mean), and sigma is s (the epistemic standard
 deviation tau is kept separate) or the predictive standard deviation (tau^2 + s^2)^(1/2). It reproduces the
-fitted rows exactly.
+fitted rows exactly. Used by `surrogates.network`.
 
     decoded:       x = g(w, u),                     g a second Gaussian process on (w, u / 6 + 1/2),
 
 which is fitted to the abducted noise of the rows. Its epistemic standard deviation is that of g, and it
 reproduces a row from the encoder's noise only up to the fit of g.
 
-The decoder takes the noise of the rows for known, as published: the encoder's standard deviation of it,
+The decoder takes the noise of the rows as known, as published: the encoder's standard deviation of it,
 sigma_h(w) = tau(w) / sigma(w), is propagated in the proof of the regret bound (Ren et al., Lemmas 14.1 and
-14.2, proof of Thm. 6.1), neither in Alg. 1 nor in Eq. 5; the closed form counts it, as tau = sigma sigma_h.
+14.2, proof of Thm. 6.1), neither in Alg. 1 nor in Eq. 5; the closed form includes it, as tau = sigma sigma_h.
 
 Source: Ren et al. (2025), Eq. 4-5 and Thm. 4.1 (encoder and decoder); Rasmussen and Williams (2006), Eq.
 2.25-2.26.
@@ -61,7 +61,7 @@ class ClosedForm(NodeMechanism):
 
     @property
     def device(self) -> torch.device:
-        """Where its numbers are."""
+        """The device of the parameters."""
         return self.scale.device
 
     def scaled(self, inputs: Tensor) -> Tensor:
@@ -93,8 +93,8 @@ class ClosedForm(NodeMechanism):
         return (residual / self._sigma(parents, epistemic) - self.shift).unsqueeze(-1)
 
     def _sigma(self, parents: Tensor, epistemic: Tensor) -> Tensor:
-        own = self.noise.std(parents)
-        return (own.square() + epistemic.square()).sqrt() if self.predictive else own
+        noise_std = self.noise.std(parents)
+        return (noise_std.square() + epistemic.square()).sqrt() if self.predictive else noise_std
 
 
 def noise_input(noise: Tensor) -> Tensor:
@@ -111,7 +111,7 @@ class Decoded(NodeMechanism):
 
     @property
     def device(self) -> torch.device:
-        """Where the encoder is."""
+        """The encoder's device."""
         return self.encoder.device
 
     def scaled(self, inputs: Tensor) -> Tensor:
@@ -120,12 +120,12 @@ class Decoded(NodeMechanism):
 
     def forward(self, parents: Tensor, noise: Tensor) -> Tensor:
         """The decoder's posterior mean, (..., p), (..., 1) -> (..., 1)."""
-        mean = self.decoder.posterior_mean(self._joined(parents, noise.squeeze(-1)))
+        mean = self.decoder.posterior_mean(self._inputs(parents, noise.squeeze(-1)))
         return (self.encoder.centre + self.encoder.scale * mean).unsqueeze(-1)
 
     def belief(self, parents: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """The decoder's posterior mean and standard deviation, (..., p), (..., 1) -> (..., 1), (..., 1)."""
-        mean, epistemic = self.decoder.belief(self._joined(parents, noise.squeeze(-1)))
+        mean, epistemic = self.decoder.belief(self._inputs(parents, noise.squeeze(-1)))
         value = self.encoder.centre + self.encoder.scale * mean
         return value.unsqueeze(-1), (self.encoder.scale * epistemic).unsqueeze(-1)
 
@@ -133,7 +133,6 @@ class Decoded(NodeMechanism):
         """The encoder's noise, (..., p), (..., 1) -> (..., 1)."""
         return self.encoder.abduct(parents, values)
 
-    def _joined(self, parents: Tensor, noise: Tensor) -> Tensor:
-        """(..., p), (...) -> (..., p + 1)."""
+    def _inputs(self, parents: Tensor, noise: Tensor) -> Tensor:
         shape = torch.broadcast_shapes(parents.shape[:-1], noise.shape)
         return torch.cat([parents.expand(*shape, -1), noise_input(noise).expand(shape).unsqueeze(-1)], -1)

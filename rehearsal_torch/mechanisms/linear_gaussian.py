@@ -10,14 +10,10 @@ Under a flat prior the posterior of the parameters is
     Sigma ~ inverse Wishart,    W | Sigma ~ N(W_hat, (X'X)^-1 x Sigma),
     mean of v | Sigma ~ N(v_mean, Sigma / n),
 
-from which `posterior` samples.
-
-The parameters of an `AffineMechanism` may come from any source: the fit, an ensemble, or samples of a
-posterior, one set for each leading dimension.
+from which `posterior` samples. Used by `surrogates.structural`.
 
 Source: Qin et al. (2023), Eq. 5; Qin et al. (2025b), Sec. 4.2 (least squares, covariance from residuals); the
-posterior is the standard one for multivariate regression, Gelman et al., Bayesian Data Analysis (2013), Sec.
-14.2.
+posterior: Gelman et al., Bayesian Data Analysis (2013), Sec. 14.2.
 """
 
 from dataclasses import dataclass
@@ -32,7 +28,7 @@ from rehearsal_torch.mechanisms.mechanism import Mechanism
 
 @dataclass(frozen=True)
 class AffineMechanism:
-    """Parameters of c values given p parents; leading dimensions run over sets of them."""
+    """Parameters of c values given p parents; leading dimensions run over members or posterior samples."""
 
     weights: Tensor  # W, (..., p, c)
     intercept: Tensor  # b, (..., c)
@@ -54,9 +50,7 @@ class LinearGaussian(Solved, Mechanism):
         self.register_fitted(centre=(p,), spread=(p, p), counts=(3,))
 
     def solve(self, *examples: Tensor) -> None:
-        """Least squares on parents (n, p) and values (n, c). Directions of the parents without variation in
-        the rows get zero weight (the minimum-norm solution). ValueError if there are fewer than 3 rows.
-        """
+        """Minimum-norm least squares on parents (n, p) and values (n, c); ValueError below 3 rows."""
         parents, values = (example.detach().to(torch.float64) for example in examples)
         count = len(values)
         if count < 3:
@@ -64,24 +58,24 @@ class LinearGaussian(Solved, Mechanism):
             raise ValueError(f"{expected}: collect more rows in which the variables were not altered")
         centre, mean = parents.mean(0), values.mean(0)
         centred, response = parents - centre, values - mean
-        unit = centred.square().mean(0).sqrt()
-        unit = torch.where(unit > 0, unit, torch.ones_like(unit))
+        scales = centred.square().mean(0).sqrt()
+        scales = torch.where(scales > 0, scales, torch.ones_like(scales))
         # Singular values rather than normal equations: parents may be nearly collinear (ocean chemistry).
-        left, sizes, right = torch.linalg.svd(centred / unit, full_matrices=False)
-        kept = sizes > RANK * max(count, self.parents) * (sizes.max() if len(sizes) else 1.0)
-        inverse = torch.where(kept, 1 / sizes.clamp_min(1e-300), torch.zeros_like(sizes))
-        back = right.mT * inverse / unit.unsqueeze(-1)
-        self.weights = back @ (left.mT @ response)
+        left, sizes, right = torch.linalg.svd(centred / scales, full_matrices=False)
+        significant = sizes > RANK * max(count, self.parents) * (sizes.max() if len(sizes) else 1.0)
+        inverse = torch.where(significant, 1 / sizes.clamp_min(1e-300), torch.zeros_like(sizes))
+        to_weights = right.mT * inverse / scales.unsqueeze(-1)
+        self.weights = to_weights @ (left.mT @ response)
         self.intercept = mean - centre @ self.weights
         residual = response - centred @ self.weights
-        rank = int(kept.sum())
+        rank = int(significant.sum())
         freedom = max(count - rank - 1, 1)
-        # The floor keeps the covariance of a noiseless relation positive definite; it is relative to the
-        # column's variance, and of a constant column to its square.
-        size = torch.maximum(response.square().mean(0), FLOOR * values.square().mean(0))
-        floor = FLOOR * torch.where(size > 0, size, torch.ones_like(size))
+        # The floor, relative to the column's variance, or of a constant column to its square, keeps the
+        # covariance of a noiseless relation positive definite.
+        variances = torch.maximum(response.square().mean(0), FLOOR * values.square().mean(0))
+        floor = FLOOR * torch.where(variances > 0, variances, torch.ones_like(variances))
         self.covariance = residual.mT @ residual / freedom + torch.diag(floor)
-        self.centre, self.spread = centre, back @ back.mT
+        self.centre, self.spread = centre, to_weights @ to_weights.mT
         self.counts = torch.tensor(
             [float(count), float(rank), float(freedom)], dtype=torch.float64, device=values.device
         )
@@ -107,21 +101,19 @@ class LinearGaussian(Solved, Mechanism):
 
         rows, freedom = float(self.counts[0]), max(float(self.counts[2]), float(self.outputs))
         root = torch.linalg.cholesky(self.covariance)
-        square = normal(count, self.outputs, self.outputs)
-        factor = root @ inverse_wishart_root(square, freedom, stream).to(device) * freedom**0.5
+        normals = normal(count, self.outputs, self.outputs)
+        factor = root @ inverse_wishart_root(normals, freedom, stream).to(device) * freedom**0.5
         half = _root(self.spread)
         weights = self.weights + half @ normal(count, self.parents, self.outputs).to(device) @ factor.mT
         deviation = (factor @ normal(count, self.outputs, 1).to(device)).squeeze(-1) / rows**0.5
-        middle = self.intercept + self.centre @ self.weights + deviation
-        return AffineMechanism(weights, middle - (self.centre @ weights), factor @ factor.mT)
+        means = self.intercept + self.centre @ self.weights + deviation
+        return AffineMechanism(weights, means - (self.centre @ weights), factor @ factor.mT)
 
 
 def _root(spread: Tensor) -> Tensor:
-    """A symmetric factor F of (X'X)^-1 = F F', (p, p), with each parent in units of its own entry: the draws
-    depend neither on the parents' units nor on the signs of eigenvectors.
-    """
-    unit = spread.diagonal().clamp_min(0).sqrt()
-    unit = torch.where(unit > 0, unit, torch.ones_like(unit))
-    values, vectors = torch.linalg.eigh((spread / (unit.unsqueeze(-1) * unit)).cpu())
+    """F with (X'X)^-1 = F F', (p, p), symmetric in scaled parents, so that units do not change the draws."""
+    scales = spread.diagonal().clamp_min(0).sqrt()
+    scales = torch.where(scales > 0, scales, torch.ones_like(scales))
+    values, vectors = torch.linalg.eigh((spread / (scales.unsqueeze(-1) * scales)).cpu())
     half = (vectors * values.clamp_min(0).sqrt()) @ vectors.mT
-    return unit.unsqueeze(-1) * half.to(spread.device)
+    return scales.unsqueeze(-1) * half.to(spread.device)

@@ -1,4 +1,4 @@
-"""Location-scale mechanisms with Lipschitz networks.
+"""Location-scale mechanisms (heteroskedastic noise models) with Lipschitz networks, and their curvature.
 
 Given the state x and the other parents q, the next state is
 
@@ -7,25 +7,22 @@ Given the state x and the other parents q, the next state is
 with h and phi one-hidden-layer networks of Lipschitz constants L_h and L_phi in the smooth parents, phi
 positive through a softplus and a floor, and Sigma = C C' with a trained lower-triangular C of positive
 diagonal. The mechanism is element-wise bijective in u, hence counterfactually identifiable, and Lipschitz in
-the smooth parents with constant L_h + L_phi max_i |u_i|.
+the smooth parents with constant L_h + L_phi max_i |u_i|. Used by `surrogates.transition`.
 
 The loss is the negative log-likelihood of a transition,
 
     -log p(v | x, q) = |C^-1 u|^2 / 2 + sum_i log C_ii + sum_i log phi_i + c/2 log(2 pi),   u = (v - h) / phi.
 
-Of values that are not all known, it is that of the known ones, o: with Sigma_oo in place of Sigma.
+Where values are missing, it is that of the observed ones, o: with Sigma_oo in place of Sigma.
 
 **Networks.** m of them, in one batch, have one hidden layer,
 
     z = tanh(c (W_s s + b + W_a a)),    out = c (W_z z + b_z),    c = sqrt(L),
 
-each with its own constant L. W_s and W_z are divided by their largest singular value if that exceeds one, so
-that out is L-Lipschitz in s (tanh is 1-Lipschitz), while the dependence on a is unconstrained. The singular
-value is exact: the square root of the largest eigenvalue of the smaller Gram matrix. A network without a
-constant (L = None) has c = 1 and no division.
-
-The paper always divides by the norm; dividing only if it exceeds one keeps the guarantee and admits flatter
-functions.
+each with its own constant L. W_s and W_z are divided by their largest singular value if that exceeds one (in
+the paper always, which admits no flatter functions), so that out is L-Lipschitz in s (tanh is 1-Lipschitz),
+while the dependence on a is unconstrained. The singular value is exact: the square root of the largest
+eigenvalue of the smaller Gram matrix. A network without a constant (L = None) has c = 1 and no division.
 
 **Trajectories.** With the state x as the leading input and everything else fixed per time and action, both
 networks share one pre-activation
@@ -34,8 +31,7 @@ networks share one pre-activation
 
 so that the product W x is computed once for all actions, the offsets o are a table, and the spectral norms
 are divided out once. F_t(x, a) = h + phi * u_t with the abducted u_t. The steps use tanh(z) = 2 sigmoid(2 z)
-- 1, whose factors and shift are folded into the weights: the same function, and the sigmoid is evaluated
-several times faster.
+- 1, several times faster, with factors and shift folded into the weights.
 
 **Curvature.** Given F_i = c_i + sum_j V_ij tanh(z_j) + u_i (softplus(y_i) + floor), with
 
@@ -85,14 +81,12 @@ from rehearsal_torch.mechanisms.mechanism import (
     standard_normal,
 )
 
-# Names of a network's weights.
 NAMES = ("inner", "action", "bias", "outer", "shift")
 
 
 class LipschitzNetwork(nn.Module):
-    """m one-hidden-layer tanh networks over the same inputs, evaluated in one batch: of s, in which each has
-    its Lipschitz constant (above 0, or None for no constraint), and of a, which is free and may be of width
-    0.
+    """m one-hidden-layer tanh networks over the same inputs, evaluated in one batch: s, in which each has its
+    Lipschitz constant (above 0, or None for no constraint), and the free a, which may be of width 0.
     """
 
     def __init__(
@@ -114,9 +108,9 @@ class LipschitzNetwork(nn.Module):
         reserve("hidden", count * (hidden * (smooth + free + outputs + 1) + outputs))
 
         def weight(*shape: int, fan: int) -> nn.Parameter:
-            """As of torch's linear layers: uniform in +-1/sqrt(fan-in)."""
-            end = max(fan, 1) ** -0.5
-            return nn.Parameter(nn.init.uniform_(torch.empty(count, *shape), -end, end))
+            """Initialised as in torch's linear layers: uniform in +-1/sqrt(fan-in)."""
+            limit = max(fan, 1) ** -0.5
+            return nn.Parameter(nn.init.uniform_(torch.empty(count, *shape), -limit, limit))
 
         self.inner = weight(hidden, smooth, fan=smooth)
         self.action = weight(hidden, free, fan=free)
@@ -136,7 +130,7 @@ class LipschitzNetwork(nn.Module):
         return out.reshape(len(root), *smooth.shape[:-1], out.shape[-1])
 
     def weights(self) -> tuple[Tensor, Tensor, Tensor]:
-        """W_s (m, hidden, smooth) and W_z (m, outputs, hidden) as used, and c = sqrt(L), (m, 1, 1)."""
+        """W_s (m, hidden, smooth) and W_z (m, outputs, hidden), divided, and c = sqrt(L), (m, 1, 1)."""
         root = self.inner.new_tensor([1.0 if c is None else c**0.5 for c in self.constants])
         return self._divided(self.inner), self._divided(self.outer), root[:, None, None]
 
@@ -153,17 +147,17 @@ class LipschitzNetwork(nn.Module):
     def from_tensors(
         cls, networks: Mapping[str, Mapping[str, Tensor]], constants: Sequence[float | None]
     ) -> "LipschitzNetwork":
-        """Networks with weights of one's own, kept in their precision and unchanged to the last bit: name in
-        messages to ``inner`` W_s (hidden, smooth), ``action`` W_a (hidden, free), ``bias`` b (hidden,),
+        """Networks with given weights, kept in their precision and unchanged to the last bit: name (for
+        messages) to ``inner`` W_s (hidden, smooth), ``action`` W_a (hidden, free), ``bias`` b (hidden,),
         ``outer`` W_z (outputs, hidden) and ``shift`` b_z (outputs,), the same shapes in each. A constant of
-        None accepts any weights, and `lipschitz` returns what their norms guarantee. ValueError if a tensor
-        is missing, of another shape or not finite, or if a constant would require weights to be divided.
+        None accepts any weights, and `lipschitz` certifies their norms. ValueError if a tensor is missing, of
+        another shape or not finite, or if a constant would require weights to be divided.
         """
         first = next(iter(networks.values()))
         dtype = first["inner"].dtype
-        for where, weights in networks.items():
+        for label, weights in networks.items():
             if set(weights) != set(NAMES):
-                expected = f"{where}: expected the tensors {', '.join(NAMES)}"
+                expected = f"{label}: expected the tensors {', '.join(NAMES)}"
                 raise ValueError(f"{expected}; got {', '.join(sorted(weights)) or 'none'}")
             smooth, free, outputs, hidden = (
                 first[name].shape[-1] for name in ("inner", "action", "shift", "bias")
@@ -174,7 +168,7 @@ class LipschitzNetwork(nn.Module):
                 finite = bool(weight.isfinite().all())
                 if weight.shape != shape or weight.dtype != dtype or not finite:
                     raise ValueError(
-                        f"{where}: {name}: expected finite numbers of shape {shape} and {dtype}, as in the "
+                        f"{label}: {name}: expected finite numbers of shape {shape} and {dtype}, as in the "
                         f"first network; got shape {tuple(weight.shape)} and {weight.dtype}"
                         f"{'' if finite else ', not all finite'}"
                     )
@@ -187,16 +181,16 @@ class LipschitzNetwork(nn.Module):
 
     @torch.no_grad()
     def check_norms(self, names: Sequence[str], slack: float = 1e-6) -> None:
-        """Refuses (ValueError) weights that would be divided: with a norm above 1 + slack."""
+        """ValueError if weights would be divided: with a norm above 1 + slack."""
 
         def norms(weight: Tensor) -> list[float]:
             return torch.maximum(spectral_norm(weight).double(), spectral_norm(weight.double())).tolist()
 
-        both = norms(self.inner), norms(self.outer)
-        for where, constant, inner, outer in zip(names, self.constants, *both, strict=True):
+        pairs = norms(self.inner), norms(self.outer)
+        for label, constant, inner, outer in zip(names, self.constants, *pairs, strict=True):
             if constant is not None and max(inner, outer) > 1 + slack:
                 raise ValueError(
-                    f"{where}: expected weights of spectral norm at most 1 under a Lipschitz constant of "
+                    f"{label}: expected weights of spectral norm at most 1 under a Lipschitz constant of "
                     f"{constant:g}; got {inner:.9g} for the state's weights and {outer:.9g} for the "
                     "output's, which would be divided by them. Leave the constant out (None, null in a "
                     "configuration): the weights then stay as they are, and the constant certified from "
@@ -206,7 +200,7 @@ class LipschitzNetwork(nn.Module):
 
     @torch.no_grad()
     def finish(self) -> None:
-        """Writes the divided weights back: the stored ones have norm at most one in float64 as well."""
+        """Stores the divided weights, with norms of at most one in float64 as well."""
         for weight in (self.inner, self.outer):
             norm = torch.linalg.matrix_norm(weight.to(torch.float64), 2)
             for index, constant in enumerate(self.constants):
@@ -215,19 +209,18 @@ class LipschitzNetwork(nn.Module):
                     weight[index] = divided.to(weight.dtype)
 
     def _divided(self, weight: Tensor) -> Tensor:
-        """The weight as used in `forward`."""
         if all(constant is None for constant in self.constants):
             return weight
         norm = spectral_norm(weight).clamp_min(1.0)
-        bound = torch.tensor([constant is not None for constant in self.constants], device=norm.device)
-        return weight / torch.where(bound, norm, torch.ones_like(norm))[:, None, None]
+        constrained = torch.tensor([constant is not None for constant in self.constants], device=norm.device)
+        return weight / torch.where(constrained, norm, torch.ones_like(norm))[:, None, None]
 
 
 def spectral_norm(weight: Tensor) -> Tensor:
-    """Largest singular value, (..., p, q) -> (...), by the smaller Gram matrix: exact, with a gradient that
-    is finite where the value is repeated, and zero at zero. On a GPU in float64: where TF32 is allowed,
-    products of float32 have 10 bits.
+    """The exact largest singular value, (..., p, q) -> (...), by the smaller Gram matrix; its gradient is
+    finite where the value is repeated, and zero at zero.
     """
+    # Where TF32 is allowed, products of float32 have 10 bits on a GPU.
     exact = weight.double() if weight.is_cuda else weight
     gram = exact.mT @ exact if weight.shape[-1] <= weight.shape[-2] else exact @ exact.mT
     largest = torch.linalg.eigvalsh(gram)[..., -1].clamp_min(torch.finfo(weight.dtype).tiny)
@@ -239,8 +232,8 @@ _SECOND, _FOURTH, _SIGMOID_SECOND = 4 / math.sqrt(27) + 1e-12, 4.09, 1 / math.sq
 
 
 @dataclass(frozen=True)
-class _Half:
-    """One network: its weights and, at the centres, the derivatives of its tanh with bounds on the ball."""
+class _Derivatives:
+    """A network's weights and, at the centres, the derivatives of its tanh with bounds on the ball."""
 
     inner: Tensor
     outer: Tensor
@@ -281,47 +274,47 @@ def location_scale_curvature(
     """
     hidden, half = torch.tanh((states @ inner.mT).unsqueeze(1) + offsets), inner.shape[0] // 2
     derivative = 1 - hidden.square()
-    reach = torch.linalg.vector_norm(inner, dim=-1) * radii[:, None, None]
+    shift_bound = torch.linalg.vector_norm(inner, dim=-1) * radii[:, None, None]
     second = -2 * hidden * derivative
-    second_bound = (second.abs() + 2 * reach).clamp_max(_SECOND)
-    third = ((derivative * (6 * hidden.square() - 2)).abs() + _FOURTH * reach).clamp_max(2.0)
-    upper, lower = slice(0, half), slice(half, 2 * half)
-    first = _Half(inner[upper], location, *(x[..., upper] for x in (derivative, second, second_bound, third)))
+    second_bound = (second.abs() + 2 * shift_bound).clamp_max(_SECOND)
+    third = ((derivative * (6 * hidden.square() - 2)).abs() + _FOURTH * shift_bound).clamp_max(2.0)
+    top, bottom = slice(0, half), slice(half, 2 * half)
+    h = _Derivatives(inner[top], location, *(x[..., top] for x in (derivative, second, second_bound, third)))
     # The scale has far less curvature: one bound for all actions suffices.
-    bounds = (x[..., lower].amax(1, keepdim=True) for x in (second_bound, third))
-    other = _Half(inner[lower], scale[0], derivative[..., lower], second[..., lower], *bounds)
-    raw = hidden[..., half:] @ scale[0].mT + scale[1]
-    rate, lean = torch.sigmoid(raw), covectors.unsqueeze(1) * noise
-    raw_norm = spectral_bound(scale[0]) * spectral_bound(other.inner)
-    highest = torch.sigmoid(raw.amax(1, keepdim=True) + (raw_norm * radii)[:, None, None])
-    spread, along = other.jacobian(), first.jacobian()
-    jacobian = along + (noise * rate).unsqueeze(-1) * spread
-    weight = (covectors @ location).unsqueeze(1)
-    pull = (lean * rate) @ scale[0]
+    bounds = (x[..., bottom].amax(1, keepdim=True) for x in (second_bound, third))
+    phi = _Derivatives(inner[bottom], scale[0], derivative[..., bottom], second[..., bottom], *bounds)
+    y = hidden[..., half:] @ scale[0].mT + scale[1]
+    slope, pu = torch.sigmoid(y), covectors.unsqueeze(1) * noise
+    y_bound = spectral_bound(scale[0]) * spectral_bound(phi.inner)
+    max_slope = torch.sigmoid(y.amax(1, keepdim=True) + (y_bound * radii)[:, None, None])
+    phi_jacobian, h_jacobian = phi.jacobian(), h.jacobian()
+    jacobian = h_jacobian + (noise * slope).unsqueeze(-1) * phi_jacobian
+    h_weight = (covectors @ location).unsqueeze(1)
+    phi_weight = (pu * slope) @ scale[0]
     hessian = (
-        first.hessian(first.second * weight)
-        + other.hessian(other.second * pull)
-        + spread.mT @ ((lean * rate * (1 - rate)).unsqueeze(-1) * spread)
+        h.hessian(h.second * h_weight)
+        + phi.hessian(phi.second * phi_weight)
+        + phi_jacobian.mT @ ((pu * slope * (1 - slope)).unsqueeze(-1) * phi_jacobian)
     )
-    largest = noise.abs().max()
+    max_noise = noise.abs().max()
     second_norm = (
-        first.second_derivative_bound(location)
-        + other.second_derivative_bound((noise.abs() * highest).unsqueeze(-1) * scale[0])
-        + 0.25 * largest * raw_norm**2
+        h.second_derivative_bound(location)
+        + phi.second_derivative_bound((noise.abs() * max_slope).unsqueeze(-1) * scale[0])
+        + 0.25 * max_noise * y_bound**2
     )
-    everywhere = spectral_bound(location) * spectral_bound(first.inner) + largest * raw_norm
-    jacobian_norm = torch.minimum(spectral_bound(jacobian) + second_norm * radii[:, None], everywhere)
-    drift = 0.25 * (raw_norm * radii)[:, None, None] * (lean.abs() @ scale[0].abs())
+    global_bound = spectral_bound(location) * spectral_bound(h.inner) + max_noise * y_bound
+    jacobian_norm = torch.minimum(spectral_bound(jacobian) + second_norm * radii[:, None], global_bound)
+    drift = 0.25 * (y_bound * radii)[:, None, None] * (pu.abs() @ scale[0].abs())
     # torch evaluates softplus(y) as y for y > 20, a jump of 2e-9 that the derivatives do not account for.
-    linear = raw.amax((1, 2)) + raw_norm * radii > 20
+    linear = y.amax((1, 2)) + y_bound * radii > 20
     second_norm = second_norm + torch.where(linear, torch.inf, 0.0).unsqueeze(1)
-    pulled = pull.abs().amax(1, keepdim=True) + drift
-    lipschitz = _hessian_lipschitz(first, other, weight, pulled, lean, raw_norm)
+    phi_bound = phi_weight.abs().amax(1, keepdim=True) + drift
+    lipschitz = _hessian_lipschitz(h, phi, h_weight, phi_bound, pu, y_bound)
     return Curvature(jacobian, hessian, jacobian_norm, second_norm, lipschitz)
 
 
 def _hessian_lipschitz(
-    first: _Half, other: _Half, weight: Tensor, pull: Tensor, lean: Tensor, raw_norm: Tensor
+    h: _Derivatives, phi: _Derivatives, h_weight: Tensor, phi_bound: Tensor, pu: Tensor, y_bound: Tensor
 ) -> Tensor:
     """Upper bound of D^3 (p . F): location, then sigma'' DY^3, three terms sigma' DY D^2Y, and sigma D^3Y,
     (n, A).
@@ -329,12 +322,12 @@ def _hessian_lipschitz(
     Along a unit v, |sum_i m_i (DY v)_i (DY a)_i (DY b)_i| <= max |m_i| L^3, |sum_i m_i (DY v)_i D^2Y_i[a, b]|
     <= max |m_i| L |D^2Y|, and D^3Y pulled back by p u sigma is W' diag(pull tanh''' (w v)) W'.
     """
-    own = spectral_bound(
-        first.hessian(first.third * torch.linalg.vector_norm(first.inner, dim=-1) * weight.abs())
+    h_term = spectral_bound(h.hessian(h.third * torch.linalg.vector_norm(h.inner, dim=-1) * h_weight.abs()))
+    phi_term = spectral_bound(
+        phi.hessian(phi.third * torch.linalg.vector_norm(phi.inner, dim=-1) * phi_bound)
     )
-    far = spectral_bound(other.hessian(other.third * torch.linalg.vector_norm(other.inner, dim=-1) * pull))
-    mixed = _SIGMOID_SECOND * raw_norm**3 + 0.75 * raw_norm * other.second_derivative_bound(other.outer)
-    return own + far + lean.abs().amax(-1) * mixed
+    mixed = _SIGMOID_SECOND * y_bound**3 + 0.75 * y_bound * phi.second_derivative_bound(phi.outer)
+    return h_term + phi_term + pu.abs().amax(-1) * mixed
 
 
 class LocationScaleTrajectory(CurvedTrajectory):
@@ -353,10 +346,10 @@ class LocationScaleTrajectory(CurvedTrajectory):
         super().__init__(states, observed, offsets.shape[1])
         self.inner, self.offsets = inner, offsets
         self.location, self.scale, self.floor = location, scale, floor
-        self._across = inner.mT.contiguous()
-        self._out = torch.stack([location[0].mT, scale[0].mT]).contiguous()
-        self._twice, self._table = 2 * self._across, 2 * offsets
-        self._pair = [
+        self._weights = inner.mT.contiguous()
+        self._scale_weights = scale[0].mT.contiguous()
+        self._double_weights, self._double_offsets = 2 * self._weights, 2 * offsets
+        self._outputs = [
             (2 * weight, (shift - weight.sum(-1)).unsqueeze(-1)) for weight, shift in (location, scale)
         ]
         time = torch.arange(len(offsets), device=observed.device)
@@ -385,18 +378,20 @@ class LocationScaleTrajectory(CurvedTrajectory):
 
     def moments(self, states: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
         """h and phi, (n, D), (n or 1, 2 H) -> (n, D) each."""
-        return self._read(torch.sigmoid_(torch.addmm(2 * offsets, states, self._twice)))
+        return self._read(torch.sigmoid_(torch.addmm(2 * offsets, states, self._double_weights)))
 
     def step(self, states: Tensor, time: int, actions: Tensor) -> Tensor:
         """(n, D), t, (n,) or () long -> (n, D)."""
-        hidden = torch.sigmoid_(torch.addmm(self._table[time, actions], states, self._twice))
+        hidden = torch.sigmoid_(
+            torch.addmm(self._double_offsets[time, actions], states, self._double_weights)
+        )
         centre, spread = self._read(hidden)
         return torch.addcmul(centre, spread, self.noise[time])
 
     def branch(self, states: Tensor, time: int, actions: Tensor | None = None) -> Tensor:
         """(n, D), t, (A',) long -> (n, A', D)."""
-        offsets = self._table[time] if actions is None else self._table[time, actions]
-        hidden = torch.sigmoid_((states @ self._twice).unsqueeze(1) + offsets)
+        offsets = self._double_offsets[time] if actions is None else self._double_offsets[time, actions]
+        hidden = torch.sigmoid_((states @ self._double_weights).unsqueeze(1) + offsets)
         centre, spread = self._read(hidden.flatten(0, 1))
         return torch.addcmul(centre, spread, self.noise[time]).unflatten(0, (len(states), len(offsets)))
 
@@ -411,13 +406,13 @@ class LocationScaleTrajectory(CurvedTrajectory):
 
     def jacobians(self, states: Tensor, time: int) -> Tensor:
         """(n, D), t -> (n, A, D, D)."""
-        hidden = torch.tanh((states @ self._across).unsqueeze(1) + self.offsets[time])
+        hidden = torch.tanh((states @ self._weights).unsqueeze(1) + self.offsets[time])
         half = hidden.shape[-1] // 2
         derivative = 1 - hidden.square()
-        raw = hidden[..., half:] @ self._out[1] + self.scale[1]
-        along = torch.einsum("ij,naj,jk->naik", self.location[0], derivative[..., :half], self.inner[:half])
-        across = torch.einsum("ij,naj,jk->naik", self.scale[0], derivative[..., half:], self.inner[half:])
-        return along + (self.noise[time] * torch.sigmoid(raw)).unsqueeze(-1) * across
+        y = hidden[..., half:] @ self._scale_weights + self.scale[1]
+        dh = torch.einsum("ij,naj,jk->naik", self.location[0], derivative[..., :half], self.inner[:half])
+        dy = torch.einsum("ij,naj,jk->naik", self.scale[0], derivative[..., half:], self.inner[half:])
+        return dh + (self.noise[time] * torch.sigmoid(y)).unsqueeze(-1) * dy
 
     def curvature(self, states: Tensor, time: int, covectors: Tensor, radii: Tensor) -> Curvature:
         """(n, D), t, (n, D), (n,) -> derivatives and their bounds on the balls."""
@@ -427,15 +422,15 @@ class LocationScaleTrajectory(CurvedTrajectory):
     def _read(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
         """h and phi from sigmoids, (n, 2 H) -> (n, D) each; fastest with weights as the left factors."""
         half = hidden.shape[-1] // 2
-        (location, centre), (scale, raw) = self._pair
+        (location, centre), (scale, raw) = self._outputs
         spread = softplus(torch.addmm(raw, scale, hidden[:, half:].mT)) + self.floor
         return torch.addmm(centre, location, hidden[:, :half].mT).mT, spread.mT
 
 
-def _known(values: Tensor) -> tuple[Tensor, ...]:
-    """Values; where some are NaN, with 0 in their place, and which are known."""
-    known = ~values.isnan()
-    return (values,) if bool(known.all()) else (values.where(known, 0.0), known)
+def _with_mask(values: Tensor) -> tuple[Tensor, ...]:
+    """Values; where some are NaN, with 0 in their place, and the mask of observed ones."""
+    observed = ~values.isnan()
+    return (values,) if bool(observed.all()) else (values.where(observed, 0.0), observed)
 
 
 class LocationScale(Trained, TransitionMechanism):
@@ -484,9 +479,8 @@ class LocationScale(Trained, TransitionMechanism):
         scale_constant: float | None = None,
         floor: float = 1e-4,
     ) -> Self:
-        """A mechanism with weights of h, of phi before its softplus, of the same shapes, and constants as of
-        `LipschitzNetwork.from_tensors`, likewise refused; Sigma = C C' with C lower triangular, (c, c), of a
-        positive diagonal.
+        """A mechanism with weights of h and of phi before its softplus (shapes and errors as of
+        `LipschitzNetwork.from_tensors`); Sigma = C C' with C lower triangular, (c, c), of positive diagonal.
         """
         networks = LipschitzNetwork.from_tensors(
             {"location": location, "scale": scale}, (location_constant, scale_constant)
@@ -532,40 +526,40 @@ class LocationScale(Trained, TransitionMechanism):
 
     def log_likelihood(self, parents: Tensor, values: Tensor) -> Tensor:
         """log p(values | parents) of each row, (..., p), (..., c) -> (...); of those that are not NaN."""
-        return self._density(parents, *_known(values))
+        return self._density(parents, *_with_mask(values))
 
-    def _density(self, parents: Tensor, values: Tensor, known: Tensor | None = None) -> Tensor:
+    def _density(self, parents: Tensor, values: Tensor, mask: Tensor | None = None) -> Tensor:
         location, scale = self.moments(parents)
         noise = ((values - location) / scale).reshape(-1, self.outputs)
-        if known is not None:
-            seen = known.reshape(-1, self.outputs)
-            # What is unknown becomes noise 0 of variance 1 that depends on nothing. No `cholesky`, whose
-            # check would wait for a GPU in every step.
+        if mask is not None:
+            observed = mask.reshape(-1, self.outputs)
+            # Missing values become independent noise 0 of variance 1. `cholesky` would check its result,
+            # and so wait for a GPU in every step.
             factor = self.cholesky().double()
-            alone = torch.eye(self.outputs, dtype=factor.dtype, device=factor.device)
-            both = seen.unsqueeze(2) & seen.unsqueeze(1)
-            factor = torch.linalg.cholesky_ex(torch.where(both, factor @ factor.mT, alone))[0].to(noise)
-            white = torch.linalg.solve_triangular(factor, (noise * seen).unsqueeze(2), upper=False)[..., 0]
-            each = white.square() / 2 + factor.diagonal(dim1=1, dim2=2).log()
-            each = each + seen * (scale.log().reshape(noise.shape) + 0.5 * math.log(2 * math.pi))
-            return -each.sum(-1).reshape(scale.shape[:-1])
+            identity = torch.eye(self.outputs, dtype=factor.dtype, device=factor.device)
+            pairs = observed.unsqueeze(2) & observed.unsqueeze(1)
+            factor = torch.linalg.cholesky_ex(torch.where(pairs, factor @ factor.mT, identity))[0].to(noise)
+            white = torch.linalg.solve_triangular(factor, (noise * observed).unsqueeze(2), upper=False)[
+                ..., 0
+            ]
+            terms = white.square() / 2 + factor.diagonal(dim1=1, dim2=2).log()
+            terms = terms + observed * (scale.log().reshape(noise.shape) + 0.5 * math.log(2 * math.pi))
+            return -terms.sum(-1).reshape(scale.shape[:-1])
         white = torch.linalg.solve_triangular(self.cholesky(), noise.mT, upper=False)
         quadratic = white.square().sum(0).reshape(scale.shape[:-1])
         constant = self.factor.diagonal().sum() + 0.5 * self.outputs * math.log(2 * math.pi)
         return -0.5 * quadratic - constant - scale.log().sum(-1)
 
     def parts(self, parents: Tensor, values: Tensor) -> Iterator[tuple[Solved | Trained, tuple[Tensor, ...]]]:
-        """Itself, with all examples."""
-        yield self, (parents, *_known(values))
+        """This mechanism, with all examples."""
+        yield self, (parents, *_with_mask(values))
 
     def loss(self, *examples: Tensor) -> Tensor:
-        """Mean negative log-likelihood of parents (n, p) and values (n, c), of which some may be marked as
-        known, (n, c) bool, -> ().
-        """
+        """Mean negative log-likelihood, (), of parents (n, p), values (n, c) and perhaps the mask of them."""
         return -self._density(*examples).mean()
 
     def finish(self) -> None:
-        """Writes the spectrally normalised weights back, exact in float64."""
+        """Stores the spectrally normalised weights, exact in float64."""
         self.networks.finish()
 
     def lipschitz(self, noise: Tensor) -> Tensor:

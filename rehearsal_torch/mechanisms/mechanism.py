@@ -1,4 +1,4 @@
-"""Mechanisms: values as a function of parents and of exogenous noise, its inverse, and trajectories of it.
+"""Structural mechanisms (values from parents and exogenous noise, and back), and trajectories of episodes.
 
 All structural models of this package are built on one pair of maps,
 
@@ -8,10 +8,8 @@ with all randomness in `noise`. Sampling is `forward` on fresh noise; a counterf
 abducted noise with other parents. Where the function itself is uncertain, because it was learnt from finitely
 many observations, `belief` returns its posterior mean and standard deviation at the same arguments.
 
-All mechanisms share one convention of shapes: p parents in the last dimension of (..., p), d noises and d
-values in the last dimension of (..., d), also if d = 1; leading dimensions broadcast.
-
-A mechanism is either a module with parameters or a frozen record of an estimator's result.
+Shapes are (..., p) of p parents, and (..., d) of d noises and d values, also if d = 1; leading dimensions
+broadcast. A mechanism is either a module with parameters or a frozen record of an estimator's result.
 
 **Trajectories** are the counterfactual transitions of one observed episode. With the noise u_t of each step
 abducted, a transition is a deterministic map
@@ -30,21 +28,21 @@ B = {y : |y - x| <= r} of the Euclidean norm,
 
 with Euclidean and spectral norms throughout.
 
-The trajectories of M models of one episode stand side by side as one, each moved by its own map under the
-same action,
+The trajectories of M models of one episode are stacked to one, each moved by its own map under the same
+action,
 
-    x = (x^1, ..., x^M),      F_t(x, a) = (F^1_t(x^1, a), ..., F^M_t(x^M, a)),
+    x = (x^1, ..., x^M),      F_t(x, a) = (F^1_t(x^1, a), ..., F^M_t(x^M, a)).
 
-so that a search sees one trajectory. All Jacobians and Hessians are block-diagonal, and the spectral norm of
-a block-diagonal map is the largest of its blocks: |DF| = max_m |DF^m|. For the second derivative,
+All Jacobians and Hessians are block-diagonal, and the spectral norm of a block-diagonal map is the largest of
+its blocks: |DF| = max_m |DF^m|. For the second derivative,
 
     |D^2F[v, w]|^2 = sum_m |D^2F^m[v^m, w^m]|^2 <= max_m |D^2F^m|^2 sum_m |v^m|^2 |w^m|^2,
 
 which is at most (max_m |D^2F^m| |v| |w|)^2; the ball of radius r around x lies in the product of the members'
 balls, so that their bounds hold on it.
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), Def. 1-2 and Eq. 6-7; Qin et al. (2023), Sec. 2. What the
-curvature bounds are for: `search.sequences.gain_bound`.
+Source: Tsirtsis and Gomez-Rodriguez (2023), Def. 1-2 and Eq. 6-7; Qin et al. (2023), Sec. 2. The curvature
+bounds are used by `search.sequences.gain_bound`.
 """
 
 from abc import ABC, abstractmethod
@@ -82,15 +80,14 @@ class Trajectory(ABC):
 
 
 def replay(trajectory: Trajectory, actions: Tensor, *fits: int) -> Tensor:
-    """The states under whole action sequences, (n, T or T - 1) long -> (*fits, n, T, D), of a trajectory by
-    several fits at once if there are some: up to the first other action the observed ones, F_t(s_t, a_t) =
-    s_{t+1}, without the rounding of the step.
+    """The states under action sequences, (n, T or T - 1) long -> (*fits, n, T, D), of a trajectory with
+    leading dimensions `fits`: those observed up to the first changed action, without rounding.
     """
     states = [trajectory.states[:1].expand(*fits, len(actions), -1)]
-    kept = actions.eq(trajectory.observed[: actions.shape[1]]).cumprod(1).bool()
+    same = actions.eq(trajectory.observed[: actions.shape[1]]).cumprod(1).bool()
     for time in range(trajectory.horizon - 1):
-        ahead = trajectory.step(states[-1], time, actions[:, time])
-        states.append(torch.where(kept[:, time, None], trajectory.states[time + 1], ahead))
+        stepped = trajectory.step(states[-1], time, actions[:, time])
+        states.append(torch.where(same[:, time, None], trajectory.states[time + 1], stepped))
     return torch.stack(states, -2)
 
 
@@ -149,8 +146,7 @@ class CurvedTrajectory(Trajectory, ABC):
 
 
 def spectral_bound(matrices: Tensor) -> Tensor:
-    """An upper bound on the largest singular value, (..., p, q) -> (...), at most (min(p, q))^(1/32) times
-    it.
+    """An upper bound on the largest singular value s, (..., p, q) -> (...), of at most (min(p, q))^(1/32) s.
 
     With G = M'M and eigenvalues l_i >= 0, the largest is at most (sum l_i^16)^(1/16) = |G^8|_F^(1/8): three
     squarings of small matrices in one batch, whereas a decomposition would process the matrices one by one.
@@ -164,7 +160,7 @@ def spectral_bound(matrices: Tensor) -> Tensor:
 
 
 class StackedTrajectory(Trajectory):
-    """M trajectories of one episode as one; ValueError if steps or actions differ, or there is none."""
+    """M trajectories of one episode as one; ValueError without any, or if steps or actions differ."""
 
     def __init__(self, members: Sequence[Trajectory]) -> None:
         if not members or any(
@@ -179,19 +175,19 @@ class StackedTrajectory(Trajectory):
 
     def step(self, states: Tensor, time: int, actions: Tensor) -> Tensor:
         """(n, M D), t, (n,) or () long -> (n, M D)."""
-        return torch.cat([member.step(part, time, actions) for member, part in self._each(states)], -1)
+        return torch.cat([member.step(part, time, actions) for member, part in self._pairs(states)], -1)
 
     def branch(self, states: Tensor, time: int, actions: Tensor | None = None) -> Tensor:
         """(n, M D), t, (A',) long -> (n, A', M D)."""
-        return torch.cat([member.branch(part, time, actions) for member, part in self._each(states)], -1)
+        return torch.cat([member.branch(part, time, actions) for member, part in self._pairs(states)], -1)
 
     def lipschitz(self) -> Tensor | None:
         """The largest constant of the members, (T - 1,) float64; None if one of them is unknown."""
-        constants = [constant.lipschitz() for constant in self.members]
-        known = [constant for constant in constants if constant is not None]
-        return torch.stack(known).amax(0) if len(known) == len(constants) else None
+        constants = [member.lipschitz() for member in self.members]
+        bounds = [bound for bound in constants if bound is not None]
+        return torch.stack(bounds).amax(0) if len(bounds) == len(constants) else None
 
-    def _each(self, states: Tensor) -> list[tuple[Trajectory, Tensor]]:
+    def _pairs(self, states: Tensor) -> list[tuple[Trajectory, Tensor]]:
         return list(zip(self.members, states.split(self.width, -1), strict=True))
 
 
@@ -214,8 +210,8 @@ class StackedCurvedTrajectory(StackedTrajectory, CurvedTrajectory):
         """(n, M D), t, (n, M D), (n,) -> derivatives and their bounds on the balls."""
         parts = zip(self.curved, states.split(self.width, -1), covectors.split(self.width, -1), strict=True)
         curvatures = [member.curvature(part, time, covector, radii) for member, part, covector in parts]
-        jacobians, hessians, *bounds = zip(*(vars(member).values() for member in curvatures), strict=True)
-        largest = (torch.stack(each).amax(0) for each in bounds)
+        jacobians, hessians, *bounds = zip(*(vars(fields).values() for fields in curvatures), strict=True)
+        largest = (torch.stack(bound).amax(0) for bound in bounds)
         return Curvature(_diagonal(jacobians), _diagonal(hessians), *largest)
 
 
@@ -261,9 +257,8 @@ class TransitionMechanism(Mechanism, ABC):
 
     @abstractmethod
     def unroll(self, states: Tensor, fixed: Tensor, observed: Tensor) -> Trajectory:
-        """The transitions of one episode under any actions, with its abducted noise, from observed states (T,
-        d), other parents at each step under each action (T - 1, A, p - d), and actions taken (T,) long, of
-        which the last affects no state.
+        """The trajectory of an episode, with its abducted noise, from observed states (T, d), other parents
+        at each step under each action (T - 1, A, p - d), and actions taken (T,) long.
         """
 
 
@@ -272,7 +267,7 @@ class NodeMechanism(Mechanism, ABC):
 
     @property
     def device(self) -> torch.device:
-        """Where it computes; the CPU by default."""
+        """The device of the parameters; the CPU by default."""
         return torch.device("cpu")
 
     @abstractmethod
@@ -282,5 +277,5 @@ class NodeMechanism(Mechanism, ABC):
     @abstractmethod
     def belief(self, parents: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Posterior mean and standard deviation of the function, in the variable's unit: (..., p), (..., 1)
-        -> (..., 1), (..., 1); the standard deviation is not expanded over noise on which it does not depend.
+        -> (..., 1) twice; the standard deviation is not expanded over noise on which it does not depend.
         """

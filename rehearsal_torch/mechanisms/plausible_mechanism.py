@@ -1,9 +1,9 @@
-"""Mechanisms of one node that are all plausible given its rows: E of them, in one tensor.
+"""Posterior samples of a node's mechanism: E functions that are plausible given its rows, in one tensor.
 
     drawn:       x = f_e(w) + s_e(w) (c_e + u),     f_e a function drawn from the posterior of the process
 
-with the noise's standard deviation s_e and its offset c_e of the same draw (`estimators.function_draws`): the
-differences of a mechanism between several inputs are those of one function.
+with the noise's standard deviation s_e and its offset c_e of the same draw (`estimators.function_draws`), so
+that differences between several inputs are those of one function. Used by `surrogates.network`.
 
     deviating:   x = m(w, u) + z_e s(w, u),         z_e ~ N(0, 1),
 
@@ -19,10 +19,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import final
 
-import torch
 from torch import Tensor
 
-from rehearsal_torch.estimators.function_draws import FunctionDraws, TabulatedFunctions
+from rehearsal_torch.estimators.function_draws import FunctionDraws, TabulatedFunctions, first_pairs
 from rehearsal_torch.mechanisms.mechanism import NodeMechanism
 
 
@@ -31,22 +30,20 @@ class PlausibleMechanism(ABC):
 
     @abstractmethod
     def __call__(self, inputs: Tensor, noise: Tensor) -> Tensor:
-        """Node values at inputs (1 or E, *b, q, 1 or S, p), in the variables' units, with noise that
-        broadcasts against (E, *b, q, S): values that broadcast to that.
+        """Node values at inputs (1 or E, *b, q, 1 or S, p), in the variables' units, with noise: both the
+        noise and the values broadcast to (E, *b, q, S).
         """
 
     @abstractmethod
     def few(self, count: int) -> "PlausibleMechanism":
-        """The first pairs, an even number of members."""
+        """The first pairs, `count` members in all (an even number)."""
 
     def tabulated(self) -> "PlausibleMechanism":
         """An approximation by tables that is faster to evaluate; by default the same."""
         return self
 
     def conditioned(self, inputs: Tensor, values: Tensor, seed: int) -> "PlausibleMechanism":  # noqa: ARG002
-        """The mechanisms after m further rows, (*b, m, p) and (*b, m); TypeError if they cannot take any, the
-        default.
-        """
+        """The mechanisms given m further rows, (*b, m, p) and (*b, m); by default TypeError."""
         raise TypeError(
             f"{type(self).__name__} cannot be conditioned on further observations: fit the model again with "
             "them"
@@ -69,7 +66,7 @@ class Deviating(PlausibleMechanism):
 
     def few(self, count: int) -> "Deviating":
         """The first pairs."""
-        return replace(self, deviations=_of_pairs(self.deviations, count))
+        return replace(self, deviations=first_pairs(self.deviations, count))
 
 
 @final
@@ -86,23 +83,23 @@ class Drawn(PlausibleMechanism):
     shifts: Tensor  # c, (E,)
     # Logarithms of the noise's standard deviation as functions of the inputs: none, or one for all members.
     shape: FunctionDraws | TabulatedFunctions | None = None
-    rho: Tensor | None = None  # What multiplies them, (E,)
+    rho: Tensor | None = None  # Their factors, (E,)
 
     def __call__(self, inputs: Tensor, noise: Tensor) -> Tensor:
         """(1 or E, *b, q, 1 or S, p) -> (E, *b, q, S)."""
         scaled = (inputs - self.offset) / self.width
         flat = scaled.flatten(-3, -2)
-        shape, lead = scaled.shape[-3:-1], [1] * (inputs.ndim - 2)
-        std = self.levels.reshape(-1, *lead)
+        shape, ones = scaled.shape[-3:-1], [1] * (inputs.ndim - 2)
+        std = self.levels.reshape(-1, *ones)
         if self.shape is not None:
-            std = std * self._stretch(scaled)
-        value = self.functions(flat).unflatten(-1, shape) + std * (self.shifts.reshape(-1, *lead) + noise)
+            std = std * self._noise_factor(scaled)
+        value = self.functions(flat).unflatten(-1, shape) + std * (self.shifts.reshape(-1, *ones) + noise)
         return self.centre + self.scale * value
 
     def few(self, count: int) -> "Drawn":
         """The first pairs."""
-        rho = None if self.rho is None else _of_pairs(self.rho, count)
-        levels, shifts = _of_pairs(self.levels, count), _of_pairs(self.shifts, count)
+        rho = None if self.rho is None else first_pairs(self.rho, count)
+        levels, shifts = first_pairs(self.levels, count), first_pairs(self.shifts, count)
         return replace(self, functions=self.functions.few(count), levels=levels, shifts=shifts, rho=rho)
 
     def tabulated(self) -> "Drawn":
@@ -115,26 +112,20 @@ class Drawn(PlausibleMechanism):
         return replace(self, functions=functions.tabulated(), shape=shape)
 
     def conditioned(self, inputs: Tensor, values: Tensor, seed: int) -> "Drawn":
-        """The functions after further rows, whose noise is taken to be normal."""
+        """The functions given further rows, whose noise is assumed to be normal."""
         if isinstance(self.functions, TabulatedFunctions):
             raise TypeError("tables cannot be conditioned: condition the functions that they approximate")
         scaled = (inputs - self.offset) / self.width
-        lead = [1] * (inputs.ndim - 1)
-        std = self.levels.reshape(-1, *lead)
+        ones = [1] * (inputs.ndim - 1)
+        std = self.levels.reshape(-1, *ones)
         if self.shape is not None:
-            std = std * self._stretch(scaled.unsqueeze(0))
-        targets = (values - self.centre) / self.scale - std * self.shifts.reshape(-1, *lead)
+            std = std * self._noise_factor(scaled.unsqueeze(0))
+        targets = (values - self.centre) / self.scale - std * self.shifts.reshape(-1, *ones)
         return replace(self, functions=self.functions.conditioned(scaled, targets, std.square(), seed))
 
-    def _stretch(self, scaled: Tensor) -> Tensor:
-        """What multiplies the noise's standard deviation, (1 or E, ..., p) -> (E, ...)."""
+    def _noise_factor(self, scaled: Tensor) -> Tensor:
+        """The factor of the noise's standard deviation, (1 or E, ..., p) -> (E, ...)."""
         assert self.shape is not None
         assert self.rho is not None
         logs = self.shape(scaled.reshape(1, -1, scaled.shape[-1]))[0].reshape(scaled.shape[:-1])
         return (self.rho.reshape(-1, *[1] * (logs.ndim - 1)) * logs).exp()
-
-
-def _of_pairs(values: Tensor, count: int) -> Tensor:
-    """The first pairs of E values, (count,)."""
-    half = len(values) // 2
-    return torch.cat([values[: count // 2], values[half : half + count // 2]])

@@ -1,4 +1,6 @@
-"""Location-scale mechanisms whose networks do not see the doses, with sparse effects of these added.
+"""Location-scale mechanisms plus sparse linear effects of the doses, chosen by forward selection.
+
+The networks do not see the doses:
 
     v = h(x, q) + M_a s + b_a + phi(x, q) * u,        u ~ N(0, Sigma),
 
@@ -14,18 +16,18 @@ effect of the doses on output i is
 
 with the features d(a) = (a, a^2, 1[a > 0]) of each of p doses a in [0, 1]. Given the action it is linear in
 the state, E(s, a) = M_a s + b_a: it adds M_a to the Jacobian and nothing to the derivatives of higher order,
-and the networks are evaluated once for all actions.
+and the networks are evaluated once for all actions. Used by `surrogates.transition`.
 
 Each output has a regression of its own, weighted by 1 / phi_i^2: a quadratic of the state and of the other
 features is projected out first, because clinicians dose by the state; then, by forward selection, the term
 with the largest |t| is added until that falls below a threshold or the largest number of terms is reached.
 Everything follows from one Gram matrix per output.
 
-Why: a network that sees the doses next to the state spreads small spurious effects over all outputs, which
+A network that sees the doses next to the state would spread small spurious effects over all outputs, which
 the likelihood does not notice but a search for the best action exploits.
 
-Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (the location-scale mechanism); forward selection and
-partialling out are textbook (Frisch, Waugh and Lovell).
+Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (the location-scale mechanism); partialling out: Frisch,
+Waugh and Lovell.
 """
 
 from collections.abc import Iterator
@@ -53,7 +55,7 @@ DEPENDENT, RANK = 1e-3, 1e-10
 
 
 class ActionEffects(Solved):
-    """E(s, a) = M_a s + b_a on D outputs of p doses, of terms with a |t| of at least the threshold."""
+    """E(s, a) = M_a s + b_a on D outputs of p doses, from terms with a |t| of at least the threshold."""
 
     def __init__(self, states: int, doses: int, threshold: float = 4.0, max_terms: int = 6) -> None:
         super().__init__()
@@ -62,7 +64,7 @@ class ActionEffects(Solved):
         self.coefficients: Tensor
 
     def clear(self) -> None:
-        """Forgets the effects: E = 0 until they are solved for again."""
+        """Resets the effects: E = 0 until they are solved for again."""
         self.coefficients = self.coefficients.new_empty(0)
 
     def forward(self, states: Tensor, doses: Tensor) -> Tensor:
@@ -84,19 +86,16 @@ class ActionEffects(Solved):
         """Selects terms from features (n, f), first states, doses (n, p), residuals and scales (n, D), which
         are infinite where a residual is unknown: its row has no weight.
         """
-        width, counts = examples[0].shape[1], examples[3].isfinite().sum(0).tolist()
+        width, row_counts = examples[0].shape[1], examples[3].isfinite().sum(0).tolist()
         controls = 1 + width + width * (width + 1) // 2
         size = controls + 3 * self.count * (1 + self.states) + 1
         gram = torch.zeros(self.states, size, size, dtype=torch.float64, device=examples[0].device)
-        for rows in zip(*(each.split(ROWS) for each in examples), strict=True):
-            self._add(gram, *(each.to(torch.float64) for each in rows))
+        for block in zip(*(example.split(ROWS) for example in examples), strict=True):
+            self._add(gram, *(rows.to(torch.float64) for rows in block))
         shape = (3 * self.count, 1 + self.states)
-        self.coefficients = torch.stack(
-            [
-                self._selected(each, controls, count).unflatten(0, shape)
-                for each, count in zip(gram, counts, strict=True)
-            ]
-        )
+        outputs = zip(gram, row_counts, strict=True)
+        terms = torch.stack([self._forward_select(output, controls, count) for output, count in outputs])
+        self.coefficients = terms.unflatten(1, shape)
 
     def _add(self, gram: Tensor, features: Tensor, doses: Tensor, residuals: Tensor, scales: Tensor) -> None:
         """Adds rows to the Gram matrix of controls, terms and residual of each output."""
@@ -107,31 +106,31 @@ class ActionEffects(Solved):
             rows = rows / scales[:, output : output + 1]
             gram[output].addmm_(rows.mT, rows)
 
-    def _selected(self, gram: Tensor, controls: int, rows: int) -> Tensor:
+    def _forward_select(self, gram: Tensor, controls: int, rows: int) -> Tensor:
         """The coefficients of all terms, given the Gram matrix of controls, terms and residual."""
         inverse, rank = _inverse(gram[:controls, :controls])
-        left = gram[controls:, controls:] - gram[controls:, :controls] @ inverse @ gram[:controls, controls:]
-        scale = gram.diagonal()[controls:-1].clamp_min(1e-300)
+        rest = gram[controls:, controls:] - gram[controls:, :controls] @ inverse @ gram[:controls, controls:]
+        scales = gram.diagonal()[controls:-1].clamp_min(1e-300)
         chosen: list[int] = []
         for _ in range(self.max_terms):
-            free = left
+            residual = rest
             if chosen:
-                inside = left[chosen][:, chosen]
-                free = left - left[:, chosen] @ torch.linalg.solve(inside, left[chosen])
-            length = free.diagonal()[:-1].clamp_min(0.0)
+                chosen_gram = rest[chosen][:, chosen]
+                residual = rest - rest[:, chosen] @ torch.linalg.solve(chosen_gram, rest[chosen])
+            norms = residual.diagonal()[:-1].clamp_min(0.0)
             if rows - rank - len(chosen) <= 1:
                 break
-            spread = (free[-1, -1].clamp_min(0.0) / (rows - rank - len(chosen) - 1)).sqrt()
-            usable = length > DEPENDENT**2 * scale
-            ratio = torch.where(usable, free[:-1, -1] / (length.sqrt() * spread).clamp_min(1e-300), 0.0)
-            ratio[chosen] = 0.0
-            best = int(ratio.abs().argmax())
-            if float(ratio[best].abs()) < self.threshold:
+            error = (residual[-1, -1].clamp_min(0.0) / (rows - rank - len(chosen) - 1)).sqrt()
+            usable = norms > DEPENDENT**2 * scales
+            t_values = torch.where(usable, residual[:-1, -1] / (norms.sqrt() * error).clamp_min(1e-300), 0.0)
+            t_values[chosen] = 0.0
+            best = int(t_values.abs().argmax())
+            if float(t_values[best].abs()) < self.threshold:
                 break
             chosen.append(best)
-        coefficients = torch.zeros_like(scale)
+        coefficients = torch.zeros_like(scales)
         if chosen:
-            coefficients[chosen] = torch.linalg.solve(left[chosen][:, chosen], left[chosen, -1])
+            coefficients[chosen] = torch.linalg.solve(rest[chosen][:, chosen], rest[chosen, -1])
         return coefficients
 
 
@@ -140,9 +139,9 @@ def dose_features(doses: Tensor) -> Tensor:
     return torch.cat([doses, doses.square(), (doses > 0).to(doses)], -1)
 
 
-def _products(left: Tensor, state: Tensor) -> Tensor:
+def _products(doses: Tensor, state: Tensor) -> Tensor:
     """Each dose feature times (1, s), (..., m), (..., D) -> (..., m (1 + D))."""
-    return (left.unsqueeze(-1) * torch.nn.functional.pad(state, (1, 0), value=1.0).unsqueeze(-2)).flatten(-2)
+    return (doses.unsqueeze(-1) * torch.nn.functional.pad(state, (1, 0), value=1.0).unsqueeze(-2)).flatten(-2)
 
 
 def _inverse(gram: Tensor) -> tuple[Tensor, int]:
@@ -213,43 +212,43 @@ class SparseEffects(nn.Module, TransitionMechanism):
         """The networks without doses, then the effects, from their residuals in float64."""
         self.effects.clear()
         yield from self.blind.parts(self.unseen(parents), values)
-        yield self.effects, self._unexplained(deepcopy(self.blind).to(torch.float64), parents, values)
+        yield self.effects, self._effect_examples(deepcopy(self.blind).to(torch.float64), parents, values)
 
     @torch.no_grad()
-    def _unexplained(self, exact: LocationScale, parents: Tensor, values: Tensor) -> Examples:
-        """What the effects are fitted to: features, doses, residuals of the networks `exact`, and scales."""
+    def _effect_examples(self, exact: LocationScale, parents: Tensor, values: Tensor) -> Examples:
+        """The examples of `ActionEffects.solve`, with residuals of the float64 networks `exact`."""
         # In blocks: the hidden units of all rows would take more memory than anything else of a fit.
         widths = (parents.shape[-1] - self.doses, self.doses, self.outputs, self.outputs)
-        whole = tuple(
+        arrays = tuple(
             torch.empty(len(parents), width, dtype=torch.float64, device=parents.device) for width in widths
         )
-        for begin in range(0, len(parents), ROWS):
-            block = slice(begin, begin + ROWS)
+        for start in range(0, len(parents), ROWS):
+            block = slice(start, start + ROWS)
             features = self.unseen(parents[block]).to(torch.float64)
             location, scale = exact.moments(features)
             residuals = values[block].to(torch.float64) - location
             unknown = residuals.isnan()
             residuals, scale = residuals.masked_fill(unknown, 0.0), scale.masked_fill(unknown, torch.inf)
             rows = features, self.shares(parents[block]).to(torch.float64), residuals, scale
-            for target, part in zip(whole, rows, strict=True):
+            for target, part in zip(arrays, rows, strict=True):
                 target[block] = part
-        return whole
+        return arrays
 
     def lipschitz(self, noise: Tensor) -> Tensor:
         """K = L_h + |M| + L_phi max_i |u_i|, (..., c) -> (...), |M| summed over dose features."""
-        own = self.blind.lipschitz(noise)
+        blind_bound = self.blind.lipschitz(noise)
         if not self.effects.fitted:
-            return own
+            return blind_bound
         matrices = self.effects.coefficients[..., 1:].to(torch.float64).transpose(0, 1)
-        return own + torch.linalg.matrix_norm(matrices, 2).sum()
+        return blind_bound + torch.linalg.matrix_norm(matrices, 2).sum()
 
     @torch.no_grad()
     def unroll(self, states: Tensor, fixed: Tensor, observed: Tensor) -> Trajectory:
         """The episode's trajectory in float64: (T, c), (T - 1, A, p - c), (T,) long."""
         states, fixed = states.to(torch.float64), fixed.to(torch.float64)
         networks, unseen = self.networks.exact(), self.unseen(fixed[:, :1])
-        alone = torch.zeros_like(observed)
-        blind = LocationScaleTrajectory.fold(networks, self.blind.floor, states, unseen, alone)
+        single_action = torch.zeros_like(observed)
+        blind = LocationScaleTrajectory.fold(networks, self.blind.floor, states, unseen, single_action)
         matrices, shifts = self.effects.maps(self.shares(fixed).flatten(0, 1))
         steps = fixed.shape[:2]
         return SparseTrajectory(blind, observed, matrices.unflatten(0, steps), shifts.unflatten(0, steps))
@@ -267,30 +266,30 @@ class SparseTrajectory(CurvedTrajectory):
         super().__init__(blind.states, observed, matrices.shape[1])
         self.matrices, self.shifts = matrices, shifts
         time = torch.arange(len(shifts), device=observed.device)
-        before = blind.states[:-1]
+        previous = blind.states[:-1]
         taken = matrices[time, observed[:-1]], shifts[time, observed[:-1]]
-        effect = (taken[0] @ before.unsqueeze(-1))[..., 0] + taken[1]
-        centre, spread = blind.moments(before, blind.offsets[:, 0])
-        self.blind = blind.with_noise((blind.states[1:] - centre - effect) / spread)
+        effect = (taken[0] @ previous.unsqueeze(-1))[..., 0] + taken[1]
+        location, scale = blind.moments(previous, blind.offsets[:, 0])
+        self.blind = blind.with_noise((blind.states[1:] - location - effect) / scale)
         self.noise = self.blind.noise
         # (1, x) times this is the effect of each action: one narrow product for all actions.
-        self._across = torch.cat([shifts.unsqueeze(-1), matrices], -1).flatten(1, 2).mT.contiguous()
+        self._effects = torch.cat([shifts.unsqueeze(-1), matrices], -1).flatten(1, 2).mT.contiguous()
 
     def step(self, states: Tensor, time: int, actions: Tensor) -> Tensor:
         """(n, D), t, (n,) or () long -> (n, D)."""
-        moved = self.blind.step(states, time, torch.zeros_like(actions))
+        blind = self.blind.step(states, time, torch.zeros_like(actions))
         matrices, shifts = self.matrices[time, actions], self.shifts[time, actions]
         if actions.ndim == 0:
-            return moved + torch.addmm(shifts, states, matrices.mT)
-        return moved + (matrices @ states.unsqueeze(-1))[..., 0] + shifts
+            return blind + torch.addmm(shifts, states, matrices.mT)
+        return blind + (matrices @ states.unsqueeze(-1))[..., 0] + shifts
 
     def branch(self, states: Tensor, time: int, actions: Tensor | None = None) -> Tensor:
         """(n, D), t, (A',) long -> (n, A', D)."""
-        moved = self.blind.step(states, time, self.observed.new_zeros(()))
-        across = self._across[time].unflatten(-1, (self.actions, -1))
-        chosen = (across if actions is None else across[:, actions]).flatten(1)
-        effects = torch.addmm(chosen[0], states, chosen[1:]).unflatten(-1, (-1, states.shape[-1]))
-        return moved.unsqueeze(1) + effects
+        blind = self.blind.step(states, time, self.observed.new_zeros(()))
+        columns = self._effects[time].unflatten(-1, (self.actions, -1))
+        selected = (columns if actions is None else columns[:, actions]).flatten(1)
+        effects = torch.addmm(selected[0], states, selected[1:]).unflatten(-1, (-1, states.shape[-1]))
+        return blind.unsqueeze(1) + effects
 
     def lipschitz(self) -> Tensor:
         """(T - 1,) float64, L_h + max_a |M_a| + L_phi max_i |u_i| from the weights in use."""
@@ -302,7 +301,7 @@ class SparseTrajectory(CurvedTrajectory):
         return self.blind.jacobians(states, time) + self.matrices[time]
 
     def curvature(self, states: Tensor, time: int, covectors: Tensor, radii: Tensor) -> Curvature:
-        """As of the networks alone but for the first derivative."""
+        """The curvature of the networks alone, apart from the first derivative."""
         blind = self.blind.curvature(states, time, covectors, radii)
         shape = (len(states), self.actions)
         jacobian = blind.jacobian + self.matrices[time]

@@ -7,13 +7,10 @@ can: with the scaled value x = (v - lower) / width,
     log p(v) = log p(x) - sum_i log width_i,
 
 and a further term, -log(v_i + 1), for each log-transformed variable. A constant, model-independent shift
-remains (the choice of units), on which percentages of a log-likelihood depend; `scaled`, the density under
-one fixed scaling, is therefore reported as well, for the percentages of the paper's Fig. 6.
+remains (the choice of units), on which percentages of a log-likelihood depend; hence `scaled`, the density
+under one fixed scaling, for the percentages of the paper's Fig. 6. Used by `cli.verbs.cross_validate`.
 
-Folds by patient (`training.surrogate_fit`) hold out whole patients.
-
-Source: Tsirtsis and Gomez-Rodriguez (2023), App. G.2 (five folds; their code draws them by transition) and
-Fig. 6.
+Source: Tsirtsis and Gomez-Rodriguez (2023), App. G.2 (their code draws folds by transition) and Fig. 6.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,9 +37,8 @@ from rehearsal_torch.training.surrogate_fit import Fold, fit, folds_of, trained_
 
 @dataclass(frozen=True)
 class FoldScore:
-    """Of one fold's model, with the numbers of its rows, the mean log-likelihood of a held-out transition:
-    density in the variables' units (`clinical`), and under one fixed scaling, the varying variables scaled by
-    the ranges of the whole table (`scaled`; `train_scaled` of the training rows).
+    """The numbers of rows of a fold, and the mean log-likelihood of its held-out transitions: in the
+    variables' units (`clinical`), and under the fixed scaling (`scaled`; `train_scaled` of training rows).
     """
 
     fold: int
@@ -80,8 +76,8 @@ def cross_validate(
     by: str = "patient",
     workers: int = 1,
 ) -> CrossValidation:
-    """Held-out log-likelihood per transition, fold by fold. Every fold trains for all of the trainer's
-    epochs: the held-out rows are for evaluation, and so must not be used for early stopping.
+    """Held-out log-likelihood per transition, fold by fold. Every fold trains for all epochs: its held-out
+    rows are for evaluation, and so must not be used for early stopping.
 
     Args:
         surrogate: Returns an unfitted model; its initial weights depend on seed and fold alone.
@@ -97,23 +93,21 @@ def cross_validate(
     require(by in ("patient", "transition"), "by=patient or by=transition", by=by)
     identities = [episode.identity for episode in episodes for _ in range(episode.horizon - 1)]
     folds = folds_of(len(table), identities if by == "patient" else None, count, seed)
-    how = trainer()
-    rows = float(len(table) * (count - 1) * _members(surrogate))
-    workers = workers if trained_elsewhere(how, rows) else 1
-    line = Progress("cross-validation", count, steps="fold", quiet=not how.progress)
+    descent = trainer()
+    work = float(len(table) * (count - 1) * _members(surrogate))
+    workers = workers if trained_elsewhere(descent, work) else 1
+    line = Progress("cross-validation", count, steps="fold", quiet=not descent.progress)
     scores = list[FoldScore]()
     with line:
-        work = _Work(table, surrogate, trainer, seed, settled(how.accelerator))
-        for score in results(_score, work, folds, workers, ahead=1):
+        shared = _Shared(table, surrogate, trainer, seed, settled(descent.accelerator))
+        for score in results(_score, shared, folds, workers, ahead=1):
             scores.append(score)
             line.at(len(scores))
     return CrossValidation(by, tuple(scores))
 
 
 def percentage_decrease(constrained: float, unconstrained: float) -> float:
-    """The decrease of a log-likelihood against the unconstrained model's, in percent of the latter's absolute
-    value (Fig. 6); negative for an increase. ValueError if the unconstrained log-likelihood is zero.
-    """
+    """The decrease in percent of the unconstrained log-likelihood's size (Fig. 6); ValueError if it is 0."""
     require(
         unconstrained != 0,
         "a log-likelihood other than zero (or report the difference)",
@@ -123,13 +117,11 @@ def percentage_decrease(constrained: float, unconstrained: float) -> float:
 
 
 def clinical_log_likelihood(model: TransitionModel | TransitionEnsemble, table: Table) -> Tensor:
-    """Log-likelihood of each transition, density in the variables' units, (n,) float64; the mean over the
-    members of an ensemble.
-    """
-    first = model.each[0]
+    """Log-likelihood of each transition in the variables' units, (n,) float64; the mean over an ensemble."""
+    member = model.each[0]
     with torch.no_grad():
         likelihood = model.log_likelihood(table).to(torch.float64)
-    return likelihood - _log_volume(first.rescale, first.varying, table)
+    return likelihood - _log_volume(member.rescale, member.varying, table)
 
 
 def _members(surrogate: Callable[[], Surrogate]) -> int:
@@ -140,17 +132,17 @@ def _members(surrogate: Callable[[], Surrogate]) -> int:
 
 
 def _log_volume(rescale: Rescale, varying: Sequence[str], table: Table) -> Tensor:
-    """log |dv / dx| of each row's next state, of what of it was measured, (n,)."""
-    width = len(varying)
-    after, widths = following(table, varying).to(rescale.width.device, torch.float64), rescale.width[:width]
-    logged = torch.log1p(after.clamp_min(-1 + 1e-12)).where(rescale.logged[:width], 0.0)
-    logged = logged.where(~after.isnan(), -widths.log())
+    """log |dv / dx| of each row's next state, over its measured variables, (n,)."""
+    count = len(varying)
+    states, widths = following(table, varying).to(rescale.width.device, torch.float64), rescale.width[:count]
+    logged = torch.log1p(states.clamp_min(-1 + 1e-12)).where(rescale.logged[:count], 0.0)
+    logged = logged.where(~states.isnan(), -widths.log())
     return (widths.log().sum() + logged.sum(-1)).to(table.values.device)
 
 
 @dataclass(frozen=True)
-class _Work:
-    """What the work of all folds has in common."""
+class _Shared:
+    """The arguments of `_score` that all folds share."""
 
     table: Table
     surrogate: Callable[[], Surrogate]
@@ -159,29 +151,29 @@ class _Work:
     accelerator: Literal["cpu", "gpu"]
 
 
-def _score(work: _Work, fold: Fold) -> FoldScore:
-    table = work.table
-    inside, outside = (table.rows(rows) for rows in (fold.train, fold.held_out))
-    with seeded(work.seed + fold.index):
-        model = work.surrogate()
+def _score(shared: _Shared, fold: Fold) -> FoldScore:
+    table = shared.table
+    training, held_out = (table.rows(rows) for rows in (fold.train, fold.held_out))
+    with seeded(shared.seed + fold.index):
+        model = shared.surrogate()
     if not isinstance(model, TransitionModel | TransitionEnsemble):
         raise ValueError(
             f"cross-validation evaluates models of transitions; got a {type(model).__name__}: choose "
             "surrogate=transition_ensemble, surrogate=transition or surrogate=unconstrained"
         )
-    how = work.trainer()
-    # A worker with a GPU does as this process would.
-    how.accelerator = work.accelerator
-    fit(model, inside, how)
+    descent = shared.trainer()
+    # A worker trains on the kind of device that this process would use.
+    descent.accelerator = shared.accelerator
+    fit(model, training, descent)
     # The ranges of the whole table serve as units, the same for every fold and model; no model uses them.
-    first = model.each[0]
-    names, logarithms = first.rescale.names, first.rescale.logged.tolist()
-    box = Rescale(names, [name for name, logged in zip(names, logarithms, strict=True) if logged])
-    box.solve(torch.cat([table.columns(names), table.columns([next_name(name) for name in names])]))
-    clinical = clinical_log_likelihood(model, outside)
-    scaled, trained = (
-        clinical_log_likelihood(model, rows) + _log_volume(box, first.varying, rows)
-        for rows in (outside, inside)
+    member = model.each[0]
+    names, logarithms = member.rescale.names, member.rescale.logged.tolist()
+    fixed_scaling = Rescale(names, [name for name, logged in zip(names, logarithms, strict=True) if logged])
+    fixed_scaling.solve(torch.cat([table.columns(names), table.columns([next_name(name) for name in names])]))
+    clinical = clinical_log_likelihood(model, held_out)
+    scaled, train_scaled = (
+        clinical_log_likelihood(model, rows) + _log_volume(fixed_scaling, member.varying, rows)
+        for rows in (held_out, training)
     )
-    means = (float(values.mean()) for values in (clinical, scaled, trained))
-    return FoldScore(fold.index, len(inside), len(outside), *means)
+    means = (float(values.mean()) for values in (clinical, scaled, train_scaled))
+    return FoldScore(fold.index, len(training), len(held_out), *means)

@@ -1,4 +1,4 @@
-"""Training of a part by stochastic gradient descent (Adam), and the devices that it uses.
+"""Training of a part by stochastic gradient descent (Adam): settings, devices, and checks of convergence.
 
 Given a part's loss and its examples, Adam minimises the mean loss,
 
@@ -43,56 +43,53 @@ if TYPE_CHECKING:
 
 
 def possible(devices: object, accelerator: str) -> bool:
-    """Whether a training can ask for these devices: a number above zero, or different numbers of GPUs."""
+    """Whether devices are a number above zero, or distinct indices of GPUs."""
     if isinstance(devices, Sequence) and not isinstance(devices, str):
-        different = accelerator != "cpu" and 0 < len(devices) == len(set(devices))
+        distinct = accelerator != "cpu" and 0 < len(devices) == len(set(devices))
         return all(type(number) is int and number >= 0 for number in devices) and (
-            len(devices) == 1 or different
+            len(devices) == 1 or distinct
         )
     return type(devices) is int and devices >= 1
 
 
 def turn(number: int, accelerator: str) -> int | list[int]:
-    """The `devices` of a job of a sweep, numbered from 0, whose jobs may run side by side: GPUs in turn where
-    there are several, as a number in a list, else 1. A job that sees one GPU alone, as SLURM gives each its
-    own, takes that.
+    """The `devices` of job `number` of a sweep, whose jobs may run side by side: one of several GPUs, as an
+    index in a list, else 1. A job that sees one GPU alone, as SLURM gives each its own, takes that.
     """
-    there = 0 if accelerator == "cpu" or not torch.cuda.is_available() else torch.cuda.device_count()
-    return [number % there] if there > 1 else 1
+    available = 0 if accelerator == "cpu" or not torch.cuda.is_available() else torch.cuda.device_count()
+    return [number % available] if available > 1 else 1
 
 
 def settled(accelerator: Literal["cpu", "gpu", "auto"]) -> Literal["cpu", "gpu"]:
-    """What an accelerator is in this process; for "auto", a GPU if there is one."""
+    """The accelerator in this process; for "auto", a GPU if there is one."""
     if accelerator == "auto":
         return "gpu" if torch.cuda.is_available() else "cpu"
     return accelerator
 
 
 def gpus(devices: int | Sequence[int], accelerator: str) -> list[int]:
-    """The numbers of the GPUs that a training uses; empty for one on the CPU. RuntimeError if a GPU is asked
-    for that is not there.
-    """
+    """The indices of the GPUs that a training uses; empty on the CPU. RuntimeError if a GPU is missing."""
     # Apple's GPUs support neither float64 nor the eigenvalue decomposition that exact norms need: only CUDA
     # (or ROCm) GPUs are used.
-    there = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if accelerator == "gpu" and not there:
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if accelerator == "gpu" and not count:
         raise RuntimeError(
             "expected a CUDA GPU for accelerator=gpu; torch sees none: choose trainer=cpu, or install "
             "the CUDA build of torch"
         )
-    if accelerator == "cpu" or not there:
+    if accelerator == "cpu" or not count:
         return []
-    wanted = list(range(devices) if isinstance(devices, int) else devices)
-    if any(number >= there for number in wanted):
+    indices = list(range(devices) if isinstance(devices, int) else devices)
+    if any(number >= count for number in indices):
         raise RuntimeError(
-            f"expected GPUs among those that torch sees, 0 to {there - 1}; got devices={devices!r}: choose "
-            f"trainer.devices={there if isinstance(devices, int) else list(range(min(there, len(wanted))))}"
+            f"expected GPUs among those that torch sees, 0 to {count - 1}; got devices={devices!r}: choose "
+            f"trainer.devices={count if isinstance(devices, int) else list(range(min(count, len(indices))))}"
         )
-    return wanted
+    return indices
 
 
 OwnCallback = Union["Callback", Callable[[], "Callback"]]
-# Arguments of Lightning's Trainer that are no flags here, and what is instead.
+# Arguments of Lightning's Trainer that are not flags here, and what to do instead.
 OWN = {
     "logger": "choose logger=csv, or give `loggers`",
     "default_root_dir": "give `folder`",
@@ -112,9 +109,9 @@ class Descent:
         patience: The number of epochs without a lower held-out loss after which training ends; None disables
             early stopping. Ignored without held-out examples.
         accelerator: Where to train: "cpu", "gpu" (CUDA), or "auto" for a GPU if there is one.
-        devices: The number of processes, or of GPUs, that share a training: each takes its
-            part of every batch. A loss that is no mean over rows is trained on one. GPUs may also be given as
-            a sequence of their numbers.
+        devices: The number of processes, or of GPUs, that share a training: each takes its part of every
+            batch. A loss that is no mean over rows is trained on one. GPUs may also be given as a sequence of
+            their numbers.
         precision: "32-true" trains a part in its own precision, "64-true" in float64.
         progress: Shows a progress bar on a terminal, a few plain lines elsewhere.
         loggers: Name to one of Lightning's loggers, called with a folder of that name below the folder of a
@@ -169,8 +166,8 @@ class Descent:
             "clip": clip,
             "least_batches": least_batches,
         }
-        above = all(value is None or value > 0 for value in numbers.values())
-        require(above and max_epochs >= 1 and batch_size >= 1, "numbers above zero", **numbers)
+        positive = all(value is None or value > 0 for value in numbers.values())
+        require(positive and max_epochs >= 1 and batch_size >= 1, "numbers above zero", **numbers)
         require(
             threads is None or threads >= 1,
             "at least one thread, or null for torch's own number",
@@ -191,8 +188,8 @@ class Descent:
             raise ValueError(
                 f"loggers {sorted(loggers)} need a place to write to: set `folder`, or choose logger=none"
             )
-        for key, make in (loggers or {}).items():
-            check_no_user(getattr(make, "keywords", {}).get("tracking_uri"), f"logger.{key}.tracking_uri")
+        for name, factory in (loggers or {}).items():
+            check_no_user(getattr(factory, "keywords", {}).get("tracking_uri"), f"logger.{name}.tracking_uri")
         if ckpt_path is not None and not Path(ckpt_path).exists():
             raise ValueError(
                 f"ckpt_path: there is no such file or folder ({ckpt_path}): give the folder of a run, or a "
@@ -212,10 +209,10 @@ class Descent:
         self.history: list[tuple[int, str, float]] = []
 
     def settled(self) -> "Descent":
-        """A copy without a history, for other processes: the accelerator "auto" is what it is in this one."""
-        other = copy(self)
-        other.history, other.accelerator = [], settled(self.accelerator)
-        return other
+        """A copy for other processes, without a history, and with this process's accelerator for "auto"."""
+        duplicate = copy(self)
+        duplicate.history, duplicate.accelerator = [], settled(self.accelerator)
+        return duplicate
 
     @staticmethod
     def further_arguments() -> tuple[str, ...]:
@@ -246,19 +243,19 @@ class Descent:
         return readings
 
     def gpus(self) -> list[int]:
-        """See `gpus`."""
+        """The GPUs of these settings, as by `gpus`."""
         return gpus(self.devices, self.accelerator)
 
 
 def _check_flags(flags: Mapping[str, Any], clip: float | None) -> None:
-    """Refuses what is no flag of Lightning's Trainer, or is set otherwise."""
-    known = Descent.further_arguments()
+    """Raises ValueError for unknown flags of Lightning's Trainer, and those with a setting of their own."""
+    allowed = Descent.further_arguments()
     for name in flags:
         if name in OWN:
             raise ValueError(f"{name} is set by a training itself: {OWN[name]}")
-        if name not in known:
+        if name not in allowed:
             settings = [argument for argument in signature(Descent).parameters if argument != "flags"]
-            remedy = did_you_mean(name, [*settings, *known]) or "see the arguments of Lightning's Trainer"
+            remedy = did_you_mean(name, [*settings, *allowed]) or "see the arguments of Lightning's Trainer"
             raise ValueError(
                 f"expected a setting of a training or a flag of Lightning's Trainer; got {name}: {remedy}"
             )
@@ -272,34 +269,33 @@ Readings = Mapping[str, Sequence[tuple[float, float]]]
 
 
 def faults(metrics: Readings, most: int) -> list[str]:
-    """What is wrong with the trainings of a fit, of at most `most` epochs each, in sentences without full
-    stops; empty if nothing is. `metrics` are name to (epoch, value): ``PART/train_loss`` and, where rows were
-    held out, ``PART/held_out_loss``; others are left aside.
+    """Warnings of unconverged trainings, of at most `most` epochs, in sentences without full stops. `metrics`
+    are name to (epoch, value): ``PART/train_loss`` and perhaps ``PART/held_out_loss``; others are ignored.
     """
-    falling, early = list[str](), list[str]()
+    unconverged, stopped_early = list[str](), list[str]()
     held_out = False
     for name in metrics:
         part, _, kind = name.rpartition("/")
         if kind != TRAIN:
             continue
-        trained = _values(metrics[name])
-        checked = _values(metrics.get(name.removesuffix(TRAIN) + HELD_OUT, ()))
-        losses = checked or trained
-        if len(trained) >= most and still_falling(losses):
-            falling.append(in_words(part))
-            held_out = held_out or bool(checked)
-        elif checked and len(checked) < most and checked.index(min(checked)) < FIRST:
-            early.append(in_words(part))
+        training = _values(metrics[name])
+        validation = _values(metrics.get(name.removesuffix(TRAIN) + HELD_OUT, ()))
+        losses = validation or training
+        if len(training) >= most and still_falling(losses):
+            unconverged.append(in_words(part))
+            held_out = held_out or bool(validation)
+        elif validation and len(validation) < most and validation.index(min(validation)) < FIRST:
+            stopped_early.append(in_words(part))
     sentences = []
-    if falling:
-        what = "held-out loss" if held_out else "loss"
+    if unconverged:
+        label = "held-out loss" if held_out else "loss"
         sentences.append(
-            f"training not converged: the {what} of {joined(falling)} was still falling in the last of "
+            f"training not converged: the {label} of {joined(unconverged)} was still falling in the last of "
             f"{most} epochs: raise trainer.max_epochs"
         )
-    if early:
+    if stopped_early:
         sentences.append(
-            f"training ended at once: the held-out loss of {joined(early)} was smallest in the first "
+            f"training ended at once: the held-out loss of {joined(stopped_early)} was smallest in the first "
             f"{FIRST} epochs, and early stopping kept these weights: lower trainer.learning_rate, or look "
             "for held-out rows that differ from the others"
         )
@@ -313,8 +309,8 @@ def still_falling(losses: Sequence[float]) -> bool:
         return False
     fall = losses[0] - min(losses)
     best = len(losses) - 1 - losses[::-1].index(min(losses))
-    recent, before = fmean(losses[-width:]), fmean(losses[-2 * width : -width])
-    return fall > 0 and best >= len(losses) - width and before - recent > FALL * fall
+    recent, previous = fmean(losses[-width:]), fmean(losses[-2 * width : -width])
+    return fall > 0 and best >= len(losses) - width and previous - recent > FALL * fall
 
 
 def joined(names: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""The Lightning module and data module of a training, its batches, and fits with a Trainer of one's own.
+"""The Lightning module and data module of a training, its batches, and fits with any Lightning Trainer.
 
 Given a part with a loss l(examples), Adam minimises the mean of l over batches. The module records for every
 epoch the mean training loss (over the epoch's batches, while the weights change) and the mean held-out loss
@@ -9,15 +9,14 @@ training only: the saved model is the part. Both work with any Trainer of Lightn
         Trainer(max_epochs=20, gradient_clip_val=1.0).fit(module, data)
 
 A model of transitions has one part that is trained, an ensemble one for each of its models, a causal model
-with ``fitting="train"`` the encoders and the decoders. What has a solver (ranges, levels, mixtures) is solved
-on the way, since a part may need those before it. After the loop the model is fitted, and can be saved. Its
-weights are those at the end of each training: nothing restores those of the best epoch.
+with ``fitting="train"`` the encoders and the decoders. Parts with a solver (ranges, levels, mixtures) are
+solved on the way. After the loop the model is fitted, with the weights at the end of each training, not those
+of the best epoch.
 
-Examples are moved to the device once, and permuted as a whole each epoch, by a permutation that depends on
-(seed, epoch) alone. Batches are slices of blocks of many of them, so that a step needs no indexing, copy or
-worker, and a resumed training has the batches of an uninterrupted one without any saved random state. Several
-processes share each batch: each takes successive rows of it, and weights its mean loss such that the mean
-over the processes is that over the batch.
+Examples are moved to the device once, and permuted as a whole each epoch, by (seed, epoch) alone. Batches are
+slices of blocks of many of them, so that a step needs no indexing, copy or worker, and a resumed training has
+the batches of an uninterrupted one. Several processes share each batch: each takes successive rows of it, and
+weights its mean loss such that the mean over the processes is that over the batch.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,17 +32,15 @@ from rehearsal_torch.seeding import epoch_seed, generator, paired_seed, seed_dra
 from rehearsal_torch.surrogates.surrogate import Surrogate, sample
 from rehearsal_torch.training.surrogate_fit import unsolved
 
+# Rows that are gathered at a time, about.
 BLOCK = 65_536
-"""Rows that are gathered at a time, about."""
+# The number of batches of a block is a multiple of this one, so that each batch lies at the same place of a
+# cache line as in one block of all rows: the last bits of a product may depend on it.
 ALIGNED = 64
-"""Batches of a block are a multiple of this number, so that each batch lies at the same place of a cache line
-as in one block of all rows: the last bits of a product may depend on it."""
 
 
 class Share(NamedTuple):
-    """One process's rows of a batch; by what their mean loss is multiplied (one if the shares are equal), and
-    for how many rows of the batch they stand.
-    """
+    """One process's rows of a batch, the weight of their mean loss, and the rows for which they stand."""
 
     weight: float
     rows: float
@@ -56,10 +53,9 @@ class Batches:
     Args:
         examples: Tensors (n, ...) with the same n.
         size: Rows per batch; the last batch may be smaller.
-        seed: Determines the orders.
         epoch: Returns the current epoch; None keeps the rows in their order.
         rank: The process, 0 ... world - 1.
-        least: The smallest number of batches of an epoch.
+        least: The smallest number of batches of an epoch; fewer rows are passed several times.
 
     Raises:
         ValueError: if there are no rows, the tensors disagree on n, or size is below 1.
@@ -99,35 +95,24 @@ class Batches:
                 if rows < self.world:
                     yield Share(1.0, rows / self.world, batch)
                     continue
-                begin, end = (number * rows // self.world for number in (self.rank, self.rank + 1))
-                share = tuple(example[begin:end] for example in batch)
-                yield Share((end - begin) * self.world / rows, end - begin, share)
+                start, end = (number * rows // self.world for number in (self.rank, self.rank + 1))
+                share = tuple(example[start:end] for example in batch)
+                yield Share((end - start) * self.world / rows, end - start, share)
 
     def order(self, epoch: int) -> Tensor:
-        """The order of the rows in an epoch, (passes n,) long; drawn on the CPU, so that it is the same on
-        every device.
-        """
+        """The order of the rows in an epoch, (passes n,) long; drawn on the CPU, the same on every device."""
         draws = generator(epoch_seed(self.seed, epoch))
         return torch.cat([torch.randperm(self.rows, generator=draws) for _ in range(self.passes)])
 
     def _gathered(self, order: Tensor) -> Iterator[Examples]:
         """The examples in an order, in blocks of many batches."""
-        block = self.size * ALIGNED * -(-BLOCK // (self.size * ALIGNED))
-        for places in order.split(block):
-            yield tuple(examples[places.to(examples.device)] for examples in self.examples)
+        rows_per_block = self.size * ALIGNED * -(-BLOCK // (self.size * ALIGNED))
+        for indices in order.split(rows_per_block):
+            yield tuple(examples[indices.to(examples.device)] for examples in self.examples)
 
 
 class TrainingData(LightningDataModule):
-    """Training and held-out examples; of several processes, each takes its share of every batch. A batch is a
-    `Share`: its weight, its number of rows, and the examples.
-
-    Args:
-        examples: Tensors (n, ...), in the precision of the training.
-        held_out: Tensors (m, ...), or None.
-        batch_size: Rows per batch of the training.
-        seed: Decides the order of the rows in each epoch.
-        least: The smallest number of batches of an epoch; fewer rows are passed several times.
-    """
+    """Training examples (n, ...) and held-out ones (m, ...), in the training's precision, in `Batches`."""
 
     def __init__(
         self,
@@ -146,9 +131,7 @@ class TrainingData(LightningDataModule):
         return self._batches(self.examples, self.batch_size, lambda: self._trainer.current_epoch)
 
     def val_dataloader(self) -> Batches | list[Batches]:
-        """The held-out examples in their order, in batches of at least 8,192 rows for speed; empty without
-        them.
-        """
+        """The held-out examples, if any, in their order, in batches of at least 8,192 rows for speed."""
         return [] if self.held_out is None else self._batches(self.held_out, max(self.batch_size, 8192), None)
 
     def transfer_batch_to_device(
@@ -167,9 +150,9 @@ class TrainingData(LightningDataModule):
         return self.trainer
 
     def _batches(self, examples: Examples, size: int, epoch: Callable[[], int] | None) -> Batches:
-        here = tuple(example.to(self._trainer.strategy.root_device) for example in examples)
+        on_device = tuple(example.to(self._trainer.strategy.root_device) for example in examples)
         least, trainer = 1 if epoch is None else self.least, self._trainer
-        return Batches(here, size, self.seed, epoch, trainer.global_rank, trainer.world_size, least)
+        return Batches(on_device, size, self.seed, epoch, trainer.global_rank, trainer.world_size, least)
 
 
 TRAIN, HELD_OUT = "train_loss", "held_out_loss"
@@ -179,8 +162,7 @@ class TrainingModule(LightningModule):
     """A part, its optimiser and its losses, which are logged as ``train_loss`` and ``held_out_loss``.
 
     Args:
-        part: What is trained, in place.
-        learning_rate: Adam's alpha.
+        part: The part, which is trained in place.
         seed: Determines the draws of the loss, together with the epoch.
         settings: Further plain numbers and strings, stored in Lightning's checkpoints.
     """
@@ -197,20 +179,18 @@ class TrainingModule(LightningModule):
         return torch.optim.Adam(self.part.parameters(), lr=self.learning_rate, fused=True)
 
     def on_train_epoch_start(self) -> None:
-        """Seeds the random draws of the loss by (seed, epoch) alone, like the batches; those of further
-        processes, by their rank as well.
-        """
+        """Seeds the random draws of the loss by (seed, epoch), and of further processes by their rank."""
         seed = epoch_seed(self.seed + 1, self.current_epoch)
         seed_draws(paired_seed(seed, self.global_rank) if self.global_rank else seed)
         self._running.begin(self.device)
 
     def training_step(self, batch: Share, index: int) -> Tensor:  # noqa: ARG002
-        """Mean loss of the batch; of a share, weighted such that the mean over all processes is that."""
+        """Mean loss of the batch; that of a share, weighted for the mean over all processes."""
         return self._loss(batch, self._running)
 
     def on_train_epoch_end(self) -> None:
         """Records the epoch's mean training loss."""
-        self._note(TRAIN, self._running)
+        self._record(TRAIN, self._running)
 
     def on_validation_epoch_start(self) -> None:
         """Starts a separate mean: validation runs inside the training epoch."""
@@ -222,7 +202,7 @@ class TrainingModule(LightningModule):
 
     def on_validation_epoch_end(self) -> None:
         """Records the mean held-out loss."""
-        self._note(HELD_OUT, self._checked)
+        self._record(HELD_OUT, self._checked)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Stores the readings, so that a resumed training has all of them."""
@@ -239,7 +219,7 @@ class TrainingModule(LightningModule):
         mean.add(loss, batch.rows)
         return loss if batch.weight == 1 else loss * batch.weight
 
-    def _note(self, name: str, mean: "Mean") -> None:
+    def _record(self, name: str, mean: "Mean") -> None:
         value = mean.value(shared=self.trainer.world_size > 1)
         if self.trainer.sanity_checking:
             return
@@ -260,16 +240,12 @@ class Mean:
         self.rows += rows
 
     def value(self, shared: bool = False) -> float:
-        """The mean of all rows so far; the only call that synchronises with the device.
-
-        Args:
-            shared: Whether the rows are those of all processes.
-        """
+        """The mean of all rows so far, of all processes if `shared`; the only call that synchronises."""
         if not shared:
             return float(self.total) / self.rows
-        both = torch.stack([self.total, self.total.new_tensor(self.rows)])
-        distributed.all_reduce(both)
-        return float(both[0] / both[1])
+        sums = torch.stack([self.total, self.total.new_tensor(self.rows)])
+        distributed.all_reduce(sums)
+        return float(sums[0] / sums[1])
 
 
 def lightning_parts(
@@ -280,15 +256,15 @@ def lightning_parts(
     learning_rate: float = 1e-3,
     seed: int = 0,
 ) -> Iterator[tuple[TrainingModule, TrainingData]]:
-    """The trained parts of a surrogate, in the order in which they are to be trained, each before the next is
-    asked for; the surrogate is fitted in place, on the CPU, to observations in the variables' units. The seed
-    determines the order of the rows, and the draws of a loss.
+    """The trained parts of a surrogate, each to be trained before the next is requested; the surrogate is
+    fitted in place, on the CPU, to observations in the variables' units. The seed determines the order of the
+    rows, and the draws of a loss.
     """
-    checks = None if held_out is None else surrogate.parts(held_out)
+    held_out_parts = None if held_out is None else surrogate.parts(held_out)
     surrogate.check_noise(None, None)
-    for part, examples, check in unsolved(surrogate.parts(table), checks):
+    for part, examples, validation in unsolved(surrogate.parts(table), held_out_parts):
         module = TrainingModule(part.train(), learning_rate, seed)
-        yield module, TrainingData(examples, check, batch_size, seed)
+        yield module, TrainingData(examples, validation, batch_size, seed)
         part.zero_grad(set_to_none=True)
         part.eval().finish()
     surrogate.eval().check_noise(sample(table), None if held_out is None else sample(held_out))

@@ -1,9 +1,9 @@
-"""One training of a part with Lightning.
+"""Training loop of one part with Lightning: checkpoints, resumption, early stopping, data parallelism.
 
 Builds the Lightning trainer that a `Descent` describes, resumes an unfinished training of the same data and
 settings from its folder, and returns the part with its best weights, on its original device and in its
-original precision. Several processes are those of Lightning's data parallelism; what they have learnt comes
-back in the last state that the first one of them writes.
+original precision. Several processes are those of Lightning's data parallelism; their weights come back in
+the last state that the first one of them writes. Used by `Descent.train`.
 
 Source: Li et al. (2020), PyTorch Distributed: experiences on accelerating data parallel training.
 """
@@ -44,9 +44,7 @@ if TYPE_CHECKING:
 
 
 class BestWeights(Callback):
-    """Keeps the weights of the epoch with the lowest held-out loss. They are part of the callback's state,
-    hence of ``last.ckpt``, so that a resumed training has them even if its folder has been moved.
-    """
+    """Keeps the weights of the epoch with the lowest held-out loss, in ``last.ckpt``, for resumption."""
 
     def __init__(self) -> None:
         self.score, self.weights = math.inf, dict[str, Tensor]()
@@ -70,9 +68,9 @@ class BestWeights(Callback):
 
 
 class LastState(Checkpoint):
-    """Writes ``last.ckpt`` into a folder at the end of every training epoch, after the losses and the other
-    callbacks' states have been updated. Lightning's own checkpoint callback saves its last state only
-    together with a best one, and loses both when the folder is moved.
+    """Writes ``last.ckpt`` at the end of every training epoch, after the other callbacks' states have been
+    updated. Lightning's own checkpoint callback saves its last state only together with a best one, and loses
+    both when the folder is moved.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -88,7 +86,7 @@ class LastState(Checkpoint):
 
 
 class Ended(Callback):
-    """Prevents a resumed training from continuing if early stopping had ended it, which Lightning forgets."""
+    """Stops a resumed training that early stopping had ended, which Lightning forgets."""
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:  # noqa: ARG002
         """Stops at once if patience had been exhausted."""
@@ -111,16 +109,16 @@ class Finite(Callback):
         finite = all(bool(torch.isfinite(weight).all()) for weight in pl_module.parameters())
         self._check(trainer, finite, "the weights are not finite")
 
-    def _check(self, trainer: Trainer, finite: bool, what: str) -> None:
+    def _check(self, trainer: Trainer, finite: bool, problem: str) -> None:
         if not finite:
             raise ValueError(
-                f"expected finite losses; in epoch {trainer.current_epoch} {what}: lower learning_rate, set "
-                "clip, or look for extreme rows in the data"
+                f"expected finite losses; in epoch {trainer.current_epoch} {problem}: lower learning_rate, "
+                "set clip, or look for extreme rows in the data"
             )
 
 
 class EpochCount(Callback):
-    """Tells a line of progress which epoch has ended, and its losses."""
+    """Updates a line of progress with the epoch and its losses."""
 
     def __init__(self, line: Progress) -> None:
         self.line = line
@@ -130,17 +128,17 @@ class EpochCount(Callback):
         self.line.begin(trainer.current_epoch)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Counts the epoch; its held-out loss, or without one that of the previous epoch's training."""
+        """Shows the epoch's held-out loss, or without one the previous epoch's training loss."""
         assert isinstance(pl_module, TrainingModule)
         _, name, value = pl_module.readings[-1] if pl_module.readings else (0, "", 0.0)
         note = f"{name.replace('_', ' ').replace('held out', 'held-out')} {value:.4f}" if name else ""
         self.line.at(trainer.current_epoch + 1, note)
 
 
-# The extras that install the libraries of loggers, and the word for a run's name where runs have names.
+# The extras that install the libraries of loggers, and their arguments for the name of a run.
 _EXTRAS = {"tensorboard": "tensorboard", "wandb": "loggers", "mlflow": "loggers"}
-_NAMES = {"wandb": "name", "mlflow": "run_name"}
-# Read by the libraries when they are imported: no reports about their use; files may be a store.
+_RUN_NAME_ARGUMENTS = {"wandb": "name", "mlflow": "run_name"}
+# Read by the libraries on import: no telemetry, and a folder of files as MLflow's store.
 _ENVIRONMENT = {
     "WANDB_ERROR_REPORTING": "false",
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -152,22 +150,22 @@ def run(
     how: "Descent", part: Trained, examples: Examples, held_out: Examples | None, name: str
 ) -> list[tuple[int, str, float]]:
     """Trains one part in place; see `Descent.train`."""
-    used = how.gpus()
-    count = len(used) or (how.devices if isinstance(how.devices, int) else 1)
-    # One for a loss that is not a mean over rows.
-    world = count if part.uses_held_out else 1
-    used = used[:world]
-    homes = {key: (value.device, value.dtype) for key, value in _tensors(part)}
-    settings = _settings(how, examples, held_out, world, used)
+    gpus = how.gpus()
+    devices = len(gpus) or (how.devices if isinstance(how.devices, int) else 1)
+    # A loss that is not a mean over rows cannot be shared.
+    processes = devices if part.uses_held_out else 1
+    gpus = gpus[:processes]
+    placements = {key: (value.device, value.dtype) for key, value in _tensors(part)}
+    settings = _settings(how, examples, held_out, processes, gpus)
     folder = None if how.folder is None else how.folder / name
     module, best = TrainingModule(part.train(), **settings), BestWeights()
-    begin = None if folder is None else folder / "last.ckpt"
-    if begin is not None and begin.exists():
-        _agree(begin, settings)
+    checkpoint = None if folder is None else folder / "last.ckpt"
+    if checkpoint is not None and checkpoint.exists():
+        _check_same_training(checkpoint, settings)
     else:
-        begin = None if how.ckpt_path is None else _begin(how.ckpt_path, name, module)
-    checks = None if held_out is None else _cast(how, held_out)
-    data = TrainingData(_cast(how, examples), checks, how.batch_size, how.seed, how.least_batches)
+        checkpoint = None if how.ckpt_path is None else _starting_checkpoint(how.ckpt_path, name, module)
+    validation = None if held_out is None else _cast(how, held_out)
+    data = TrainingData(_cast(how, examples), validation, how.batch_size, how.seed, how.least_batches)
     line = Progress(
         f"fitting {in_words(name)}",
         how.max_epochs,
@@ -175,20 +173,19 @@ def run(
         at_most=held_out is not None and how.patience is not None,
         quiet=not how.progress,
     )
-    with ExitStack() as afterwards, threads(how.threads), line:
-        # The result of several processes comes back in the last state that the first one writes.
-        kept_in = folder
-        if folder is None and world > 1:
-            kept_in = Path(afterwards.enter_context(tempfile.TemporaryDirectory(prefix="training-")))
-        if used:
-            afterwards.callback(torch.cuda.set_device, torch.cuda.current_device())
-        callbacks = _callbacks(how, best, kept_in, held_out is not None)
+    with ExitStack() as stack, threads(how.threads), line:
+        state_folder = folder
+        if folder is None and processes > 1:
+            state_folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="training-")))
+        if gpus:
+            stack.callback(torch.cuda.set_device, torch.cuda.current_device())
+        callbacks = _callbacks(how, best, state_folder, held_out is not None)
         # Of several processes, this one only waits.
-        callbacks += [EpochCount(line)] if world == 1 else []
-        _fit(how, module, data, callbacks, folder, begin, used, world)
-        if world > 1:
-            assert kept_in is not None
-            state = torch.load(kept_in / "last.ckpt", map_location="cpu", weights_only=True)
+        callbacks += [EpochCount(line)] if processes == 1 else []
+        _fit(how, module, data, callbacks, folder, checkpoint, gpus, processes)
+        if processes > 1:
+            assert state_folder is not None
+            state = torch.load(state_folder / "last.ckpt", map_location="cpu", weights_only=True)
             module.load_state_dict(state["state_dict"])
             module.on_load_checkpoint(state)
             if held_out is not None:
@@ -197,21 +194,19 @@ def run(
         module.load_state_dict(best.weights)
     part.zero_grad(set_to_none=True)
     for key, value in _tensors(part):
-        device, dtype = homes[key]
+        device, dtype = placements[key]
         value.data = value.data.to(device, dtype)
     part.eval().finish()
     return module.readings
 
 
 class _Processes(DDPStrategy):
-    """Processes that Lightning starts for one training, by spawning: a forked process may deadlock in the
-    threads of its parent. They talk over gloo on the CPU, and over NCCL with a GPU each, which `used` lists.
-    """
+    """Lightning's processes for one training: spawned, as a fork may deadlock in its parent's threads."""
 
-    def __init__(self, used: Sequence[int], threads: int | None) -> None:
+    def __init__(self, gpus: Sequence[int], threads: int | None) -> None:
         super().__init__(
             cluster_environment=LightningEnvironment(),
-            process_group_backend="nccl" if used else "gloo",
+            process_group_backend="nccl" if gpus else "gloo",
             gradient_as_bucket_view=True,
             start_method="spawn",
         )
@@ -219,7 +214,7 @@ class _Processes(DDPStrategy):
 
     def setup_environment(self) -> None:
         """Prepares one of the processes."""
-        for name, level in _TALKERS.items():
+        for name, level in _LOG_LEVELS.items():
             logging.getLogger(name).setLevel(level)
         _ignore_advice()
         if self.threads is not None:
@@ -233,14 +228,14 @@ def _fit(
     data: TrainingData,
     callbacks: list[Callback],
     folder: Path | None,
-    begin: Path | None,
-    used: list[int],
-    world: int,
+    checkpoint: Path | None,
+    gpus: list[int],
+    processes: int,
 ) -> None:
-    """Trains a module, in `world` processes; on the GPUs `used`, if there are some, a process each."""
-    with _quiet(), torch.random.fork_rng(devices=used[:1]), _logging(how, folder, world) as loggers:
+    """Trains a module in one process per GPU, or in several on the CPU."""
+    with _quiet(), torch.random.fork_rng(devices=gpus[:1]), _open_loggers(how, folder, processes) as loggers:
         flags: dict[str, Any] = {
-            "strategy": "auto" if world == 1 else _Processes(used, how.threads),
+            "strategy": "auto" if processes == 1 else _Processes(gpus, how.threads),
             "use_distributed_sampler": False,
             "gradient_clip_val": how.clip,
             "enable_checkpointing": any(isinstance(callback, LastState) for callback in callbacks),
@@ -255,8 +250,8 @@ def _fit(
         try:
             trainer = Trainer(
                 max_epochs=how.max_epochs,
-                accelerator="cuda" if used else "cpu",
-                devices=used or world,
+                accelerator="cuda" if gpus else "cpu",
+                devices=gpus or processes,
                 precision=how.precision,
                 logger=loggers,
                 callbacks=callbacks,
@@ -270,7 +265,7 @@ def _fit(
             ) from error
         port = os.environ.get("MASTER_PORT")
         try:
-            trainer.fit(module, datamodule=data, ckpt_path=begin, weights_only=True)
+            trainer.fit(module, datamodule=data, ckpt_path=checkpoint, weights_only=True)
         except SystemExit as error:
             # Lightning exits with code 1 on an interrupt; the caller must see the interrupt.
             if isinstance(error.__context__, KeyboardInterrupt):
@@ -279,7 +274,7 @@ def _fit(
         except ProcessException as error:
             reason = str(error).strip().splitlines()[-1]
             raise RuntimeError(
-                f"one of the {world} processes of this training has ended ({reason[:300]}): choose "
+                f"one of the {processes} processes of this training has ended ({reason[:300]}): choose "
                 "trainer.devices=1, or start again"
             ) from error
         finally:
@@ -293,55 +288,55 @@ def _fit(
 
 
 @contextmanager
-def _logging(how: "Descent", folder: Path | None, world: int) -> Iterator[list["Logger"]]:
-    """The loggers of a training; those that have begun end with it, however it ends."""
-    mode, begun = os.environ.get("WANDB_MODE"), list["Logger"]()
+def _open_loggers(how: "Descent", folder: Path | None, processes: int) -> Iterator[list["Logger"]]:
+    """The loggers of a training, which are closed with it, however it ends."""
+    wandb_mode, loggers = os.environ.get("WANDB_MODE"), list["Logger"]()
     try:
-        for logger in () if folder is None else _loggers(how, folder, world):
-            begun.append(logger)
-        yield begun
+        for logger in () if folder is None else _loggers(how, folder, processes):
+            loggers.append(logger)
+        yield loggers
     finally:
         try:
-            for logger in begun:
-                if isinstance(logger, WandbLogger) and world == 1:
+            for logger in loggers:
+                if isinstance(logger, WandbLogger) and processes == 1:
                     # The next part's losses get a run of their own.
                     logger.experiment.finish()
         finally:
             # Lightning sets it for an offline run, and later ones of the same process would heed it.
             os.environ.pop("WANDB_MODE", None)
-            if mode is not None:
-                os.environ["WANDB_MODE"] = mode
+            if wandb_mode is not None:
+                os.environ["WANDB_MODE"] = wandb_mode
 
 
-def _loggers(how: "Descent", folder: Path, world: int) -> Iterator["Logger"]:
-    """Makes loggers that write below a folder, each into one of its name."""
+def _loggers(how: "Descent", folder: Path, processes: int) -> Iterator["Logger"]:
+    """Builds loggers, each of which writes into a subfolder of its name."""
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
-    for name, make in how.loggers.items():
+    for name, factory in how.loggers.items():
         # A folder that is resumed may have been written by somebody else.
         if not name.isidentifier():
             raise ValueError(
                 f"expected the name of a logger, of letters, digits and underscores; got {name!r}"
             )
-        own_folder = (folder / name).resolve()
-        own_folder.mkdir(parents=True, exist_ok=True)
-        named = {_NAMES[name]: folder.name} if name in _NAMES else {}
-        if not getattr(make, "keywords", {}).get("tracking_uri", "elsewhere"):
+        subfolder = (folder / name).resolve()
+        subfolder.mkdir(parents=True, exist_ok=True)
+        arguments = {_RUN_NAME_ARGUMENTS[name]: folder.name} if name in _RUN_NAME_ARGUMENTS else {}
+        if not getattr(factory, "keywords", {}).get("tracking_uri", "elsewhere"):
             # Lightning would take the signs of the path for those of an address.
-            named["tracking_uri"] = own_folder.as_uri()
+            arguments["tracking_uri"] = subfolder.as_uri()
         try:
-            logger = make(save_dir=str(own_folder), **named)
-            # Of several processes, the first one begins.
-            _ = getattr(logger, "experiment", None) if world == 1 else None
+            logger = factory(save_dir=str(subfolder), **arguments)
+            # Of several processes, the first one opens it.
+            _ = getattr(logger, "experiment", None) if processes == 1 else None
         except ModuleNotFoundError as error:
             if name not in _EXTRAS:
                 raise
             package = (error.name or name).partition(".")[0]
-            needed = f", which {name} needs for these settings" if package != name else ""
-            install = package if needed else f"'rehearsal-torch[{_EXTRAS[name]}]'"
+            dependency = f", which {name} needs for these settings" if package != name else ""
+            requirement = package if dependency else f"'rehearsal-torch[{_EXTRAS[name]}]'"
             raise ModuleNotFoundError(
-                f"logger.{name}: expected the package {package}{needed}; it is not installed: pip install "
-                f"{install}, or choose logger=csv"
+                f"logger.{name}: expected the package {package}{dependency}; it is not installed: pip "
+                f"install {requirement}, or choose logger=csv"
             ) from error
         except Exception as error:
             raise ValueError(
@@ -351,42 +346,41 @@ def _loggers(how: "Descent", folder: Path, world: int) -> Iterator["Logger"]:
         yield logger
 
 
-def _callbacks(how: "Descent", best: BestWeights, folder: Path | None, checked: bool) -> list[Callback]:
-    callbacks: list[Callback] = [best, Ended(), Finite()] if checked else [Finite()]
-    if checked and how.patience is not None:
+def _callbacks(how: "Descent", best: BestWeights, folder: Path | None, validated: bool) -> list[Callback]:
+    callbacks: list[Callback] = [best, Ended(), Finite()] if validated else [Finite()]
+    if validated and how.patience is not None:
         callbacks.append(
             EarlyStopping(
                 HELD_OUT,
                 patience=how.patience,
-                # Where not every epoch is checked, after a check.
-                check_on_train_epoch_end=not _RARELY & how.flags.keys(),
+                check_on_train_epoch_end=not _CHECK_INTERVALS & how.flags.keys(),
                 log_rank_zero_only=True,
             )
         )
     if folder is not None:
         callbacks.append(LastState(folder))
-    own = [copy.deepcopy(given) if isinstance(given, Callback) else given() for given in how.callbacks]
-    for callback in own:
+    further = [copy.deepcopy(item) if isinstance(item, Callback) else item() for item in how.callbacks]
+    for callback in further:
         if not isinstance(callback, Callback):
             raise ValueError(
                 f"callbacks: expected callbacks of Lightning, or functions that make them; got a "
                 f"{type(callback).__name__}"
             )
-    return callbacks + own
+    return callbacks + further
 
 
-def _begin(path: Path, name: str, module: TrainingModule) -> Path:
-    """The file of Lightning's with which the training of a part begins, once it has been read."""
+def _starting_checkpoint(path: Path, name: str, module: TrainingModule) -> Path:
+    """The checkpoint from which a part's training starts, validated."""
     if path.is_dir():
-        places = [path / name / "last.ckpt", path / "training" / name / "last.ckpt"]
-        file = next((place for place in places if place.is_file()), None)
+        candidates = [path / name / "last.ckpt", path / "training" / name / "last.ckpt"]
+        file = next((candidate for candidate in candidates if candidate.is_file()), None)
         if file is None:
-            parts = sorted(each.parent.name for each in path.glob("**/last.ckpt"))
-            what = f"trainings of {', '.join(parts)}" if parts else "no training"
+            parts = sorted(checkpoint.parent.name for checkpoint in path.glob("**/last.ckpt"))
+            content = f"trainings of {', '.join(parts)}" if parts else "no training"
             remedy = "rt.load loads fitted models" if (path / "weights.safetensors").exists() else ""
             raise ValueError(
                 f"ckpt_path: expected the folder of a run with training/{name}/last.ckpt, or a file of "
-                f"Lightning's; {path} holds {what}" + (f": {remedy}" if remedy else "")
+                f"Lightning's; {path} holds {content}" + (f": {remedy}" if remedy else "")
             )
         path = file
     try:
@@ -401,12 +395,13 @@ def _begin(path: Path, name: str, module: TrainingModule) -> Path:
             f"{path} cannot be read as one ({type(error).__name__}): save it by "
             "Trainer.save_checkpoint, from a module whose hyper-parameters are plain values"
         ) from error
-    wanted = {key: tuple(value.shape) for key, value in module.state_dict().items()}
-    if odd := [key for key in {**wanted, **weights} if weights.get(key) != wanted.get(key)]:
+    expected = {key: tuple(value.shape) for key, value in module.state_dict().items()}
+    if differing := [key for key in {**expected, **weights} if weights.get(key) != expected.get(key)]:
         raise ValueError(
             f"ckpt_path: {path} holds the weights of another model ("
             + ", ".join(
-                f"{key}: {weights.get(key, 'none')} there, {wanted.get(key, 'none')} here" for key in odd[:3]
+                f"{key}: {weights.get(key, 'none')} there, {expected.get(key, 'none')} here"
+                for key in differing[:3]
             )
             + "): choose another file"
         )
@@ -414,42 +409,42 @@ def _begin(path: Path, name: str, module: TrainingModule) -> Path:
 
 
 def _settings(
-    how: "Descent", examples: Examples, held_out: Examples | None, world: int, used: Sequence[int]
+    how: "Descent", examples: Examples, held_out: Examples | None, processes: int, gpus: Sequence[int]
 ) -> dict[str, Any]:
-    """The settings that determine the result, as plain values: Lightning's checkpoints must be readable
-    without unpickling.
-    """
-    decisive = ("batch_size", "learning_rate", "patience", "precision", "seed", "clip")
+    """The settings that determine the result, as plain values, which checkpoints hold without pickle."""
+    names = ("batch_size", "learning_rate", "patience", "precision", "seed", "clip")
     return {
-        **{name: getattr(how, name) for name in decisive},
+        **{name: getattr(how, name) for name in names},
         **({"least_batches": how.least_batches} if how.least_batches > 1 else {}),
         "examples": _digest(examples),
         "held_out": _digest(() if held_out is None else held_out),
-        **({"devices": world} if world > 1 else {}),
-        # A GPU sums in another order. Its number does not matter.
-        **({"accelerator": "gpu"} if used else {}),
+        **({"devices": processes} if processes > 1 else {}),
+        # A GPU sums in another order; which GPU does not matter.
+        **({"accelerator": "gpu"} if gpus else {}),
         **{f"flag {name}": repr(value) for name, value in how.flags.items() if not _FREE.fullmatch(name)},
     }
 
 
-# Flags that decide how often held-out rows are looked at.
-_RARELY = {"check_val_every_n_epoch", "val_check_interval"}
-# Flags that decide how long a training lasts, or what it shows, and not what it finds.
+# Flags by which not every epoch ends with a check of held-out rows.
+_CHECK_INTERVALS = {"check_val_every_n_epoch", "val_check_interval"}
+# Flags that a resumed training may change: duration and display, which do not change an epoch.
 _FREE = re.compile(r"enable_.*|max_.*|min_.*|log_every_n_steps|profiler")
 
 
-def _agree(path: Path, settings: dict[str, Any]) -> None:
-    before = torch.load(path, map_location="cpu", weights_only=True)["hyper_parameters"]
-    if odd := [key for key in {**before, **settings} if before.get(key) != settings.get(key)]:
+def _check_same_training(path: Path, settings: dict[str, Any]) -> None:
+    stored = torch.load(path, map_location="cpu", weights_only=True)["hyper_parameters"]
+    if differing := [key for key in {**stored, **settings} if stored.get(key) != settings.get(key)]:
         raise ValueError(
             f"{path} belongs to another training ("
-            + ", ".join(f"{key}: {_shown(key, before)} there, {_shown(key, settings)} here" for key in odd)
+            + ", ".join(
+                f"{key}: {_text(key, stored)} there, {_text(key, settings)} here" for key in differing
+            )
             + "): choose another folder, or delete the file to start again"
         )
 
 
-def _shown(key: str, settings: dict[str, Any]) -> str:
-    """A setting in words; the CPU and one process are not among the settings."""
+def _text(key: str, settings: dict[str, Any]) -> str:
+    """A setting in words; that of a training on the CPU has no accelerator."""
     if key == "accelerator":
         return "a GPU" if settings.get(key) == "gpu" else "the CPU"
     return repr(settings.get(key))
@@ -465,7 +460,7 @@ def _digest(examples: Examples) -> str:
 
 
 def _cast(how: "Descent", examples: Examples) -> Examples:
-    """Detached examples in the precision of the training, so that no batch needs a conversion."""
+    """Detached examples in the precision of the training, converted once."""
     double = how.precision == "64-true"
     return tuple(
         example.detach().double() if double and example.is_floating_point() else example.detach()
@@ -477,8 +472,8 @@ def _tensors(part: Trained) -> list[tuple[str, Tensor]]:
     return [*part.named_parameters(), *part.named_buffers()]
 
 
-# Lightning's advice on devices and services; that an experiment of MLflow is new is a warning to it.
-_TALKERS = {
+# Hides Lightning's advice on devices and services, and its warning that an experiment of MLflow is new.
+_LOG_LEVELS = {
     "lightning.pytorch": logging.WARNING,
     "lightning.fabric": logging.WARNING,
     "lightning.pytorch.loggers": logging.ERROR,
@@ -487,18 +482,17 @@ _TALKERS = {
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silences Lightning's advice."""
-    talkers = [logging.getLogger(name) for name in _TALKERS]
-    levels = [talker.level for talker in talkers]
-    for talker, level in zip(talkers, _TALKERS.values(), strict=True):
-        talker.setLevel(level)
+    loggers = [logging.getLogger(name) for name in _LOG_LEVELS]
+    levels = [logger.level for logger in loggers]
+    for logger, level in zip(loggers, _LOG_LEVELS.values(), strict=True):
+        logger.setLevel(level)
     try:
         with warnings.catch_warnings():
             _ignore_advice()
             yield
     finally:
-        for talker, level in zip(talkers, levels, strict=True):
-            talker.setLevel(level)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 def _ignore_advice() -> None:

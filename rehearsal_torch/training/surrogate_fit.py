@@ -1,26 +1,25 @@
-"""Fitting of a surrogate to a table, part by part, and the parts of a table that are held out in turn.
+"""Fitting of a surrogate to a table: part by part, member by member in parallel, and cross-validation folds.
 
 The surrogate defines the order of its parts: a part with its own solver (`Solved`) is solved, any other is
 trained by gradient descent on its loss. The examples of a part may depend on the parts fitted before it; so
 do the held-out examples, so that nothing is fitted to held-out rows.
 
-A model of transitions is checked afterwards: how much of what it takes for noise can be predicted on held-out
-rows (`surrogates.surrogate`). What an earlier fit left of it is forgotten first. A model that was moved to
-a GPU is fitted on the CPU (a trainer may train a part elsewhere), and moved back.
+Afterwards a model of transitions is checked for noise that can be predicted on held-out rows
+(`surrogates.surrogate`). A model on a GPU is fitted on the CPU, apart from trained parts, and moved back.
 
-Questions that are asked of the same table, such as which action to try next and which to recommend, share one
-fit (`KeptFit`). A fit starts from the table alone, not from hyper-parameters of an earlier one, so that the
-answers do not depend on what was asked before, and a process that starts anew gives the same.
+Questions about the same table, such as which action to try next and which to recommend, share one fit
+(`KeptFit`). A fit starts from the table alone, not from earlier hyper-parameters, so that answers do not
+depend on earlier questions, and are the same in a new process.
 
-Folds are the rows in parts, each held out once from the fit by which it is judged. Rows of one unit (a
-patient, a store) are correlated. With folds of single rows, rows of a unit fall on both sides, and what is
-held out looks more predictable than a new unit is. Folds by unit hold out whole units.
+Folds are parts of the rows, each held out once from the fit by which it is judged. Rows of one unit (a
+patient, a store) are correlated: with folds of single rows, rows of a unit fall on both sides, and held-out
+rows look more predictable than a new unit is. Folds by unit hold out whole units.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), App. G.2 (five folds; their code draws them by row).
 
 **Sharing.** Members of a surrogate, such as the models of an ensemble, or the estimators of candidate sets,
 are fitted by several processes. The parts that all members have in common are fitted in this one. Surrogate,
-rows and trainer are then sent to each process once; a task is the number of a member, and its result the
+rows and trainer are then sent to each process once; a task is the index of a member, and its result the
 member's state and losses:
 
     state_j, losses_j = fit(member j, rows),        j = 1 ... M (`shared_tasks`)
@@ -29,13 +28,12 @@ A member's initial weights are drawn when the surrogate is built, its resample a
 from seeds, and it is fitted with one thread; so its bits are those of a fit in one process with one thread.
 Each training keeps its own folder, ``<part>/last.ckpt``, from which any number of processes resume it.
 
-Shared are, if workers are asked for, trained members, if M members x n rows x the most epochs are at least
-`MANY` = 2,000,000, some 15 s of one core, and in a cluster of joblib's context any number; solved members, by
-the time that the first one takes. States may be large, 250 MB for a candidate set of a kernel method with
-2,000 rows or more: each is held once, and that of the first is not sent. Not shared are surrogates that
-override `parts`, trainings on a GPU, with several threads or processes each, with callbacks, or with loggers
-that may write to one place for all. Whether `accelerator=auto` is a GPU is decided here: a worker with a GPU
-trains on its CPU if this process has none.
+With workers, trained members are shared if members x rows x epochs are at least `MANY`, some 15 s of one
+core, or in a cluster of joblib's context; solved members, by the time that the first one takes. States may be
+large, 250 MB for a candidate set of a kernel method with 2,000 rows: each is held once, and that of the first
+is not sent. Not shared are surrogates that override `parts`, trainings on a GPU, with several threads or
+processes each, with callbacks, or with loggers that may write to one place for all. Workers train on the CPU
+if `accelerator=auto` is the CPU in this process.
 """
 
 import copy
@@ -67,30 +65,27 @@ Steps = Iterator[tuple[Solved | Trained, Examples]]
 def fit_parts(
     steps: Steps, held_out: Steps | None, names: Mapping[int, str], trainer: "Descent | None", quiet: bool
 ) -> None:
-    """Fits parts in place, in order; `held_out` are the same parts with their held-out examples, made only
-    for parts that use them, and `names` those of the parts among the modules of their surrogate, by id.
-    ValueError if a part has to be trained and there is no trainer.
+    """Fits parts in place, in order; `held_out` are the same parts with held-out examples, computed only for
+    parts that use them; `names` are by id. ValueError if a part has to be trained and there is no trainer.
     """
-    for part, examples, check in unsolved(steps, held_out, quiet):
+    for part, examples, validation in unsolved(steps, held_out, quiet):
         name = names.get(id(part), type(part).__name__)
         if trainer is None:
             raise ValueError(
                 f"part {name!r} ({type(part).__name__}) is trained by gradients: pass a trainer, such as "
                 "trainer=Descent(max_epochs=100)"
             )
-        trainer.train(part, examples, check, name)
+        trainer.train(part, examples, validation, name)
 
 
 def unsolved(
     steps: Steps, held_out: Steps | None, quiet: bool = True
 ) -> Iterator[tuple[Trained, Examples, Examples | None]]:
-    """Solves the parts with a solver, in order, and yields the others with their examples and held-out ones;
-    see `fit_parts`.
-    """
-    checks = None if held_out is None else enumerate(held_out)
-    for number, (part, examples) in enumerate(steps):
+    """Solves the parts with a solver, in order, and yields the others with training and held-out examples."""
+    held_out_steps = None if held_out is None else enumerate(held_out)
+    for index, (part, examples) in enumerate(steps):
         if isinstance(part, Solved):
-            with Progress(f"fitting the model, part {number + 1}", quiet=quiet):
+            with Progress(f"fitting the model, part {index + 1}", quiet=quiet):
                 part.solve(*examples)
             # Buffers as they are after loading: the last bits of sums depend on the memory layout, and a
             # loaded part must give the results of the saved one.
@@ -99,25 +94,25 @@ def unsolved(
                     if not buffer.is_contiguous():
                         setattr(module, name, buffer.contiguous())
             continue
-        check = None
-        if checks is not None and part.uses_held_out:
-            check = next(step[1] for other, step in checks if other == number)
-        yield part, examples, check
+        validation = None
+        if held_out_steps is not None and part.uses_held_out:
+            validation = next(step[1] for position, step in held_out_steps if position == index)
+        yield part, examples, validation
 
 
 # Rows times epochs times members from which trainings are shared.
 MANY = 2_000_000
-# Bytes at a multiple of which the numbers of a tensor begin.
+# The alignment of a tensor's memory, in bytes.
 ALIGNED = 64
 # Loggers that write only below the folder of a part's training.
-_APART = {"csv", "tensorboard"}
+_LOCAL_LOGGERS = {"csv", "tensorboard"}
 # A member's state and losses.
-_Found = tuple[dict[str, np.ndarray], list[tuple[int, str, float]]]
+_FittedMember = tuple[dict[str, np.ndarray], list[tuple[int, str, float]]]
 
 
 @dataclass(frozen=True)
-class _Fits:
-    """What the fits of all members have in common."""
+class _Shared:
+    """The arguments of `_fit_member` that all members share."""
 
     surrogate: SeparateMembers
     table: Table
@@ -133,8 +128,8 @@ def shareable(trainer: "Descent | None") -> bool:
 
 def trained_elsewhere(trainer: "Descent", rows: float) -> bool:
     """Whether trainings of `rows` rows in all, by one process each, pay to be shared, and can be."""
-    apart = not trainer.callbacks and set(trainer.loggers) <= _APART
-    if not (shareable(trainer) and trainer.threads == 1 and apart):
+    local = not trainer.callbacks and set(trainer.loggers) <= _LOCAL_LOGGERS
+    if not (shareable(trainer) and trainer.threads == 1 and local):
         return False
     return rows * trainer.max_epochs >= MANY or named_cluster() is not None
 
@@ -142,7 +137,7 @@ def trained_elsewhere(trainer: "Descent", rows: float) -> bool:
 def separable(surrogate: SeparateMembers, rows: int, trainer: "Descent | None") -> bool:
     """Whether workers are to share the fits of a surrogate's members, to `rows` rows each."""
     members = surrogate.separate()
-    return not _trained(members) or (
+    return not _needs_training(members) or (
         trainer is not None and trained_elsewhere(trainer, len(members) * float(rows))
     )
 
@@ -157,73 +152,72 @@ def fit_members(
 ) -> None:
     """Fits a surrogate of separate members in place; errors as of `training.surrogate_fit.fit`."""
     names = {id(module): name for name, module in surrogate.named_modules()}
-    checks = None if held_out is None else surrogate.common_parts(held_out)
-    fit_parts(surrogate.common_parts(table), checks, names, trainer, quiet)
+    validation = None if held_out is None else surrogate.common_parts(held_out)
+    fit_parts(surrogate.common_parts(table), validation, names, trainer, quiet)
     members = surrogate.separate()
-    timed = not _trained(members)
-    if timed:
+    solved = not _needs_training(members)
+    if solved:
         for member in members:
-            # What an earlier fit has left there need not be sent.
+            # The state of an earlier fit need not be sent.
             forget(member)
-    quiet = quiet if timed or trainer is None else not trainer.progress
+    quiet = quiet if solved or trainer is None else not trainer.progress
     line = Progress(f"fitting the {len(members)} {surrogate.members_are}", len(members), quiet=quiet)
-    silent = None
-    if trainer is not None and not timed:
-        silent = trainer.settled()
-        silent.progress, silent.folder = False, trainer.folder and trainer.folder.resolve()
-    fits = _Fits(surrogate, table, held_out, silent, torch.get_rng_state())
+    worker_trainer = None
+    if trainer is not None and not solved:
+        worker_trainer = trainer.settled()
+        worker_trainer.progress, worker_trainer.folder = False, trainer.folder and trainer.folder.resolve()
+    shared = _Shared(surrogate, table, held_out, worker_trainer, torch.get_rng_state())
     # A solver's bits depend on the number of threads, and a worker has one.
-    with line, threads(1 if timed else None):
-        states = results(_member, fits, range(len(members)), workers, timed=timed, ahead=1)
-        for number, (state, readings) in enumerate(states):
-            if number:
-                _adopt(members[number], state, timed)
+    with line, threads(1 if solved else None):
+        states = results(_fit_member, shared, range(len(members)), workers, timed=solved, ahead=1)
+        for index, (state, readings) in enumerate(states):
+            if index:
+                _load_state(members[index], state, solved)
             else:
-                # Fitted here, and not to be sent to the others' processes.
-                first = state
+                # Loaded last, so that it is not sent to the other processes.
+                first_state = state
             if trainer is not None:
                 trainer.history.extend(readings)
-            line.at(number + 1)
+            line.at(index + 1)
         del state
-    _adopt(members[0], first, timed)
-    del first
-    checks = None if held_out is None else surrogate.closing_parts(held_out)
-    fit_parts(surrogate.closing_parts(table), checks, names, trainer, quiet)
+    _load_state(members[0], first_state, solved)
+    del first_state
+    validation = None if held_out is None else surrogate.closing_parts(held_out)
+    fit_parts(surrogate.closing_parts(table), validation, names, trainer, quiet)
 
 
-def _member(fits: _Fits, number: int) -> _Found:
-    """The state of a member after its fit, as arrays, which travel in half the time, and the losses."""
-    surrogate, trainer = fits.surrogate, copy.copy(fits.trainer)
+def _fit_member(shared: _Shared, index: int) -> _FittedMember:
+    """The state of a member after its fit, as arrays, which are sent in half the time, and the losses."""
+    surrogate, trainer = shared.surrogate, copy.copy(shared.trainer)
     if trainer is not None:
         trainer.history = []
     names = {id(module): name for name, module in surrogate.named_modules()}
-    checks = None if fits.held_out is None else surrogate.member_parts(number, fits.held_out)
+    validation = None if shared.held_out is None else surrogate.member_parts(index, shared.held_out)
     # A training whose loss draws goes on from the random state of the process that asked for it.
     with torch.random.fork_rng(devices=[]):
-        torch.set_rng_state(fits.random)
-        fit_parts(surrogate.member_parts(number, fits.table), checks, names, trainer, True)
-    member = surrogate.separate()[number]
+        torch.set_rng_state(shared.random)
+        fit_parts(surrogate.member_parts(index, shared.table), validation, names, trainer, True)
+    member = surrogate.separate()[index]
     state = {name: value.cpu().numpy() for name, value in member.state_dict().items()}
-    if not _trained([member]):
-        # What is common is as before.
+    if not _needs_training([member]):
+        # The common parts stay.
         forget(member)
     return state, [] if trainer is None else trainer.history
 
 
-def _adopt(member: nn.Module, state: dict[str, np.ndarray], solved: bool) -> None:
-    """Gives a member its state; a factor of all rows is taken over, not copied."""
-    member.load_state_dict({name: _tensor(value) for name, value in state.items()}, assign=solved)
+def _load_state(member: nn.Module, state: dict[str, np.ndarray], solved: bool) -> None:
+    """Loads a member's state; that of a solver, which may be large, is not copied."""
+    member.load_state_dict({name: _aligned_tensor(array) for name, array in state.items()}, assign=solved)
     member.eval()
 
 
-def _tensor(value: np.ndarray) -> Tensor:
-    """An array as a tensor that begins where tensors begin: the last bits of products depend on it."""
-    tensor = torch.from_numpy(value)
+def _aligned_tensor(array: np.ndarray) -> Tensor:
+    """An array as an aligned tensor: the last bits of products depend on alignment."""
+    tensor = torch.from_numpy(array)
     return tensor if tensor.data_ptr() % ALIGNED == 0 else tensor.clone()
 
 
-def _trained(members: Sequence[nn.Module]) -> bool:
-    """Whether members have parts without a solver."""
+def _needs_training(members: Sequence[nn.Module]) -> bool:
     return any(
         isinstance(part, Trained) and not isinstance(part, Solved)
         for member in members
@@ -233,9 +227,7 @@ def _trained(members: Sequence[nn.Module]) -> bool:
 
 @dataclass(frozen=True)
 class Fold:
-    """A split of the rows, numbered from 0: training rows (n - m,) and held-out rows (m,), both long and in
-    ascending order.
-    """
+    """A split into training rows (n - m,) and held-out rows (m,), both long and ascending."""
 
     index: int
     train: Tensor
@@ -243,24 +235,24 @@ class Fold:
 
 
 def folds_of(rows: int, units: Sequence[str] | None, count: int = 5, seed: int = 0) -> list[Fold]:
-    """Folds of n rows by their units; None if every row is a unit of its own. Units, not rows, are
-    distributed evenly, in an order that depends on the seed and the set of units but not on the order of the
-    rows. ValueError if there are fewer than two folds, or fewer rows or units than folds.
+    """Folds of n rows by their units; None if every row is a unit of its own. Units, not rows, are spread
+    evenly, by the seed and the set of units, whatever the order of the rows. ValueError if there are fewer
+    than two folds, or fewer rows or units than folds.
     """
-    every = None if units is None else sorted(set(units))
-    items, what = (rows, "rows") if every is None else (len(every), "units")
-    if count < 2 or items < count:
+    distinct = None if units is None else sorted(set(units))
+    total, kind = (rows, "rows") if distinct is None else (len(distinct), "units")
+    if count < 2 or total < count:
         raise ValueError(
-            f"expected at least 2 folds and as many {what}; got {count} folds and {items} {what}: use fewer "
+            f"expected at least 2 folds and as many {kind}; got {count} folds and {total} {kind}: use fewer "
             "folds or more data"
         )
-    dealt = torch.empty(items, dtype=torch.long)
-    dealt[torch.randperm(items, generator=generator(seed))] = torch.arange(items) % count
-    if every is not None and units is not None:
-        fold = dict(zip(every, dealt.tolist(), strict=True))
-        dealt = torch.tensor([fold[unit] for unit in units], dtype=torch.long)
+    assignment = torch.empty(total, dtype=torch.long)
+    assignment[torch.randperm(total, generator=generator(seed))] = torch.arange(total) % count
+    if distinct is not None and units is not None:
+        fold_of = dict(zip(distinct, assignment.tolist(), strict=True))
+        assignment = torch.tensor([fold_of[unit] for unit in units], dtype=torch.long)
     return [
-        Fold(index, (dealt != index).nonzero()[:, 0], (dealt == index).nonzero()[:, 0])
+        Fold(index, (assignment != index).nonzero()[:, 0], (assignment == index).nonzero()[:, 0])
         for index in range(count)
     ]
 
@@ -300,14 +292,15 @@ def fit(
     """
     if workers < 1:
         raise ValueError(f"expected at least 1 worker; got {workers}")
-    for what, rows in (("table", table), ("held_out", held_out)):
+    for argument, rows in (("table", table), ("held_out", held_out)):
         if rows is not None and not len(rows):
             raise ValueError(
-                f"expected rows in `{what}`; got none: loosen the data set's filters, or leave `held_out` out"
+                f"expected rows in `{argument}`; got none: loosen the data set's filters, or leave "
+                "`held_out` out"
             )
     table, held_out = table.to("cpu"), None if held_out is None else held_out.to("cpu")
-    some, others = sample(table), None if held_out is None else sample(held_out)
-    with in_numbers("these rows"), _brought(surrogate):
+    training_sample, held_out_sample = sample(table), None if held_out is None else sample(held_out)
+    with in_numbers("these rows"), _on_cpu(surrogate):
         surrogate.check_noise(None, None)
         if (
             workers > 1
@@ -319,26 +312,25 @@ def fit(
             fit_members(surrogate, table, trainer, held_out, workers, quiet)
         else:
             names = {id(module): name for name, module in surrogate.named_modules()}
-            # The held-out examples of a part are created after the parts before it have been fitted to
-            # `table`, and only for parts that use them: held-out rows need not be rows that one could fit to.
-            checks = None if held_out is None else surrogate.parts(held_out)
+            # Lazily, after the parts before have been fitted to `table`: held-out rows need not be rows that
+            # one could fit to.
+            validation = None if held_out is None else surrogate.parts(held_out)
             steps = surrogate.parts(table)
-            # Training needs examples and not the table: it is gone by then, unless the caller keeps it.
+            # Training needs examples alone: this frees the table, unless the caller keeps it.
             del table
-            fit_parts(steps, checks, names, trainer, quiet)
-        surrogate.eval().check_noise(some, others)
+            fit_parts(steps, validation, names, trainer, quiet)
+        surrogate.eval().check_noise(training_sample, held_out_sample)
     return surrogate
 
 
 @contextmanager
-def _brought(surrogate: Surrogate) -> Iterator[None]:
-    """On the CPU meanwhile."""
-    home = surrogate.device
+def _on_cpu(surrogate: Surrogate) -> Iterator[None]:
+    device = surrogate.device
     surrogate.to("cpu")
     try:
         yield
     finally:
-        surrogate.to(home)
+        surrogate.to(device)
 
 
 class KeptFit(Generic[Fitted]):
@@ -349,18 +341,16 @@ class KeptFit(Generic[Fitted]):
         self._kept: tuple[Callable[..., Fitted], Any, Table, Fitted] | None = None
 
     def __call__(self, make: Callable[..., Fitted], task: Any, table: Table) -> Fitted:
-        """The surrogate that a factory makes for a task, fitted to a table (errors as of `fit`): a copy of
-        the kept one if factory, task and table are those of the last call, otherwise a new one. A factory
-        that was changed in place makes no other fit.
+        """The surrogate that a factory builds for a task, fitted to a table (errors as of `fit`): a copy of
+        the last one if factory (by identity), task and table are those of the last call, otherwise a new one.
         """
-        kept = self._kept
-        if kept is None or kept[0] is not make or kept[1] is not task or not _equal(kept[2], table):
+        last = self._kept
+        if last is None or last[0] is not make or last[1] is not task or not _equal(last[2], table):
             self._kept, self.fits = None, self.fits + 1
-            kept = self._kept = (make, task, table, fit(make(task), table, self.trainer))
-        return copy.deepcopy(kept[3])
+            last = self._kept = (make, task, table, fit(make(task), table, self.trainer))
+        return copy.deepcopy(last[3])
 
 
 def _equal(first: Table, second: Table) -> bool:
-    """Whether two tables have the same cells, to the last bit."""
     cells = first.values.equal(second.values) and first.altered.equal(second.altered)
     return first.names == second.names and cells

@@ -19,7 +19,7 @@ class LeastSquares(BayesianRegression):
     """The least-squares line of the basis, as if it were certain."""
 
     def solve(self, *examples):
-        inputs, targets, basis, to_predict = self._begin(examples)
+        inputs, targets, basis, to_predict = self._standardised_examples(examples)
         self.shown, self.counts, self.to_predict = (inputs, targets), basis, to_predict
         rows = basis > 0
         design = torch.cat([torch.ones(len(inputs), 1, dtype=DOUBLE), inputs], -1)[rows]
@@ -29,7 +29,7 @@ class LeastSquares(BayesianRegression):
 
     def draw(self, count, stream):
         covariance = self.rest.T @ self.rest / (len(self.rest) - 1)
-        return self._raw(
+        return self._in_units(
             self.line[1:].expand(count, -1, -1),
             self.line[0].expand(count, -1),
             torch.linalg.cholesky(covariance).expand(count, -1, -1),

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.mechanisms.bent_enclosure import BentEnclosure, _Bent
+from rehearsal_torch.mechanisms.bent_enclosure import BentEnclosure, _PiecewiseLinear
 from rehearsal_torch.mechanisms.displacement import Intervals, enclosed, nowhere
 from tests.toys.bent_episodes import DOUBLE, bent_form
 
@@ -178,7 +178,7 @@ def test_an_unknown_dose_adds_its_hull_and_its_slopes():
 
 def test_slopes_between_two_values_are_those_of_the_pieces_that_they_meet():
     knots = [torch.tensor(each, dtype=DOUBLE) for each in ([[0.0], [1.0]], [[-2.0], [2.0]])]
-    bent = _Bent(*knots, torch.tensor([1.0, 2.0, -4.0], dtype=DOUBLE).view(1, 3, 1))
+    bent = _PiecewiseLinear(*knots, torch.tensor([1.0, 2.0, -4.0], dtype=DOUBLE).view(1, 3, 1))
     for ends, slopes in {
         (-3, -2.5): (0, 0),
         (-1, 0.5): (1, 3),

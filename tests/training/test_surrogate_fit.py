@@ -27,7 +27,7 @@ from rehearsal_torch.training.gradient_descent import Descent
 from rehearsal_torch.training.surrogate_fit import (
     Fold,
     KeptFit,
-    _tensor,
+    _aligned_tensor,
     fit,
     fit_parts,
     folds_of,
@@ -383,7 +383,7 @@ def test_numbers_of_a_state_begin_where_those_of_tensors_begin():
     numbers = np.arange(72.0)
     for begin in range(8):
         part = numbers[begin : begin + 60]
-        found = _tensor(part)
+        found = _aligned_tensor(part)
         assert found.data_ptr() % 64 == 0
         assert np.array_equal(found.numpy(), part)
 

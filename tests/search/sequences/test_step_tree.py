@@ -91,7 +91,7 @@ def test_paths_that_are_no_numbers_are_no_answer_and_no_obstacle():
     """An action that leads to no number loses, and does not hide the others."""
     objective = scored_episode(4, 5, 2)
     trajectory, action = objective.trajectory, int(objective.candidate_actions(1)[0])
-    trajectory.shifts[1, action] = trajectory._across[1, 0].unflatten(0, (3, 3))[action] = torch.nan
+    trajectory.shifts[1, action] = trajectory._effects[1, 0].unflatten(0, (3, 3))[action] = torch.nan
     assert objective(torch.tensor([*objective.observed[:1], action, *objective.observed[2:]])).isnan()
     checked(objective)
 
