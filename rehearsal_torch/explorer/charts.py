@@ -1,8 +1,8 @@
-"""The numbers of the page's pictures: the probability over each action, and outcomes beside the region.
+"""Data of the charts: the claimed probability over each action, and outcomes beside the desired region.
 
 Curves are claims of `api.what_if`, point by point, with the interval of each; a point outside the data has
-none. Below them stand the observations, counted in bins; bins with 1 to 4 rows are not told apart, so that no
-row can be read off.
+none. Below them stand the observations as a histogram; a bin with 1 to 4 rows has no
+count, so that no row can be read off.
 """
 
 import math
@@ -25,33 +25,27 @@ from rehearsal_torch.surrogates.outcome_draws import OutcomeDraws
 def curves(
     model: RehearsalModel, case: RehearsalCase, setting: Mapping[str, float], withheld: Any
 ) -> list[dict[str, Any]]:
-    """For each action of a setting, the claim over its range with the others as they are set.
-
-    Args:
-        case: The case, with its bounds.
-        setting: Values for all variables of a candidate set; of classes their places.
-        withheld: Says of a claim whether its number is withheld.
+    """For each action of a setting (of classes its places), the claim over its range, the others fixed.
 
     Returns:
-        Name, places ``at``, ``point``, ``lower`` and ``upper`` (None where withheld), whether only
-        ``levels`` may be set, the ``texts`` of the codes 0, 1, ... if there are some, and the observations in
-        ``bins``.
+        Name, places ``at``, ``point``, ``lower`` and ``upper`` (None where `withheld` says so of a claim),
+        whether only ``levels`` may be set, the ``texts`` of the codes 0, 1, ... if any, and ``bins``.
     """
     names, coded = list(setting)[:MOST], model.task.coded
     levelled = {*case.levels, *(coding.name for coding in case.codings if coding.reference is not None)}
     count = max(5, min(EACH, POINTS // len(names)))
     places = {name: places_of(case, name, count) for name in names}
-    asked = [
+    settings = [
         in_indicators({**setting, name: value}, case.codings) for name in names for value in places[name]
     ]
-    claims = iter(what_ifs(model, case, asked))
+    claims = iter(what_ifs(model, case, settings))
     return [
         {
             "name": name,
             "at": places[name],
             "levels": name in levelled,
             "texts": list(coded[name].levels) if name in coded else None,
-            **_ends([next(claims) for _ in places[name]], withheld),
+            **_estimate_columns([next(claims) for _ in places[name]], withheld),
             "bins": bins(model.surrogate, case, name),
         }
         for name in names
@@ -61,33 +55,33 @@ def curves(
 def densities(
     model: RehearsalModel, case: RehearsalCase, setting: Mapping[str, float], before: bool
 ) -> dict[str, Any] | None:
-    """The outcomes that the model expects after a setting, and with no action, beside the desired region.
+    """Histograms of the outcomes that the model predicts after a setting, and, if `before`, with no action.
 
     Returns:
-        The weight of the draws in the claim, their shares in the region, and for each coordinate its label,
-        bounds, edges and densities; None if the model has no draws of the outcomes.
+        The share of draws in the desired region, and for each coordinate its label, bounds, edges and
+        densities; None if the model draws no outcomes.
     """
     task, names = model.task, tuple(setting)
-    (given,) = task.given([case])
+    (context,) = task.given([case])
     values = torch.tensor([setting[name] for name in names], dtype=torch.float64)
-    after = model.surrogate.outcome_draws(names, given, values)
+    after = model.surrogate.outcome_draws(names, context, values)
     if after is None:
         return None
-    none = model.surrogate.outcome_draws((), given, values[:0]) if before else None
+    no_action = model.surrogate.outcome_draws((), context, values[:0]) if before else None
     return {
         "share": round(after.share(task.region), 4),
-        "share_before": None if none is None else round(none.share(task.region), 4),
+        "share_before": None if no_action is None else round(no_action.share(task.region), 4),
         "coordinates": [
-            _density(after, none, coordinate, task.outcomes, bounds)
+            _density(after, no_action, coordinate, task.outcomes, bounds)
             for coordinate, bounds in enumerate(after.bounds(task.region))
         ],
     }
 
 
-def _ends(claims: Sequence[WhatIf], withheld: Any) -> dict[str, list[float | None]]:
-    shown = [None if withheld(claim) else claim.estimate for claim in claims]
+def _estimate_columns(claims: Sequence[WhatIf], withheld: Any) -> dict[str, list[float | None]]:
+    estimates = [None if withheld(claim) else claim.estimate for claim in claims]
     return {
-        part: [None if claim is None else getattr(claim, part) for claim in shown]
+        part: [None if claim is None else getattr(claim, part) for claim in estimates]
         for part in ("point", "lower", "upper")
     }
 
@@ -99,7 +93,7 @@ def _density(
     outcomes: Sequence[str],
     bounds: tuple[float, float],
 ) -> dict[str, Any]:
-    """One coordinate: its name, its bounds, and the densities over the same bins."""
+    """The histograms of one coordinate over the same bins."""
     row = after.basis[coordinate]
     sign = -1.0 if float(row[row.nonzero()[0]]) < 0 else 1.0
     weights = {name: sign * float(weight) for name, weight in zip(outcomes, row, strict=True) if weight}
@@ -109,13 +103,13 @@ def _density(
         for outcome in (after, before)
         if outcome is not None
     ]
-    ends = torch.tensor([0.005, 0.995], dtype=torch.float64)
-    quantiles = torch.stack([torch.quantile(outcome, ends) for outcome in draws])
+    probabilities = torch.tensor([0.005, 0.995], dtype=torch.float64)
+    quantiles = torch.stack([torch.quantile(outcome, probabilities) for outcome in draws])
     low, high = float(quantiles[:, 0].min()), float(quantiles[:, 1].max())
     finite_bounds = [bound for bound in (lower, upper) if math.isfinite(bound)]
-    # A bound that is far from all draws is not drawn in: it would leave them a line.
-    near = [bound for bound in finite_bounds if low - (high - low) <= bound <= high + (high - low)]
-    low, high = min([low, *near]), max([high, *near])
+    # A bound far from all draws is left out: it would squeeze them into a line.
+    drawn_bounds = [bound for bound in finite_bounds if low - (high - low) <= bound <= high + (high - low)]
+    low, high = min([low, *drawn_bounds]), max([high, *drawn_bounds])
     margin = 0.03 * (high - low) or 1.0
     low, high = low - margin, high + margin
     count = 48
@@ -125,12 +119,12 @@ def _density(
         "lower": lower if math.isfinite(lower) else None,
         "upper": upper if math.isfinite(upper) else None,
         "edges": torch.linspace(low, high, count + 1, dtype=torch.float64).tolist(),
-        "after": _heights(draws[0], count, low, high, width),
-        "before": _heights(draws[1], count, low, high, width) if len(draws) > 1 else None,
+        "after": _bin_densities(draws[0], count, low, high, width),
+        "before": _bin_densities(draws[1], count, low, high, width) if len(draws) > 1 else None,
     }
 
 
-def _heights(values: Tensor, count: int, low: float, high: float, width: float) -> list[float]:
-    """The share of the draws per unit, in bins."""
+def _bin_densities(values: Tensor, count: int, low: float, high: float, width: float) -> list[float]:
+    """The density of draws in equal bins."""
     inside = values[(values >= low) & (values <= high)]
     return (torch.histc(inside, count, low, high) / (len(values) * width)).tolist()

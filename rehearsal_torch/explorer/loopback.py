@@ -1,13 +1,10 @@
-"""Who may ask: pages of this server alone, from this machine alone.
+"""Guard of a local web server: it answers pages of its own alone, on this machine alone.
 
-The server listens on a loopback address, so that no other machine reaches it. A page of another site, open
-in the same browser, could still send requests to it, or name a host of its own that leads to 127.0.0.1 (DNS
-rebinding). Every request must therefore name this server as its ``Host``, one with an ``Origin`` must come
-from this server, and what changes hands is JSON of limited size, which no form can send. Answers tell the
-browser to load nothing from elsewhere and to be framed nowhere.
-
-Source: W3C, Content Security Policy Level 3; Jackson et al. (2007) (DNS rebinding; checks of the host); RFC
-6454 (origins).
+The server listens on a loopback address, so that no other machine reaches it. A page of another site, open in
+the same browser, could still send requests to it, or name a host of its own that leads to 127.0.0.1 (DNS
+rebinding; Jackson et al., 2007). Every request must therefore name this server as its ``Host``, one with an
+``Origin`` (RFC 6454) must come from this server, and a question is JSON of limited size, which no form can
+send. Responses tell the browser to load nothing from elsewhere and to be framed nowhere (W3C, CSP Level 3).
 """
 
 import json
@@ -64,13 +61,13 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def authorities(port: int) -> frozenset[str]:
-    """What the ``Host`` of a request may be, for a port."""
+    """The allowed values of ``Host`` for a port."""
     names = ("127.0.0.1", "localhost", "[::1]")
     return frozenset({f"{name}:{port}" for name in names} | ({*names} if port == 80 else set()))
 
 
 class Guard:
-    """Refuses every request that does not come from a page of this server, and limits the others."""
+    """ASGI application that refuses requests from elsewhere, and passes the others on to `app`."""
 
     def __init__(self, app: App, port: int) -> None:
         self.app, self.hosts = app, authorities(port)
@@ -82,38 +79,38 @@ class Guard:
             return
         refusal = self.refusal(scope["method"], scope["headers"])
         if refusal is not None:
-            await _answer(send, *refusal)
+            await _refuse(send, *refusal)
             return
-        body = b"" if scope["method"] == "GET" else await _body(receive)
+        body = b"" if scope["method"] == "GET" else await _read_body(receive)
         if body is None:
-            await _answer(send, 413, f"the question has more than {LARGEST:,} bytes: ask for less at once")
+            await _refuse(send, 413, f"the question has more than {LARGEST:,} bytes: ask for less at once")
             return
-        if _halved(body):
-            what = "a text of the question holds half of a sign, such as \\ud800 without its other half"
-            await _answer(send, 422, f"{what}: send whole signs")
+        if _has_lone_surrogate(body):
+            problem = "a text of the question holds half of a sign, such as \\ud800 without its other half"
+            await _refuse(send, 422, f"{problem}: send whole signs")
             return
-        await self.app(scope, _once(body, receive), _with_headers(send))
+        await self.app(scope, _replayed(body, receive), _with_headers(send))
 
     def refusal(self, method: str, headers: Iterable[tuple[bytes, bytes]]) -> tuple[int, str] | None:
         """The status and the reason for which a request is refused; None if it is not."""
-        given: dict[str, list[str]] = {}
+        values: dict[str, list[str]] = {}
         for name, value in headers:
-            given.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1").strip())
-        host, origin = given.get("host", []), given.get("origin", [])
+            values.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1").strip())
+        host, origin = values.get("host", []), values.get("origin", [])
         if len(host) != 1 or host[0].lower() not in self.hosts:
             return 403, "this page answers under its own address alone: open the one that the command printed"
-        if any(origin_given.lower() != f"http://{host[0].lower()}" for origin_given in origin):
+        if any(sender.lower() != f"http://{host[0].lower()}" for sender in origin):
             return 403, "the request comes from a page of another site: open the address that was printed"
         if method not in ("GET", "POST"):
             return 405, f"{method} is not answered here: GET a page, or POST a question"
-        kind = given.get("content-type", [""])[0].partition(";")[0].strip().lower()
-        if method == "POST" and kind != "application/json":
+        content_type = values.get("content-type", [""])[0].partition(";")[0].strip().lower()
+        if method == "POST" and content_type != "application/json":
             return 415, "a question is JSON: send it with content-type application/json"
         return None
 
 
-async def _body(receive: Receive) -> bytes | None:
-    """The whole body of a request; None if it is too large."""
+async def _read_body(receive: Receive) -> bytes | None:
+    """The body of a request; None if it is too large."""
     body = b""
     while True:
         message = await receive()
@@ -126,8 +123,8 @@ async def _body(receive: Receive) -> bytes | None:
             return body
 
 
-def _halved(body: bytes) -> bool:
-    """Whether a text in JSON cannot be written as UTF-8: an escaped half of a surrogate pair stands alone."""
+def _has_lone_surrogate(body: bytes) -> bool:
+    """Whether JSON holds a lone surrogate, which cannot be written as UTF-8."""
     if b"\\ud" not in body.lower():
         return False
     try:
@@ -140,33 +137,33 @@ def _halved(body: bytes) -> bool:
     return False
 
 
-def _once(body: bytes, receive: Receive) -> Receive:
-    """Gives the body that was read, then waits for the end of the connection."""
-    given = False
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """A channel that gives the body that was read, then waits for the end of the connection."""
+    sent = False
 
-    async def again() -> Message:
-        nonlocal given
-        if given:
+    async def replay() -> Message:
+        nonlocal sent
+        if sent:
             return await receive()
-        given = True
+        sent = True
         return {"type": "http.request", "body": body, "more_body": False}
 
-    return again
+    return replay
 
 
 def _with_headers(send: Send) -> Send:
-    async def other(message: Message) -> None:
+    async def send_message(message: Message) -> None:
         if message["type"] == "http.response.start":
-            own = {name for name, _ in HEADERS}
-            kept = [header for header in message.get("headers", []) if header[0].lower() not in own]
-            message = {**message, "headers": [*kept, *HEADERS]}
+            names = {name for name, _ in HEADERS}
+            headers = [header for header in message.get("headers", []) if header[0].lower() not in names]
+            message = {**message, "headers": [*headers, *HEADERS]}
         await send(message)
 
-    return other
+    return send_message
 
 
-async def _answer(send: Send, status: int, text: str) -> None:
-    content = json.dumps({"message": text}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]
+async def _refuse(send: Send, status: int, text: str) -> None:
+    body = json.dumps({"message": text}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": [*headers, *HEADERS]})
-    await send({"type": "http.response.body", "body": content})
+    await send({"type": "http.response.body", "body": body})

@@ -1,11 +1,9 @@
-"""A run folder, or that of a saved model, opened for a page: what it records, and its fitted method.
+"""Loads a run folder, or the folder of a saved model, for a page: its fitted method, and what it records.
 
-As with every folder that may come from somebody else, nothing in it is unpickled, and only classes of this
-package are built of its configuration (`methods.class_allowlist`). The page shows the decisions and the data
-card beside the answers of the method (`api.load`).
-
-A checkpoint holds no episodes: they are read again from where the run had them, and must be those of the run,
-since answers are computed from the noise that the model finds in them.
+Nothing in a folder, which may come from somebody else, is unpickled, and only classes of this package are
+built of its configuration (`methods.class_allowlist`). A checkpoint holds no episodes: they are read again
+from where the run had them, and must be those of the run, since answers use the noise that the model finds in
+them.
 """
 
 from collections.abc import Mapping
@@ -29,23 +27,19 @@ from rehearsal_torch.reporting.page.page_content import Material, mapping, mater
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 from rehearsal_torch.user_error import UserError
 
-# The episodes of a run that the page offers.
+# Episodes of a run that the page offers, at most.
 MOST = 200
 
 
 def existing(folder: str | Path) -> Path:
-    """A folder that is there, and is not that of a sweep."""
+    """The folder as a path; a UserError if it does not exist, or is that of a sweep."""
     folder = Path(folder)
     if not folder.is_dir():
-        raise UserError(
-            "there is no such folder",
-            str(folder),
-            "Give the folder of a run, such as runs/own_problem/FOLDER",
-        )
+        remedy = "Give the folder of a run, such as runs/own_problem/FOLDER"
+        raise UserError("there is no such folder", str(folder), remedy)
     if (folder / "sweep.json").is_file():
-        raise UserError(
-            "is the folder of a sweep", str(folder), f"Give the folder of one of its jobs: {folder}/*/"
-        )
+        remedy = f"Give the folder of one of its jobs: {folder}/*/"
+        raise UserError("is the folder of a sweep", str(folder), remedy)
     return folder
 
 
@@ -60,26 +54,21 @@ def recorded(folder: Path) -> Material:
 
 def checkpoint_of(folder: Path, config: Mapping[str, Any]) -> Path:
     """The checkpoint of a run: its own, or the one that it was given."""
-    given = config.get("checkpoint")
-    for folder_tried in (folder, *([Path(given)] if isinstance(given, str) else [])):
-        checkpoint = checkpoint_in(folder_tried)
+    configured = config.get("checkpoint")
+    for candidate in (folder, *([Path(configured)] if isinstance(configured, str) else [])):
+        checkpoint = checkpoint_in(candidate)
         if checkpoint is not None:
             return checkpoint
-    elsewhere = f"; it decided with {given}, which is not there" if isinstance(given, str) else ""
+    elsewhere = f"; it decided with {configured}, which is not there" if isinstance(configured, str) else ""
     raise UserError(f"holds no checkpoint{elsewhere}", str(folder), "Run it again in another folder")
 
 
-_ELSEWHERE = {"look_back": "episodes", "optimise": "trials"}
+_CONTENT_OF_KIND = {"look_back": "episodes", "optimise": "trials"}
 
 
 @dataclass(frozen=True)
 class Opened:
-    """A fitted method, and what its folder says.
-
-    Attributes:
-        material: Data card, decisions and configuration; a saved model has a data card alone.
-        notes: What its answers do not take into account, a sentence each.
-    """
+    """A fitted method, what its folder records, and what its answers leave out, a sentence each."""
 
     model: RehearsalModel
     material: Material
@@ -87,12 +76,12 @@ class Opened:
 
 
 def opened(folder: str | Path) -> Opened:
-    """Reads a run folder, or the folder of a saved model."""
+    """Loads a run folder, or the folder of a saved model."""
     folder = existing(folder)
-    return _saved(folder) if (folder / METHOD).is_file() else _run(folder)
+    return _open_saved_model(folder) if (folder / METHOD).is_file() else _open_run(folder)
 
 
-def _saved(folder: Path) -> Opened:
+def _open_saved_model(folder: Path) -> Opened:
     model = load(folder)
     if not isinstance(model, RehearsalModel):
         raise UserError("card.yaml names no method.yaml, which is there", str(folder), "Save the model again")
@@ -100,26 +89,26 @@ def _saved(folder: Path) -> Opened:
     return Opened(model, Material(Recorded(folder, kind="rehearse"), card))
 
 
-def _run(folder: Path) -> Opened:
-    of = recorded(folder)
-    if of.run.kind != "rehearse":
-        what = _ELSEWHERE.get(str(of.run.kind), "nothing that can be explored")
-        raise UserError("holds no decisions for cases of a table", str(folder), f"It holds {what}")
-    needed(of.run)
-    checkpoint = checkpoint_of(folder, of.run.config)
-    model = model_of_run(of.run, load_surrogate(checkpoint), configuration(checkpoint), {"data": of.card})
-    return Opened(model, of, tuple(notes(of.run.config)))
+def _open_run(folder: Path) -> Opened:
+    content = recorded(folder)
+    run = content.run
+    if run.kind != "rehearse":
+        kind = _CONTENT_OF_KIND.get(str(run.kind), "nothing that can be explored")
+        raise UserError("holds no decisions for cases of a table", str(folder), f"It holds {kind}")
+    needed(run)
+    checkpoint = checkpoint_of(folder, run.config)
+    model = model_of_run(run, load_surrogate(checkpoint), configuration(checkpoint), {"data": content.card})
+    return Opened(model, content, tuple(notes(run.config)))
 
 
 @dataclass(frozen=True)
 class OpenedEpisodes:
-    """A fitted model of episodes, and what its folder says.
+    """A fitted model of episodes, and what its folder records.
 
     Attributes:
         run: Problem, objective and search, as the run built them.
         cases: The episodes that the run decided for, up to `MOST`; those of its split if it decided for none.
         more: How many further ones there are.
-        material: Data card, decisions and configuration.
     """
 
     surrogate: EpisodeSurrogate
@@ -130,7 +119,7 @@ class OpenedEpisodes:
 
 
 def opened_episodes(of: Material) -> OpenedEpisodes:
-    """Reads the model of a run of episodes, and its episodes."""
+    """Loads the model of a run of episodes, and its episodes."""
     folder = of.run.path
     needed(of.run, (*NEEDED, "dataset", "surrogate"))
     # Nothing that the folder asks for is trusted.
@@ -139,49 +128,47 @@ def opened_episodes(of: Material) -> OpenedEpisodes:
     if not isinstance(surrogate, EpisodeSurrogate):
         raise UserError(f"expected a model of episodes; got a {type(surrogate).__name__}", str(folder))
     with undisturbed():
-        run = _built(config, folder)
+        run = _build_run(config, folder)
         suits(run, surrogate)
-        _same(run, of, folder)
-        named = [(decision.get("index"), decision.get("identity")) for decision in of.run.decisions]
-        named = named or [(index, None) for index in range(run.problem.count())]
-        cases = [_case(run, index, name, folder) for index, name in named[:MOST]]
+        _check_fingerprint(run, of, folder)
+        identities = [(decision.get("index"), decision.get("identity")) for decision in of.run.decisions]
+        identities = identities or [(index, None) for index in range(run.problem.count())]
+        cases = [_case(run, index, name, folder) for index, name in identities[:MOST]]
         if not cases:
             raise UserError("holds no episodes to look back at", str(folder))
-    return OpenedEpisodes(surrogate, run, tuple(cases), len(named) - len(cases), of)
+    return OpenedEpisodes(surrogate, run, tuple(cases), len(identities) - len(cases), of)
 
 
-def _built(config: dict[str, object], folder: Path) -> Run:
+def _build_run(config: dict[str, object], folder: Path) -> Run:
     try:
         run = build(OmegaConf.create(config))
     except (UserError, ValueError) as error:
-        raise UserError(
-            f"the episodes of the run cannot be read: {str(error).rstrip('.')}",
-            str(folder),
-            "A run keeps no episodes: have its data where they were, and start where the run was started",
-        ) from None
+        problem = f"the episodes of the run cannot be read: {str(error).rstrip('.')}"
+        remedy = "A run keeps no episodes: have its data where they were, and start where the run was started"
+        raise UserError(problem, str(folder), remedy) from None
     if run.kind != "look_back":
         raise UserError(f"expected a data set of episodes; got one of kind {run.kind}", str(folder))
     return run
 
 
-def _same(run: Run, of: Material, folder: Path) -> None:
-    """Refuses data that are not those of the run."""
-    known, table = of.record.get("data_fingerprint"), of.card.get("fingerprint")
-    changed = isinstance(known, str) and run.problem.observations().fingerprint() != known
-    if changed or (table is not None and table != run.problem.card().get("fingerprint")):
-        raise _changed(folder)
+def _check_fingerprint(run: Run, content: Material, folder: Path) -> None:
+    """Refuses a data set whose fingerprint is not that of the run."""
+    expected, expected_table = content.record.get("data_fingerprint"), content.card.get("fingerprint")
+    differs = isinstance(expected, str) and run.problem.observations().fingerprint() != expected
+    if differs or (expected_table is not None and expected_table != run.problem.card().get("fingerprint")):
+        raise _changed_error(folder)
 
 
 def _case(run: Run, index: object, name: object, folder: Path) -> EpisodeCase:
-    """The episode of an index, which has to have the name that was recorded with it."""
-    known = isinstance(index, int) and 0 <= index < run.problem.count()
-    case = run.problem.case(index) if isinstance(index, int) and known else None
+    """The episode with this index; its name must be the recorded one."""
+    in_range = isinstance(index, int) and 0 <= index < run.problem.count()
+    case = run.problem.case(index) if isinstance(index, int) and in_range else None
     if not isinstance(case, EpisodeCase) or (name is not None and str(name) != case.identity):
-        raise _changed(folder)
+        raise _changed_error(folder)
     return case
 
 
-def _changed(folder: Path) -> UserError:
+def _changed_error(folder: Path) -> UserError:
     return UserError(
         "the episodes are no longer those of the run: its data, or its decisions, have changed since",
         str(folder),

@@ -1,22 +1,17 @@
-"""The server of a page: its files, and questions that are answered as JSON.
+"""HTTP server of an explorer page: its files, and the questions of a session, answered as JSON.
 
-    GET   /                  the page of the session: its sections in the frame that all pages share
-    GET   /page/NAME         scripts and style sheets
+    GET   /, /page/NAME      the sections of the session in the frame of all pages; scripts and style sheets
     GET   /api/run           what the session describes
-    POST  /api/...           the questions of the session (`rehearsal_session`, `episode_session`,
-                             `trial_session`)
+    POST  /api/...           its questions (`rehearsal_session`, `episode_session`, `trial_session`)
 
-What cannot be answered comes back as {message}, with a status of 400 or more: 422 where the question is at
-fault, 409 where another one is still being answered. One answer at a time: a method draws from torch's random
-state, and searches want the whole processor. FastAPI is used without its pages of documentation, which load
-scripts from elsewhere.
+An error is {message} with a status of 400 or more: 422 where the question is at fault, 409 while another one
+is being answered. One answer at a time: a method draws from torch's random state, and searches want the whole
+processor. FastAPI is used without its pages of documentation, which load scripts from elsewhere.
 
-uvicorn ends an idle connection after a response, but waits without end for the rest of a request. As many
-connections as are answered at once (`MOST`), each with half a request, would keep everybody else out. A
-request, headers and body, therefore has `ARRIVAL` seconds from the opening of its connection, or from its
-first byte on one that is reused; then the connection is closed.
-
-Source: CWE-400, uncontrolled resource consumption ("slowloris").
+uvicorn waits without end for the rest of a request, so that `MOST` connections with half a request each would
+keep everybody else out. A request, headers and body, therefore has `ARRIVAL` seconds from the opening of its
+connection, or from its first byte on one that is reused; then the connection is closed (CWE-400, uncontrolled
+resource consumption: "slowloris").
 """
 
 import socket
@@ -44,18 +39,18 @@ from rehearsal_torch.reporting.page.html import CSS
 from rehearsal_torch.round_record import nulls_for_nan
 from rehearsal_torch.user_error import user_error_from
 
-# What all pages share, and what stands in it for what is a page's own.
+# The frame of all pages, and its placeholders.
 FRAME, SCRIPT, SECTIONS = "frame.html", "{{script}}", "{{sections}}"
 KINDS = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 
 
 class Asked(BaseModel):
-    """What a question consists of; its fields are the arguments of what answers it, in their order."""
+    """The body of a question; its fields, in their order, are the arguments of the method that answers it."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-# Path below /api/ to what is sent with the question, None for a GET, and what answers it.
+# Path below /api/ to the type of the question's body, None for a GET, and the method that answers it.
 Questions = Mapping[str, tuple[type[Asked] | None, Callable[..., Any]]]
 # Seconds for which a question waits for its turn, where answers may take minutes.
 PATIENCE = 1.0
@@ -73,7 +68,7 @@ class Turns:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """The time in which one question is answered."""
+        """Holds the lock while one question is answered."""
         if not self._lock.acquire(timeout=self._patience):
             raise BusyError("another question is still being answered: ask again when it is")
         try:
@@ -83,30 +78,26 @@ class Turns:
 
 
 def reply(answer: Callable[[], Any]) -> Response:
-    """An answer, or the reason for which there is none."""
+    """The answer as a response; an error message where a user error or a ValueError is raised."""
     try:
         content = answer()
     except BusyError as error:
         return message(409, str(error))
     except Exception as error:
-        known = user_error_from(error)
-        if known is None and not isinstance(error, ValueError):
+        user_error = user_error_from(error)
+        if user_error is None and not isinstance(error, ValueError):
             raise
-        return message(422, str(error if known is None else known))
+        return message(422, str(error if user_error is None else user_error))
     return JSONResponse(nulls_for_nan(content))
 
 
 def message(status: int, text: str) -> Response:
-    """The reason for which there is no answer."""
+    """An error response."""
     return JSONResponse({"message": text}, status)
 
 
 class Session(Protocol):
-    """What answers: for one kind of problem.
-
-    Attributes:
-        page: The file of the sections of its page; the script of the page has the same name.
-    """
+    """Answers the questions of a page; `page` is the file of its sections, whose script has the same name."""
 
     page: str
 
@@ -114,61 +105,62 @@ class Session(Protocol):
         """What the page shows before anything is asked."""
 
     def questions(self) -> Questions:
-        """What it can be asked."""
+        """Its questions."""
 
 
 def server(session: Session, port: int) -> App:
-    """The application, behind its guard."""
+    """The ASGI application of a session, behind its `Guard`."""
     app = FastAPI(title="rehearsal explore", docs_url=None, redoc_url=None, openapi_url=None)
-    app.get("/")(lambda: _file(session.page))
-    app.get("/page/{name}")(_file)
-    for path, (form, answer) in {"run": (None, lambda: session.describe()), **session.questions()}.items():
-        _add(app, f"/api/{path}", form, answer)
-    app.add_exception_handler(RequestValidationError, _malformed)
-    app.add_exception_handler(HTTPException, _not_there)
-    app.add_exception_handler(Exception, _fault)
+    app.get("/")(lambda: _file_response(session.page))
+    app.get("/page/{name}")(_file_response)
+    for path, (body, answer) in {
+        "run": (None, lambda: session.describe()),
+        **session.questions(),
+    }.items():
+        _add_route(app, f"/api/{path}", body, answer)
+    app.add_exception_handler(RequestValidationError, _invalid_question)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(Exception, _internal_error)
     return Guard(app, port)
 
 
-def _add(app: FastAPI, path: str, form: type[Asked] | None, answer: Callable[..., Any]) -> None:
-    def plain() -> Response:
-        return reply(answer)
+def _add_route(app: FastAPI, path: str, body: type[Asked] | None, answer: Callable[..., Any]) -> None:
+    if body is None:
+        app.get(path)(lambda: reply(answer))
+        return
 
-    def with_question(question: Any) -> Response:
+    def answer_post(question: Any) -> Response:
         return reply(lambda: answer(*(getattr(question, name) for name in type(question).model_fields)))
 
-    if form is None:
-        app.get(path)(plain)
-    else:
-        # FastAPI reads from the annotation what a question is to hold.
-        with_question.__annotations__["question"] = form
-        app.post(path)(with_question)
+    # FastAPI reads from the annotation what a question is to hold.
+    answer_post.__annotations__["question"] = body
+    app.post(path)(answer_post)
 
 
 def page_file(name: str) -> bytes | None:
-    """The content of a file of the page, a page in its frame; None if there is none of that name."""
+    """The content of a file of the page, sections in their frame; None if there is none of that name."""
     if name == "report.css":
         return CSS.encode()
     folder = files(__package__).joinpath("page")
-    known = {file.name: file for file in folder.iterdir() if file.name.rpartition(".")[2] in KINDS}
-    frame = known.pop(FRAME)
-    if name not in known:
+    pages = {file.name: file for file in folder.iterdir() if file.name.rpartition(".")[2] in KINDS}
+    frame = pages.pop(FRAME)
+    if name not in pages:
         return None
-    content = known[name].read_bytes()
+    content = pages[name].read_bytes()
     if not name.endswith(".html"):
         return content
-    whole = frame.read_text(encoding="utf-8").replace(SCRIPT, f"{name.removesuffix('.html')}.js")
-    return whole.replace(SECTIONS, content.decode()).encode()
+    document = frame.read_text(encoding="utf-8").replace(SCRIPT, f"{name.removesuffix('.html')}.js")
+    return document.replace(SECTIONS, content.decode()).encode()
 
 
-def _file(name: str) -> Response:
+def _file_response(name: str) -> Response:
     content = page_file(name)
     if content is None:
         raise HTTPException(404, "there is no such file")
     return Response(content, media_type=KINDS[name.rpartition(".")[2]])
 
 
-async def _malformed(request: Request, error: Exception) -> Response:  # noqa: ARG001
+async def _invalid_question(request: Request, error: Exception) -> Response:  # noqa: ARG001
     assert isinstance(error, RequestValidationError)
     problems = [
         f"{'.'.join(map(str, problem['loc'][1:])) or 'the question'}: {problem['msg']}"
@@ -177,16 +169,15 @@ async def _malformed(request: Request, error: Exception) -> Response:  # noqa: A
     return message(422, "; ".join(problems))
 
 
-async def _not_there(request: Request, error: Exception) -> Response:  # noqa: ARG001
+async def _http_error(request: Request, error: Exception) -> Response:  # noqa: ARG001
     assert isinstance(error, HTTPException)
     return message(error.status_code, str(error.detail))
 
 
-async def _fault(request: Request, error: Exception) -> Response:  # noqa: ARG001
+async def _internal_error(request: Request, error: Exception) -> Response:  # noqa: ARG001
     traceback.print_exception(error, file=sys.stderr)
-    return message(
-        500, f"a fault of this program ({type(error).__name__}); the window of the command says more"
-    )
+    fault = f"a fault of this program ({type(error).__name__})"
+    return message(500, f"{fault}; the window of the command says more")
 
 
 # Seconds for a whole request, at most 64 KiB from this machine; and connections that are answered at once.
@@ -199,40 +190,38 @@ class TimedProtocol(H11Protocol):
     _limit: TimerHandle | None = None
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
-        """Starts the time of the first request."""
+        """Starts the timer of the first request."""
         super().connection_made(transport)
-        self._watch()
+        self._update_timer()
 
     def data_received(self, data: bytes) -> None:
-        """Ends the time of a request that is complete, and starts that of the next one."""
+        """Stops the timer of a complete request, and starts that of the next one."""
         super().data_received(data)
-        self._watch()
+        self._update_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forgets the time."""
-        self._forget()
+        """Stops the timer."""
+        self._stop_timer()
         super().connection_lost(exc)
 
-    def _watch(self) -> None:
+    def _update_timer(self) -> None:
         if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
-            self._forget()
+            self._stop_timer()
         elif self._limit is None:
             self._limit = self.loop.call_later(ARRIVAL, self.transport.close)
 
-    def _forget(self) -> None:
+    def _stop_timer(self) -> None:
         if self._limit is not None:
             self._limit.cancel()
         self._limit = None
 
 
 def serve(session: Session, listener: socket.socket, host: str, browser: bool) -> None:
-    """Serves until it is interrupted."""
+    """Serves until it is interrupted, and prints the address once it answers."""
     port = int(listener.getsockname()[1])
     address = f"http://{'[::1]' if host == '::1' else host}:{port}/"
 
     class Announced(Server):
-        """Says where it is once it answers."""
-
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             print(f"The page is at {address}\nIt answers this machine alone; Ctrl-C ends it.", flush=True)

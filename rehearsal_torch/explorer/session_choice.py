@@ -1,4 +1,4 @@
-"""Which session answers for a folder, or a file of trials: by the kind of problem that it records.
+"""Opens the session of an explorer page for a run folder or a file of trials, by its kind of problem.
 
 A file of trials is named itself, or is the only one in a folder.
 """
@@ -17,16 +17,15 @@ from rehearsal_torch.user_error import UserError
 
 
 def session_for(folder: Path, method: str = METHOD) -> Session:
-    """What answers for a folder; one answer has been tried."""
+    """The session of a folder or file; it has answered one question."""
     try:
         file = file_of(folder)
         if file is not None:
             return opened_trials(file, method)
         if method != METHOD:
-            raise UserError(
-                "is for files of trials; a run has the method that it decided with", f"method={method}"
-            )
-        return _opened(folder)
+            problem = "is for files of trials; a run has the method that it decided with"
+            raise UserError(problem, f"method={method}")
+        return _run_session(folder)
     except UserError:
         raise
     except ValueError as error:
@@ -34,15 +33,15 @@ def session_for(folder: Path, method: str = METHOD) -> Session:
         raise UserError(text, "" if str(folder) in text else str(folder)) from error
 
 
-def _opened(folder: Path) -> Session:
+def _run_session(folder: Path) -> Session:
     folder = existing(folder)
-    of = None if (folder / SAVED).is_file() else recorded(folder)
-    if of is not None and of.run.kind == "look_back":
-        episodes = EpisodeSession(opened_episodes(of))
+    content = None if (folder / SAVED).is_file() else recorded(folder)
+    if content is not None and content.run.kind == "look_back":
+        episodes = EpisodeSession(opened_episodes(content))
         episodes.first_answer()
         return episodes
-    if of is not None and of.run.kind == "optimise":
-        return RecordedTrials(of)
+    if content is not None and content.run.kind == "optimise":
+        return RecordedTrials(content)
     session = RehearsalSession(opened(folder))
     session.first_answer()
     return session
@@ -58,7 +57,7 @@ def file_of(path: Path) -> Path | None:
         return path
     if not path.is_dir() or any((path / name).exists() for name in RUN):
         return None
-    files = [file for file in sorted(path.glob("*.json")) if _holds_trials(file)]
+    files = list(filter(_holds_trials, sorted(path.glob("*.json"))))
     if len(files) > 1:
         names = ", ".join(file.name for file in files[:4])
         raise UserError(f"holds {len(files)} files of trials ({names})", str(path), "Name one of them")
@@ -73,7 +72,6 @@ def opened_trials(file: Path, method: str) -> TrialSession:
 
 
 def _holds_trials(file: Path) -> bool:
-    """Whether a file begins as one of trials does."""
     try:
         if file.stat().st_size > BYTES:
             return False

@@ -1,23 +1,10 @@
-"""A file of trials that is continued by a page: what to try next, what came of it, what to adopt.
+"""Session of a file of trials that a page continues: what to try next, what came of it, what to adopt.
 
 Everything goes through `rt.CausalOptimiser` and its file: every answer first reads what other processes have
 written, a change is on disk before it is answered, and two processes on one file lose no trial. A report
 names the trial as it was proposed; if another process has recorded one in the meantime, it becomes a trial of
-its own.
-
-The questions:
-
-    GET   /api/trials        the trials so far
-    POST  /api/ask           {count, fixed}: proposes trials
-    POST  /api/tell          {trial, settings, nodes}: records what came of one
-    POST  /api/fail          {trial, reason}: it gave no usable measurement
-    POST  /api/abandon       {trial, reason}: it will not be run
-    POST  /api/adopt         {fixed}: the action to adopt
-
-Measurements may come as they were typed: the optimiser says what is no number.
-
-A run of trials is shown but not continued: it decides by the command line, and has no file of trials that
-reports could be written to; the page says how to make one.
+its own. A run of trials is shown but not continued: it decides by the command line, and has no file of trials
+that reports could be written to; the page says how to make one.
 """
 
 import warnings
@@ -44,7 +31,7 @@ from rehearsal_torch.reporting.page.sentences import said_of_trials
 from rehearsal_torch.user_error import RequestError, UserError
 
 MOST = 1000
-# Rows that are listed one by one; the picture has all.
+# Rows in the list, at most; the figure has all.
 LISTED = 200
 Numbers = Annotated[dict[str, FiniteFloat], Field(max_length=MOST)]
 Typed = Annotated[dict[str, FiniteFloat | Annotated[str, Field(max_length=200)]], Field(max_length=MOST)]
@@ -52,22 +39,20 @@ Reason = Annotated[str, Field(max_length=1000)]
 
 
 class NextAsked(Asked):
-    """A question for so many trials, with some actions held at a value."""
+    """A request for so many trials, with some actions held at a value."""
 
     count: int
     fixed: Numbers = Field(default_factory=dict)
 
 
 class AdoptAsked(Asked):
-    """A question for the action to adopt, with some actions held at a value."""
+    """A request for the action to adopt, with some actions held at a value."""
 
     fixed: Numbers = Field(default_factory=dict)
 
 
 class Told(Asked):
-    """What came of a pending trial, or of an experiment that was not proposed (None); settings that were run
-    and measured values as they were typed.
-    """
+    """Result of a pending trial, or of an experiment that was not proposed (None), as it was typed."""
 
     trial: int | None
     settings: Typed = Field(default_factory=dict)
@@ -93,9 +78,7 @@ USE = (
 
 
 class TrialSession:
-    """The answers of one file of trials; each of them raises `BusyError` while another one is given, and what
-    the optimiser raises for what it cannot use.
-    """
+    """Answers of one file of trials; `BusyError` while another is computed, or the optimiser's errors."""
 
     page = "trials.html"
 
@@ -104,7 +87,7 @@ class TrialSession:
         self._turns = Turns(PATIENCE)
 
     def questions(self) -> Questions:
-        """What it can be asked."""
+        """Path to the type and the method of each question."""
         return {
             "trials": (None, self.trials),
             "ask": (NextAsked, self.ask),
@@ -115,24 +98,20 @@ class TrialSession:
         }
 
     def describe(self) -> dict[str, Any]:
-        """What the page shows before anything is asked: question, actions, nodes and cautions."""
+        """What the page shows first: question, actions, nodes and cautions."""
         task = self.optimiser.task
+        first = f"the first {self.optimiser.initial} experiments are spread evenly."
+        start = f"this page was started with method={self.method}."
         return {
             "title": self.file.resolve().name,
             "live": True,
             "how": [],
             "use": USE,
-            "fitted": (
-                f"Proposals of {self.method}; the first {self.optimiser.initial} experiments are spread "
-                "evenly."
-            ),
+            "fitted": f"Proposals of {self.method}; {first}",
             "question": of_trials(task.to_plain()),
             "assumptions": list(TRIALS),
             "limits": list(LIMITS),
-            "cautions": [
-                "The file does not say which method proposes: this page was started with "
-                f"method={self.method}."
-            ],
+            "cautions": [f"The file does not say which method proposes: {start}"],
             "actions": [
                 {"name": name, "bounds": list(bounds), "levels": list(task.box.levels.get(name, ())) or None}
                 for name, bounds in task.box.bounds().items()
@@ -143,9 +122,9 @@ class TrialSession:
 
     def trials(self) -> dict[str, Any]:
         """The trials so far (`shown_trials`), with a sentence."""
-        with self._answering() as _:
-            every = self.optimiser.trials
-            return shown_trials(self.optimiser.task, every) | {"summary": self.optimiser.summary()}
+        with self._answering():
+            shown = shown_trials(self.optimiser.task, self.optimiser.trials)
+            return shown | {"summary": self.optimiser.summary()}
 
     def ask(self, count: int, fixed: Mapping[str, float]) -> dict[str, Any]:
         """Proposes trials, which are pending from then on."""
@@ -160,14 +139,16 @@ class TrialSession:
         self, trial: int | None, settings: Mapping[str, float | str], nodes: Mapping[str, float | str]
     ) -> dict[str, Any]:
         """Records what came of a trial."""
-        given: Any = nodes
+        # As typed: the optimiser checks them.
+        measurements: Any = nodes
+        ran: Any = dict(settings)
         with self._answering() as notes:
             if trial is None:
-                recorded = self.optimiser.tell(_any(settings), given)
+                recorded = self.optimiser.tell(ran, measurements)
             else:
                 proposed = Suggestion(self._pending(trial))
-                ran = _any(settings) if settings and dict(settings) != dict(proposed) else None
-                recorded = self.optimiser.tell(proposed, given, ran=ran)
+                changed = ran if ran and ran != dict(proposed) else None
+                recorded = self.optimiser.tell(proposed, measurements, ran=changed)
         return {"trial": recorded.id, "notes": notes}
 
     def fail(self, trial: int, reason: str) -> dict[str, Any]:
@@ -185,24 +166,24 @@ class TrialSession:
     def recommend(self, fixed: Mapping[str, float]) -> dict[str, Any]:
         """The action to adopt, with its expected reward, and the best tried one beside it."""
         with self._answering() as notes:
-            recommended = self.optimiser.recommend(fixed or None)
+            recommendation = self.optimiser.recommend(fixed or None)
         return {
-            "sentence": str(recommended),
-            "settings": recommended.action,
-            "predicted": recommended.predicted,
-            "lower": recommended.low,
-            "upper": recommended.high,
+            "sentence": str(recommendation),
+            "settings": recommendation.action,
+            "predicted": recommendation.predicted,
+            "lower": recommendation.low,
+            "upper": recommendation.high,
             "level": 0.95,
-            "tried": recommended.tried,
-            "runner_up": recommended.runner_up,
-            "runner_up_predicted": recommended.runner_up_predicted,
-            "chance": recommended.chance,
+            "tried": recommendation.tried,
+            "runner_up": recommendation.runner_up,
+            "runner_up_predicted": recommendation.runner_up_predicted,
+            "chance": recommendation.chance,
             "notes": notes,
         }
 
     @contextmanager
     def _answering(self) -> Iterator[list[str]]:
-        """One answer, with the warnings that it gives."""
+        """Holds the turn for one answer, and collects its warnings."""
         notes: list[str] = []
         with self._turns.turn(), in_words(), undisturbed(), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -210,7 +191,6 @@ class TrialSession:
             notes += dict.fromkeys(str(warning.message) for warning in caught)
 
     def _pending(self, number: int) -> Trial:
-        """A pending trial."""
         trial = next((trial for trial in self.optimiser.trials if trial.id == number), None)
         if trial is None:
             raise RequestError(f"no trial has the number {number}")
@@ -222,28 +202,22 @@ class TrialSession:
         return trial
 
 
-def _any(settings: Mapping[str, float | str]) -> Any:
-    """Settings as typed; the optimiser says what is wrong with them."""
-    return dict(settings)
-
-
 def shown_trials(task: CausalTask, trials: Sequence[Trial]) -> dict[str, Any]:
     """The trials of a task, as plain data.
 
     Returns:
-        ``rows``: the last `LISTED` ones, latest first; ``more``: how many earlier ones there are;
-        ``pending``: those without a report; ``course``: the numbers of the completed ones, their rewards, and
-        the best so far after each.
+        ``rows``, the last `LISTED` ones, latest first; ``more``, the number of earlier ones; ``pending``,
+        those without a report; ``course``, number, reward and best reward so far of the completed ones.
     """
-    done = [trial for trial in trials if trial.state == "completed"]
-    values = task.reward_of(TrialLog(task, tuple(trials)).table).tolist() if done else []
-    rewards = dict(zip((trial.id for trial in done), values, strict=True))
-    rows = [_row(trial, rewards.get(trial.id)) for trial in trials]
+    completed = [trial for trial in trials if trial.state == "completed"]
+    reward_values = task.reward_of(TrialLog(task, tuple(trials)).table).tolist() if completed else []
+    rewards = dict(zip((trial.id for trial in completed), reward_values, strict=True))
+    rows = [_trial_row(trial, rewards.get(trial.id)) for trial in trials]
     return {
         "rows": rows[-LISTED:][::-1],
         "more": max(0, len(rows) - LISTED),
         "pending": [row for row in rows if row["state"] == "pending"],
-        "course": course(list(rewards), values),
+        "course": course(list(rewards), reward_values),
     }
 
 
@@ -252,7 +226,7 @@ def course(numbers: Sequence[int], rewards: Sequence[float]) -> dict[str, Any]:
     return {"numbers": list(numbers), "rewards": list(rewards), "best": list(accumulate(rewards, max))}
 
 
-def _row(trial: Trial, reward: float | None) -> dict[str, Any]:
+def _trial_row(trial: Trial, reward: float | None) -> dict[str, Any]:
     return {
         "id": trial.id,
         "state": trial.state,
@@ -264,14 +238,8 @@ def _row(trial: Trial, reward: float | None) -> dict[str, Any]:
     }
 
 
-_RECORD = (
-    "This is the record of a run. It is shown, not continued: a run has no file that results could be "
-    "written to."
-)
-
-
 class RecordedTrials:
-    """What a run of trials has recorded."""
+    """The trials that a run has recorded, to be looked at."""
 
     page = "trials.html"
 
@@ -283,7 +251,7 @@ class RecordedTrials:
             raise UserError(f"holds no trials yet{first}", str(of.run.path))
 
     def questions(self) -> Questions:
-        """What it can be asked."""
+        """Path to the type and the method of each question."""
         return {"trials": (None, self.trials)}
 
     def describe(self) -> dict[str, Any]:
@@ -293,8 +261,11 @@ class RecordedTrials:
         return {
             "title": self.material.run.path.resolve().name,
             "live": False,
-            "how": self._how(method),
-            "use": _RECORD,
+            "how": self._continuing_lines(method),
+            "use": (
+                "This is the record of a run. It is shown, not continued: a run has no file that results "
+                "could be written to."
+            ),
             "fitted": f"Decisions of {method or 'the method'}.",
             "question": of_trials(self.material.card),
             "assumptions": list(TRIALS),
@@ -309,59 +280,54 @@ class RecordedTrials:
         }
 
     def trials(self) -> dict[str, Any]:
-        """The trials of the run; those that were not answered are proposals."""
+        """The trials of the run; those without an answer are proposals."""
         rows: list[dict[str, Any]] = []
         for decision in self.material.run.decisions:
             setting, reward = mapping(decision.get("alteration")), finite(decision.get("reward"))
-            known = {name: finite(value) for name, value in setting.items()}
-            answered = mapping(mapping(decision.get("answer")).get("rows"))
+            settings = {name: finite(value) for name, value in setting.items()}
+            measurements = mapping(mapping(decision.get("answer")).get("rows"))
             nodes = {
-                name: finite(values[0]) for name, values in answered.items()
-                if name not in known and isinstance(values, list) and len(values) == 1
+                name: finite(values[0]) for name, values in measurements.items()
+                if name not in settings and isinstance(values, list) and len(values) == 1
             }  # fmt: skip
+            if setting:
+                state = "proposed" if reward is None else "completed"
+            else:
+                state = "refused" if undecided(decision) else "no action"
             rows.append(
                 {
                     "id": int(decision.get("index", len(rows))) + 1,
-                    "state": _state(decision, setting, reward),
-                    "settings": known,
+                    "state": state,
+                    "settings": settings,
                     "asked": None,
                     "nodes": {name: value for name, value in nodes.items() if value is not None},
                     "reward": reward,
                     "reason": "",
                 }
             )
-        done = [row for row in rows if row["reward"] is not None]
+        completed = [row for row in rows if row["reward"] is not None]
         return {
             "rows": rows[-LISTED:][::-1],
             "more": max(0, len(rows) - LISTED),
             "pending": [],
-            "course": course([row["id"] for row in done], [row["reward"] for row in done]),
-            "summary": f"{len(done)} of {len(rows)} trials of this run were answered.",
+            "course": course([row["id"] for row in completed], [row["reward"] for row in completed]),
+            "summary": f"{len(completed)} of {len(rows)} trials of this run were answered.",
         }
 
-    def _how(self, method: str) -> list[str]:
-        """The lines that make a file of trials of the run's task, and the command that opens it."""
+    def _continuing_lines(self, method: str) -> list[str]:
+        """Python lines that make a file of trials of the run's task, and the command that opens it."""
         data = mapping(self.material.run.config.get("dataset"))
         task, table = data.get("task"), data.get("path")
         if task is None and isinstance(table, str) and table.lower().endswith(YAML):
             # A problem file has the task, and names its experiments.
             task, table = table, None
-        chosen = f', method="{method}"' if method and method != "excbo" else ""
-        given = repr(task) if isinstance(task, str) else "task"
+        method_argument = f', method="{method}"' if method and method != "excbo" else ""
+        task_argument = repr(task) if isinstance(task, str) else "task"
         lines = ["import rehearsal_torch as rt"]
-        if given == "task":
-            lines.append(
-                "task = {...}  # graph, actions and reward, as a dictionary or the name of a YAML file"
-            )
-        lines.append(f'optimiser = rt.CausalOptimiser({given}, file="trials.json"{chosen})')
+        if task_argument == "task":
+            lines += ["task = {...}  # graph, actions and reward, as a dictionary or the name of a YAML file"]
+        lines.append(f'optimiser = rt.CausalOptimiser({task_argument}, file="trials.json"{method_argument})')
         if isinstance(table, str):
             lines.append(f"optimiser.read({table!r})  # the experiments so far")
-        option = f" method={method}" if chosen else ""
-        return [*lines, f"# then, in a terminal: rehearsal explore trials.json{option}"]
-
-
-def _state(decision: Mapping[str, Any], setting: Mapping[str, Any], reward: float | None) -> str:
-    """Whether a trial was answered, was only proposed, or what the method said in its place."""
-    if not setting:
-        return "refused" if undecided(decision) else "no action"
-    return "proposed" if reward is None else "completed"
+        method_option = f" method={method}" if method_argument else ""
+        return [*lines, f"# then, in a terminal: rehearsal explore trials.json{method_option}"]

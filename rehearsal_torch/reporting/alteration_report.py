@@ -1,4 +1,4 @@
-"""Report of a rehearsal run: alterations case by case, summaries of the methods, and which one was taken.
+"""Report of a rehearsal run: alterations case by case, summaries of the methods, the choice of one.
 
 The row of a case holds its context, the alteration, the method's own estimate of the probability of a desired
 outcome (no action, or the present values where they are known -> decision, with its interval), the strength
@@ -6,8 +6,7 @@ of a hidden common cause that would overturn it, the true probabilities and the 
 world knows them, and a note: why nothing is recommended, or warnings. If a certificate bounds both the
 posterior mean and the true probability, the two intervals stand below each other, and the head names both.
 
-Why a run used its method, where it was chosen from the rows, is read from ``method_choice.json`` and
-``method_choice.csv`` of its folder; other runs have neither.
+The reasons of a method that was chosen from the rows are in ``method_choice.json`` and ``method_choice.csv``.
 """
 
 import math
@@ -48,6 +47,7 @@ from rehearsal_torch.evaluation.run_record import (
     group_of,
     search_of,
 )
+from rehearsal_torch.files.atomic_write import write_text
 from rehearsal_torch.files.bounded_yaml import TEXTS, checked, read_json
 from rehearsal_torch.files.csv_rows import as_csv, read_rows
 from rehearsal_torch.reporting import no_action_score
@@ -64,7 +64,7 @@ from rehearsal_torch.reporting.page.html import table as table_of
 from rehearsal_torch.reporting.text_table import text_table
 from rehearsal_torch.spaces.box import setting_text
 
-# Cases, names of a context, and settings that a table for a terminal shows.
+# Cases, names of a context, and settings in a table for a terminal, at most.
 SHOWN, MAX_NAMES, MAX_SETTINGS = 10, 4, 5
 CHOICE_NUMBERS = (
     *("value", "gain", "gain_error", "behind", "behind_error", "brier", "brier_context", "brier_constant"),
@@ -88,27 +88,24 @@ def concerns(run: Recorded) -> bool:
 
 def tables(run: Recorded) -> str:
     """The first cases and a summary of each method, for a terminal."""
-    kept = ["unchanged" in decision for decision in run.decisions]
-    left = "present values" if all(kept) else "present values, or no action" if any(kept) else "no action"
-    claims = f"probability of a desired outcome: {left} -> decision"
+    flags = ["unchanged" in decision for decision in run.decisions]
+    base = "present values" if all(flags) else "present values, or no action" if any(flags) else "no action"
+    claims = f"probability of a desired outcome: {base} -> decision"
     title = f"{len(run.decisions)} decisions in {run.path}; {claims}"
     methods = summaries(run)
-    lines = [
-        table_of_cases(run.decisions, title),
-        text_table(["", *methods], method_rows(methods), "Summary"),
-    ]
-    lines += online_sentences(run)
+    summary = text_table(["", *methods], method_rows(methods), "Summary")
+    lines = [table_of_cases(run.decisions, title), summary, *online_sentences(run)]
     if score := no_action_score.line(run):
         lines.append(score)
-    if rows := _compared(run):
+    if rows := _choice_rows(run):
         lines += [text_table(CHOICE_HEADS, rows, CHOICE_CAPTION, texts=CHOICE_WORDS), *choice_reasons(run)]
-    # What is said of the graph, every decision says itself.
+    # Every decision has the findings of the graph itself.
     lines += [f"caution: {finding}" for finding in run.findings if finding.kind != "refuted_graph"]
     return "\n".join(lines)
 
 
 def online_sentences(run: Recorded) -> list[str]:
-    """What an online run has come to, a sentence for each method; empty for other runs."""
+    """The success of an online run, a sentence for each method; empty for other runs."""
     sentences = []
     for name, rows in learnt(run).items():
         summary = online_summary(rows)
@@ -121,22 +118,16 @@ def online_sentences(run: Recorded) -> list[str]:
 
 
 def written(run: Recorded) -> list[Path]:
-    """Writes ``table.csv``, one row per decision, and ``summary.csv``, one row per method; for online runs
-    also ``rounds.csv``, one row per round.
-    """
+    """Writes ``table.csv`` (by decision), ``summary.csv`` (by method), online ``rounds.csv`` (by round)."""
     lines = [
         line
         for name, decisions in by_method(run).items()
         for line in per_decision(decisions, dataset_of(run), name, _seed(run))
     ]
-    files = [run.path / "table.csv", run.path / "summary.csv"]
-    for path, content in zip(files, (lines, summary_rows(run)), strict=True):
-        path.write_text(as_csv(content), encoding="utf-8")
-    rounds = [row for rows in learnt(run).values() for row in rows]
-    if rounds:
-        files.append(run.path / "rounds.csv")
-        files[-1].write_text(rows_as_csv(rounds, with_truth(ONLINE_COLUMNS, rounds)), encoding="utf-8")
-    return files
+    contents = {"table.csv": as_csv(lines), "summary.csv": as_csv(summary_rows(run))}
+    if rounds := [row for rows in learnt(run).values() for row in rows]:
+        contents["rounds.csv"] = rows_as_csv(rounds, with_truth(ONLINE_COLUMNS, rounds))
+    return [write_text(run.path / name, content) for name, content in contents.items()]
 
 
 def summary_rows(run: Recorded) -> list[dict[str, float | int | str]]:
@@ -157,43 +148,40 @@ def summary_rows(run: Recorded) -> list[dict[str, float | int | str]]:
             "coverage": summary.covered,
             "intervals": summary.intervals,
             "interval_width": summary.width,
-            **(_of_truth(summary.truth) if summary.truth.intervals else {}),
+            **(_truth_columns(summary.truth) if summary.truth.intervals else {}),
             "seconds_median": summary.seconds,
         }
         for name, summary in summaries(run).items()
     ]
 
 
-def _of_truth(truth: TruthSummary) -> dict[str, float | int | str]:
+def _truth_columns(truth: TruthSummary) -> dict[str, float | int | str]:
     """The columns of the bounds on the true probability."""
     names = ("truth_coverage", "truth_least_coverage", "truth_interval_width")
     return dict(zip(names, (truth.covered, truth.least, truth.width), strict=True))
 
 
 def decisions_that(run: Recorded, suits: Callable[[Decided], bool]) -> dict[str, list[Decided]]:
-    """Method to those of its decisions that suit, for methods that have some."""
+    """The decisions that suit, by method, for methods that have some."""
     suited = {name: list(filter(suits, decisions)) for name, decisions in by_method(run).items()}
     return {name: decisions for name, decisions in suited.items() if decisions}
 
 
 def summaries(run: Recorded) -> dict[str, MethodSummary]:
     """Method to its summary."""
-    summed_up = {}
+    by_name = {}
     for name, decisions in by_method(run).items():
-        left = [decision for decision in decisions if decision.get("alteration") is None]
-        present = sum("unchanged" in decision for decision in left)
-        summed_up[name] = summed([row_of(run, name, decision) for decision in decisions], len(left), present)
-    return summed_up
+        passive = [decision for decision in decisions if decision.get("alteration") is None]
+        present = sum("unchanged" in decision for decision in passive)
+        by_name[name] = summed([row_of(run, name, decision) for decision in decisions], len(passive), present)
+    return by_name
 
 
 def learnt(run: Recorded) -> dict[str, list[Row]]:
-    """Method to the rows of its rounds, for online runs; empty otherwise."""
-    tau = str(run.config.get("search", {}).get("tau", ""))
+    """The rows of the rounds of an online run, by method; empty otherwise."""
+    tau, seed = str(run.config.get("search", {}).get("tau", "")), _seed(run)
     return {
-        name: [
-            online_row(dataset_of(run), name, tau, _seed(run), decision) | truth_bounds(decision)
-            for decision in decisions
-        ]
+        name: [online_row(dataset_of(run), name, tau, seed, line) | truth_bounds(line) for line in decisions]
         for name, decisions in decisions_that(run, online).items()
     }
 
@@ -222,31 +210,31 @@ def _seed(run: Recorded) -> int:
 
 def table_of_cases(decisions: Sequence[Decided], title: str) -> str:
     """The first decisions, one row per case."""
-    shown, every = decisions[:SHOWN], [_sentences(decision) for decision in decisions]
-    shared = [text for text in every[0] if all(text in other for other in every)] if len(every) > 1 else []
+    shown, notes = decisions[:SHOWN], [_notes(decision) for decision in decisions]
+    shared = [text for text in notes[0] if all(text in texts for texts in notes)] if len(notes) > 1 else []
     columns: list[tuple[str, Callable[[Decided], str]]] = [
         ("case", lambda decision: str(decision.get("identity", ""))),
-        ("context", _context),
+        ("context", lambda decision: _assignments(decision.get("given") or {}, MAX_NAMES)),
         ("alteration", change),
-        ("probability,\nestimated", _estimated),
+        ("probability,\nestimated", _estimates),
         ("intervals:\nposterior mean,\ntruth", _both_intervals)
         if any(map(truth_bounds, shown))
-        else ("interval of the\nposterior mean" if any(map(_counted, shown)) else "interval", _interval),
+        else ("interval of the\nposterior mean" if any(map(_is_certified, shown)) else "interval", _interval),
     ]
     columns += [("cost", cost_cell)] if priced(shown) else []
     columns += [("net gain", gain_cell)] if weighed(shown) else []
     if any(sensitivity_of(decision) for decision in shown):
         columns.append(("strength of hidden\ncause to overturn", _tipping))
     if any(map(scored_by_world, shown)):
-        columns.append(("probability, true\n(best possible)", _true))
-    words = [0, 1, 2]
-    if any(len(sentences) > len(shared) for sentences in every):
-        words.append(len(columns))
+        columns.append(("probability, true\n(best possible)", _true_values))
+    text_columns = [0, 1, 2]
+    if any(len(texts) > len(shared) for texts in notes):
+        text_columns.append(len(columns))
         columns.append(
-            ("note", lambda decision: "; ".join(text for text in _sentences(decision) if text not in shared))
+            ("note", lambda decision: "; ".join(text for text in _notes(decision) if text not in shared))
         )
     rows = [[cell(decision) for _, cell in columns] for decision in shown]
-    table = text_table([head for head, _ in columns], rows, texts=words, folds=words)
+    table = text_table([head for head, _ in columns], rows, texts=text_columns, folds=text_columns)
     more = len(decisions) - len(shown)
     below = [f"... and {more} more in table.csv"] if more > 0 else []
     below += [f"All cases: {text}" for text in shared]
@@ -255,45 +243,43 @@ def table_of_cases(decisions: Sequence[Decided], title: str) -> str:
 
 
 def method_rows(summaries: Mapping[str, MethodSummary]) -> list[list[str]]:
-    """What is known of methods, a row each: its name, then a cell for each method. Number of cases without
-    action, true and claimed probabilities, and coverage of the claimed intervals.
-    """
-    every = summaries.values()
-    truth = any(summary.auf.count for summary in every)
-    bounds = any(summary.truth.intervals for summary in every)
-    covered = any(summary.intervals for summary in every)
-    present = any(summary.present_count for summary in every)
-    which = "intervals of the posterior mean" if bounds else "intervals"
+    """A row for each quantity that is known of methods: its name, then a cell for each method."""
+    methods = summaries.values()
+    truth = any(summary.auf.count for summary in methods)
+    bounds = any(summary.truth.intervals for summary in methods)
+    covered = any(summary.intervals for summary in methods)
+    present = any(summary.present_count for summary in methods)
+    label = "intervals of the posterior mean" if bounds else "intervals"
     lines: list[tuple[bool, str, Callable[[MethodSummary], str]]] = [
-        (True, "cases", lambda of: str(of.count)),
-        (True, "cases without action", lambda of: str(of.no_action_count)),
-        (truth, "true probability of a desired outcome", lambda of: figure(of.auf.mean)),
-        (truth, "  95% interval of that mean", lambda of: f"{figure(of.auf.low)} to {figure(of.auf.high)}"),
-        (truth, "  with no action", lambda of: figure(of.no_action)),
-        (truth, "  best possible", lambda of: figure(of.oracle)),
-        (truth, "  share of the possible gain", lambda of: percent(of.share)),
-        (True, "estimated probability", lambda of: figure(of.claimed)),
-        (present, "  where nothing is set, that of", _of_nothing),
-        (covered, f"  {which} that contain the truth", lambda of: f"{percent(of.covered)} of {of.intervals}"),
-        (covered, "  their mean width", lambda of: figure(of.width)),
+        (True, "cases", lambda m: str(m.count)),
+        (True, "cases without action", lambda m: str(m.no_action_count)),
+        (truth, "true probability of a desired outcome", lambda m: figure(m.auf.mean)),
+        (truth, "  95% interval of that mean", lambda m: f"{figure(m.auf.low)} to {figure(m.auf.high)}"),
+        (truth, "  with no action", lambda m: figure(m.no_action)),
+        (truth, "  best possible", lambda m: figure(m.oracle)),
+        (truth, "  share of the possible gain", lambda m: percent(m.share)),
+        (True, "estimated probability", lambda m: figure(m.claimed)),
+        (present, "  where nothing is set, that of", _unaltered_quantity),
+        (covered, f"  {label} that contain the truth", lambda m: f"{percent(m.covered)} of {m.intervals}"),
+        (covered, "  their mean width", lambda m: figure(m.width)),
         (
             bounds,
             "  intervals of the truth that contain it",
-            lambda of: f"{percent(of.truth.covered)} of {of.truth.intervals}",
+            lambda m: f"{percent(m.truth.covered)} of {m.truth.intervals}",
         ),
-        (bounds, "  their mean width", lambda of: figure(of.truth.width)),
-        (bounds, "  one-sided lower bounds that it reaches", lambda of: percent(of.truth.least)),
+        (bounds, "  their mean width", lambda m: figure(m.truth.width)),
+        (bounds, "  one-sided lower bounds that it reaches", lambda m: percent(m.truth.least)),
         (
             True,
             "median seconds per decision",
-            lambda of: "-" if math.isnan(of.seconds) else f"{of.seconds:.2g}",
+            lambda m: "-" if math.isnan(m.seconds) else f"{m.seconds:.2g}",
         ),
     ]
-    return [[head, *map(cell, every)] for known, head, cell in lines if known]
+    return [[head, *map(cell, methods)] for shown, head, cell in lines if shown]
 
 
-def _of_nothing(summary: MethodSummary) -> str:
-    """What the estimates of decisions without an alteration are of."""
+def _unaltered_quantity(summary: MethodSummary) -> str:
+    """The quantity that decisions without an alteration estimate."""
     if not summary.no_action_count:
         return "-"
     if summary.present_count < summary.no_action_count:
@@ -305,25 +291,25 @@ def per_decision(decisions: Sequence[Decided], dataset: str, method: str, seed: 
     """One row per decision, with its context and its settings, for CSV."""
     lines = []
     for decision in decisions:
-        own = {"before": number(before(decision))}
+        cells = {"before": number(before(decision))}
         if "unchanged" in decision:
-            own["usual"] = number(claim(decision, of="baseline"))
+            cells["usual"] = number(claim(decision, of="baseline"))
         if "gain" in decision:
-            own |= gain_cells(decision)
-        own |= cost_cells(decision) if priced([decision]) else {}
-        own |= {f"present/{name}": value for name, value in (decision.get("present") or {}).items()}
-        own["share"] = number((decision.get("score") or {}).get("share"))
-        own |= {name: number(effort(decision, name)) for name in ("support", "distance")}
+            cells |= gain_cells(decision)
+        cells |= cost_cells(decision) if priced([decision]) else {}
+        cells |= {f"present/{name}": value for name, value in (decision.get("present") or {}).items()}
+        cells["share"] = number((decision.get("score") or {}).get("share"))
+        cells |= {name: number(effort(decision, name)) for name in ("support", "distance")}
         sensitivity = sensitivity_of(decision)
         if sensitivity is not None:
-            own["tipping"] = sensitivity.tipping
-            own |= {} if sensitivity.yardstick is None else {"yardstick": sensitivity.yardstick}
+            cells["tipping"] = sensitivity.tipping
+            cells |= {} if sensitivity.yardstick is None else {"yardstick": sensitivity.yardstick}
         if (beyond := effort(decision, "beyond")) is not None:
-            own["beyond"] = number(beyond)
+            cells["beyond"] = number(beyond)
         lines.append(
             row(dataset, method, seed, decision)
             | truth_bounds(decision)
-            | own
+            | cells
             | {f"given/{name}": value for name, value in decision["given"].items()}
             | {f"set/{name}": value for name, value in (decision.get("alteration") or {}).items()}
             | {
@@ -336,46 +322,39 @@ def per_decision(decisions: Sequence[Decided], dataset: str, method: str, seed: 
     return lines
 
 
-def _context(decision: Decided) -> str:
-    """The context of a case, abbreviated."""
-    return _pairs(decision.get("given") or {}, MAX_NAMES)
-
-
 def change(decision: Decided) -> str:
     """The altered variables and their values; without an alteration "no action" or "refused"."""
-    return _pairs(decision.get("alteration") or {}, MAX_SETTINGS) or group_of(decision)
+    return _assignments(decision.get("alteration") or {}, MAX_SETTINGS) or group_of(decision)
 
 
 def _interval(decision: Decided) -> str:
     """The interval of the estimate; a dash without an alteration or an interval."""
-    return _ends(*interval_of(decision)) if decision.get("alteration") is not None else "-"
+    return _range(*interval_of(decision)) if decision.get("alteration") is not None else "-"
 
 
-def _counted(decision: Decided) -> bool:
+def _is_certified(decision: Decided) -> bool:
     """Whether the interval is that of a certificate, which bounds the posterior mean."""
     return claim(decision, "lower") is None and "lower" in (decision.get("certificate") or {})
 
 
-def _ends(lower: object, upper: object) -> str:
+def _range(lower: object, upper: object) -> str:
     if math.isnan(number(lower)) or math.isnan(number(upper)):
         return "-"
     return f"{figure(lower)} to {figure(upper)}"
 
 
 def _tipping(decision: Decided) -> str:
-    """The strength of a hidden common cause that would overturn the decision; a dash if it is not known, and
-    none where the interval contains no action already.
-    """
+    """The strength of a hidden common cause that would overturn the decision; a dash if it is not known."""
     sensitivity = sensitivity_of(decision)
     if sensitivity is None:
         return "-"
     return "none" if sensitivity.tipping == 1 else factor(sensitivity.tipping)
 
 
-def _sentences(decision: Decided) -> list[str]:
+def _notes(decision: Decided) -> list[str]:
     """The reason for no action with the alteration it replaces, or the warnings."""
-    would = _pairs(effort(decision, "would_set") or {}, MAX_SETTINGS)
-    parts = (reason_of(decision), f"would have set {would}" if would else "", *texts_of(decision))
+    withdrawn = _assignments(effort(decision, "would_set") or {}, MAX_SETTINGS)
+    parts = (reason_of(decision), f"would have set {withdrawn}" if withdrawn else "", *texts_of(decision))
     return list(filter(None, parts))
 
 
@@ -390,16 +369,16 @@ def percent(value: float) -> str:
     return "-" if math.isnan(value) else f"{round(100 * value):d}%"
 
 
-def _estimated(decision: Decided) -> str:
+def _estimates(decision: Decided) -> str:
     return _from_to(before(decision), claim(decision) if decision.get("alteration") is not None else None)
 
 
 def _both_intervals(decision: Decided) -> str:
     bounds = truth_bounds(decision)
-    return f"{_interval(decision)}\n{_ends(bounds.get('truth_lower'), bounds.get('truth_upper'))}"
+    return f"{_interval(decision)}\n{_range(bounds.get('truth_lower'), bounds.get('truth_upper'))}"
 
 
-def _true(decision: Decided) -> str:
+def _true_values(decision: Decided) -> str:
     score = decision.get("score") or {}
     best = figure(score.get("oracle"))
     return f"{_from_to(score.get('no_action'), score.get('probability'))} ({best})"
@@ -411,22 +390,18 @@ def _from_to(before: object, after: object) -> str:
     return f"{figure(before)} -> {figure(after)}"
 
 
-def _pairs(values: Mapping[str, Any], limit: int) -> str:
-    """Names and values of the first `limit` entries, and how many more there are."""
-    shown = [
+def _assignments(values: Mapping[str, Any], limit: int) -> str:
+    """The first `limit` names with their values, and how many more there are."""
+    assignments = [
         f"{name}={setting_text(value)}" if isinstance(value, float | int) else f"{name}={value}"
         for name, value in values.items()
     ]
-    more = [f"+{len(shown) - limit} more"] if len(shown) > limit + 1 else []
-    return ", ".join([*(shown[:limit] if more else shown), *more])
+    more = [f"+{len(assignments) - limit} more"] if len(assignments) > limit + 1 else []
+    return ", ".join([*(assignments[:limit] if more else assignments), *more])
 
 
 def choice_reasons(run: Recorded) -> list[str]:
-    """The sentences of the choice; empty if the method of the run was not chosen from its rows.
-
-    Raises:
-        PlainFileError: if the record is damaged.
-    """
+    """The sentences of the choice of the method; empty if there was none. PlainFileError if it is damaged."""
     path = run.path / "method_choice.json"
     if not path.exists():
         return []
@@ -435,16 +410,16 @@ def choice_reasons(run: Recorded) -> list[str]:
 
 
 def choice_as_markup(run: Recorded) -> Markup:
-    """Sentences and table for the page; empty if the method was not chosen."""
-    rows = _compared(run)
+    """Sentences and table of the choice for the page; empty if the method was not chosen."""
+    rows = _choice_rows(run)
     if not rows:
         return Markup()
     compared = table_of(CHOICE_CAPTION, CHOICE_HEADS, rows, CHOICE_WORDS)
     return joined([paragraphs(choice_reasons(run)), compared])
 
 
-def _compared(run: Recorded) -> list[list[str]]:
-    """The methods that were compared, as cells; empty if the method was not chosen."""
+def _choice_rows(run: Recorded) -> list[list[str]]:
+    """The cells of the methods that were compared; empty if the method was not chosen."""
     columns = ("method", "compared", "chosen", *CHOICE_NUMBERS)
     lines = read_rows(run.path / "method_choice.csv", columns, CHOICE_NUMBERS)
     rows = []
@@ -454,13 +429,13 @@ def _compared(run: Recorded) -> list[list[str]]:
             behind = f"{_cell(line['behind'])} ± {_cell(line['behind_error'])}" if line["behind"] else "-"
             scores = [_cell(line[name], 4) for name in ("brier", "brier_context", "brier_constant")]
             gain = f"[{', '.join(ends)}]" if line["gain_lower"] else "-"
-            taken = "taken" if line["chosen"] == "yes" else ""
+            mark = "taken" if line["chosen"] == "yes" else ""
             rows.append(
-                [line["method"], _cell(line["value"]), gain, behind, *scores, _cell(line["judges"], 2), taken]
+                [line["method"], _cell(line["value"]), gain, behind, *scores, _cell(line["judges"], 2), mark]
             )
     return rows
 
 
-def _cell(written: str, digits: int = 3) -> str:
-    value = number(written)
+def _cell(text: str, digits: int = 3) -> str:
+    value = number(text)
     return "-" if math.isnan(value) else f"{value:.{digits}f}"

@@ -1,10 +1,10 @@
-"""Decisions as a data frame: one row per case, for work in a notebook.
+"""Data frame of decisions, one row per case, with its summary and its HTML for notebooks.
 
     case               the name of the case
     status             do, may or leave
     set/NAME           the value to set, NaN where the variable is left alone
-    estimate           the method's estimate after its decision: with the alteration, or, where nothing is
-                       set, that for no action, or for leaving the present values as they are
+    estimate           the estimate after the decision: with the alteration, or, where nothing is set, for no
+                       action or for leaving the present values as they are
     lower, upper       the interval of the estimate, and
     level              its coverage probability; NaN where there is none
     no_action          the estimate for no action
@@ -14,18 +14,15 @@
     gain_upper
     cost               where actions have costs: that of the alteration, 0 where nothing is altered,
     net_value,         the worth of a desired outcome times its probability, minus the cost, and
-    net_gain           the same minus that of changing nothing, each with _lower and _upper; NaN where no
-                       worth is stated
+    net_gain           the same minus that of changing nothing, each with _lower and _upper; NaN without worth
     warnings, reason   sentences, separated by "; ", and
     findings,          their kinds (`data.finding`)
     reason_kind
     given/NAME         the context of the case
 
 A variable that has texts has these in its columns. The names of context and actions have a prefix, as in a
-run's table.csv, so that no variable's name can hide another column.
-
-As HTML, for notebooks, they are a sentence and a small table. Everything that comes from the data, names of
-variables included, is escaped: a table may hold columns called ``<script>``.
+run's table.csv, so that no variable's name can hide another column. In HTML, everything that comes from the
+data, names of variables included, is escaped: a table may hold columns called ``<script>``.
 """
 
 import math
@@ -51,98 +48,92 @@ from rehearsal_torch.evaluation.claim_rows import number
 from rehearsal_torch.evaluation.run_record import ACTS, NOTHING, REFUSED, Decided, before, claim
 
 GIVEN, SET, PRESENT = "given/", "set/", "present/"
-# Decisions, and characters of their notes, that HTML shows.
+# Decisions, and characters of their notes, in HTML, at most.
 SHOWN, LONGEST = 10, 160
 
 
 def decision_frame(
     lines: Sequence[Decided], actions: Sequence[str] = (), index: pd.Index | None = None
 ) -> pd.DataFrame:
-    """One row per decision.
-
-    Args:
-        lines: The facts of each case with its decision, as in ``decisions.jsonl``.
-        actions: Variables that have a column even if no decision sets them.
-        index: The index of the frame; None numbers the rows from 0.
+    """One row per decision: lines with the facts of each case, as in ``decisions.jsonl``. `actions` have a
+    column even if no decision sets them; an `index` of None numbers the rows from 0.
     """
-    named = dict.fromkeys([*actions, *(name for line in lines for name in line.get("alteration") or {})])
-    known = dict.fromkeys(name for line in lines for name in line.get("given") or {})
-    now = dict.fromkeys(name for line in lines for name in line.get("present") or {})
-    costly = priced(lines)
-    # Without present values, cross-fitted claims alone have the gain over no action.
-    gained = bool(now) or any("gain" in line for line in lines)
+    settable = dict.fromkeys([*actions, *(name for line in lines for name in line.get("alteration") or {})])
+    context_names = dict.fromkeys(name for line in lines for name in line.get("given") or {})
+    present_names = dict.fromkeys(name for line in lines for name in line.get("present") or {})
+    has_costs = priced(lines)
+    # Without present values, only cross-fitted claims have a gain, over no action.
+    has_gain = bool(present_names) or any("gain" in line for line in lines)
 
     def row(line: Decided) -> dict[str, Any]:
         setting, present, given = (line.get(key) or {} for key in ("alteration", "present", "given"))
         ends = {part: number(claim(line, part)) for part in ("lower", "upper", "level")}
         cells: dict[str, Any] = {"case": str(line.get("identity", "")), "status": line.get("status", "")}
-        cells |= {f"{SET}{name}": _cell(setting.get(name)) for name in named}
+        cells |= {f"{SET}{name}": _cell(setting.get(name)) for name in settable}
         cells["estimate"] = number(claim(line) if setting else before(line))
         cells |= ends if setting else dict.fromkeys(ends, math.nan)
         cells["no_action"] = number(claim(line, of="baseline"))
-        if now:
-            cells |= {f"{PRESENT}{name}": _cell(present.get(name)) for name in now}
+        if present_names:
+            cells |= {f"{PRESENT}{name}": _cell(present.get(name)) for name in present_names}
             cells["unchanged"] = number(claim(line, of="unchanged"))
-        cells |= gain_cells(line) if gained else {}
-        cells |= cost_cells(line) if costly else {}
+        cells |= gain_cells(line) if has_gain else {}
+        cells |= cost_cells(line) if has_costs else {}
         return cells | {
             "warnings": "; ".join(texts_of(line)),
             "reason": reason_of(line),
             "findings": "; ".join(finding["kind"] for finding in line.get("findings") or ()),
             "reason_kind": (line.get("reason") or {}).get("kind", ""),
-            **{f"{GIVEN}{name}": _cell(given.get(name)) for name in known},
+            **{f"{GIVEN}{name}": _cell(given.get(name)) for name in context_names},
         }
 
     return pd.DataFrame(list(map(row, lines)), columns=list(row({})), index=index)
 
 
 def _cell(value: object) -> Any:
-    """A value as a number; the text of a variable that has texts."""
     return value if isinstance(value, str) else number(value)
 
 
 def quantity(lines: Sequence[Decided]) -> str:
-    """What the estimates are of, in words; "value" if no decision has one."""
-    named = (claim(line, "of", part) for line in lines for part in ("estimate", "baseline"))
-    return next((str(of) for of in named if of), "value")
+    """The quantity that is estimated, in words; "value" if no decision has an estimate."""
+    quantities = (claim(line, "of", part) for line in lines for part in ("estimate", "baseline"))
+    return next((str(name) for name in quantities if name), "value")
 
 
 def beyond(frame: pd.DataFrame) -> "pd.Series[bool]":
-    """Which decisions lie outside the data, so that sentences and figures have no number for them."""
+    """Whether each decision lies outside the data, so that sentences and figures have no number for it."""
     outside = [bool(set(OUTSIDE) & set(kinds.split("; "))) for kinds in frame["findings"]]
     return pd.Series(outside, index=frame.index, dtype=bool)
 
 
 def refused(frame: pd.DataFrame) -> "pd.Series[bool]":
-    """In which cases the method cannot tell what to do."""
+    """Whether the method cannot tell what to do, by case."""
     decided = frame["reason_kind"].isin(("", *NOTHING_BETTER))
     return (frame["status"] == "leave") & ~decided
 
 
 def summary(frame: pd.DataFrame, of: str, wanted: str = "") -> str:
     """One sentence on a `decision_frame`: how many cases have which status, and the mean estimates of those
-    within the data; what the estimates are of, and the desired region in words, empty where these are too
-    long.
+    within the data. `of` names the estimated quantity, `wanted` the desired region (empty if too long).
     """
-    every, unknown = frame["status"] != "leave", refused(frame)
-    counts = {ACTS: every.sum(), NOTHING: (~every & ~unknown).sum(), REFUSED: unknown.sum()}
+    acts, refusals = frame["status"] != "leave", refused(frame)
+    counts = {ACTS: acts.sum(), NOTHING: (~acts & ~refusals).sum(), REFUSED: refusals.sum()}
     parts = [f"{words} in {count}" for words, count in counts.items() if count]
     sentence = f"{len(frame)} case{'' if len(frame) == 1 else 's'}: {', '.join(parts) or 'none'}."
-    acted = frame[every & ~beyond(frame)]
-    if every.any() and acted.empty:
+    inside = frame[acts & ~beyond(frame)]
+    if acts.any() and inside.empty:
         return f"{sentence} Where one is recommended, it lies outside the data."
-    after, before = acted["estimate"].mean(), acted["no_action"].mean()
+    after, before = inside["estimate"].mean(), inside["no_action"].mean()
     if math.isnan(after):
         return sentence
-    without = "no action"
-    if "unchanged" in acted and not acted["unchanged"].isna().any():
-        before, without = acted["unchanged"].mean(), "the present values"
+    reference = "no action"
+    if "unchanged" in inside and not inside["unchanged"].isna().any():
+        before, reference = inside["unchanged"].mean(), "the present values"
     intervals, fine = Intervals(), alike(before, after)
     number = intervals.chance if is_chance(of) else intervals.plain
-    beside = "" if math.isnan(before) else f", {number(before, fine=fine)} with {without}"
-    where = "" if len(acted) == every.sum() else " within the data"
-    claimed = f"the estimated {in_words(of, wanted)} is {number(after, fine=fine)} on average{beside}."
-    return f"{sentence} Where one is recommended{where}, {claimed}{_average_cost(acted)}"
+    comparison = "" if math.isnan(before) else f", {number(before, fine=fine)} with {reference}"
+    scope = "" if len(inside) == acts.sum() else " within the data"
+    estimate = f"the estimated {in_words(of, wanted)} is {number(after, fine=fine)} on average{comparison}."
+    return f"{sentence} Where one is recommended{scope}, {estimate}{_average_cost(inside)}"
 
 
 def overall_of(lines: Sequence[Decided]) -> Overall | None:
@@ -151,46 +142,44 @@ def overall_of(lines: Sequence[Decided]) -> Overall | None:
 
 
 def _answer(line: Decided) -> Answer:
-    draws, compared = line.get("draws"), number(before(line))
+    draws, reference = line.get("draws"), number(before(line))
     return Answer(
         line["status"],
         tuple(line.get("alteration") or ()),
-        None if math.isnan(compared) else compared,
+        None if math.isnan(reference) else reference,
         doubted(findings_of(line), bool(draws and draws["untouched"])),
         GainDraws.of(draws) if draws else None,
     )
 
 
 def doubts(findings: Iterable[Finding]) -> list[str]:
-    """What is said first, since nothing is sure then: that a model is not one to act on alone."""
-    texts = dict.fromkeys(each.text for each in findings if each.kind in MISFITS)
+    """Warnings that come first: that a model is not one to act on alone."""
+    texts = dict.fromkeys(finding.text for finding in findings if finding.kind in MISFITS)
     return [f"{text[0].upper()}{text[1:]}." for text in texts]
 
 
 def in_all(whole: Overall, wanted: str = "") -> str:
-    """All cases together in one sentence: the mean chances without and with what is decided."""
+    """All cases together in one sentence: the mean chances without and with the decisions."""
     gain, intervals = whole.gain, Intervals()
     ends = ends_of(gain)
     fine = decimals([whole.before], [whole.after], [gain.point, *(ends or ())])
-    before, after = (intervals.chance(each, fine=fine) for each in (whole.before, whole.after))
+    before, after = (intervals.chance(value, fine=fine) for value in (whole.before, whole.after))
     counts = ", ".join(f"{status} in {count}" for status, count in whole.counts.items() if count)
-    every = f"In all {whole.cases} cases together" if whole.cases > 1 else "In this case"
-    moves = "rises" if gain.point > 0 else "falls" if gain.point < 0 else "goes"
+    scope = f"In all {whole.cases} cases together" if whole.cases > 1 else "In this case"
+    verb = "rises" if gain.point > 0 else "falls" if gain.point < 0 else "goes"
     return (
-        f"{every} ({counts}), the estimated {in_words(CHANCE, wanted)} {moves} from {before} to {after} on "
+        f"{scope} ({counts}), the estimated {in_words(CHANCE, wanted)} {verb} from {before} to {after} on "
         f"average: {intervals.difference(gain.point, ends, gain.level, fine)}."
     )
 
 
 def decision_html(frame: pd.DataFrame, sentences: Sequence[str]) -> str:
-    """Sentences above a table of the first decisions of a `decision_frame`: case, status, what to set, claim
-    with its interval, the estimate for no action, and notes.
-    """
+    """HTML of sentences above a table of the first decisions of a `decision_frame`."""
     actions = [name for name in frame.columns if name.startswith(SET)]
     heads = ["case", "status", *(name.removeprefix(SET) for name in actions)]
-    compared = "unchanged" in frame.columns
-    heads += ["claimed", "interval", *(["present values"] if compared else []), "no action", "notes"]
-    some = frame.head(SHOWN)
+    has_present = "unchanged" in frame.columns
+    heads += ["claimed", "interval", *(["present values"] if has_present else []), "no action", "notes"]
+    head_rows = frame.head(SHOWN)
     rows = [
         [
             str(row["case"]),
@@ -198,16 +187,16 @@ def decision_html(frame: pd.DataFrame, sentences: Sequence[str]) -> str:
             *(row[name] if isinstance(row[name], str) else _number(row[name]) for name in actions),
             _number(row["estimate"]),
             "" if math.isnan(row["lower"]) else f"{row['lower']:.3g} to {row['upper']:.3g}",
-            *([_number(row["unchanged"])] if compared else []),
+            *([_number(row["unchanged"])] if has_present else []),
             _number(row["no_action"]),
             _notes(row),
         ]
-        for row in some.to_dict("records")
+        for row in head_rows.to_dict("records")
     ]
-    more = len(frame) - len(some)
+    more = len(frame) - len(head_rows)
     below = [f"... and {more} more: to_frame() has all of them"] if more else []
-    above, rest = ("".join(f"<p>{escape(text)}</p>" for text in texts) for texts in (sentences, below))
-    return f"<div>{above}{table_html(heads, rows)}{rest}</div>"
+    before, after = ("".join(f"<p>{escape(text)}</p>" for text in texts) for texts in (sentences, below))
+    return f"<div>{before}{table_html(heads, rows)}{after}</div>"
 
 
 def table_html(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -228,12 +217,12 @@ def _notes(row: Mapping[Hashable, Any]) -> str:
 
 
 def priced(lines: Sequence[Decided]) -> bool:
-    """Whether any of some decisions has a cost."""
+    """Whether any decision has a cost."""
     return any(not math.isnan(number(decision.get("cost"))) for decision in lines)
 
 
 def weighed(lines: Sequence[Decided]) -> bool:
-    """Whether any of some decisions was weighed against the worth of a desired outcome."""
+    """Whether any decision was weighed against the worth of a desired outcome."""
     return any(not math.isnan(number(decision.get("worth"))) for decision in lines)
 
 
@@ -263,7 +252,7 @@ def gain_cell(decision: Decided) -> str:
 
 
 def cost_sentence(decision: Decided) -> str:
-    """What a decision costs, and what it nets, in a sentence; empty if nothing is known of costs."""
+    """The cost and the net value of a decision in a sentence; empty if no cost is known."""
     if math.isnan(number(decision.get("cost"))):
         return ""
     value = f"the net value is {_amount(claim(decision, of='net_value'))}"
@@ -278,7 +267,7 @@ def cost_sentence(decision: Decided) -> str:
 
 
 def _average_cost(frame: pd.DataFrame) -> str:
-    """The mean cost and net gain of the recommended alterations of a data frame, in words; empty without."""
+    """The mean cost and net gain of the recommended alterations, in words; empty without."""
     cost, gain = (number(frame[name].mean()) if name in frame else math.nan for name in ("cost", "net_gain"))
     nets = "" if math.isnan(gain) else f" and nets {gain:+.3g}"
     return "" if math.isnan(cost) else f" It costs {cost:.3g}{nets} on average."

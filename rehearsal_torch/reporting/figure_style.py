@@ -1,11 +1,9 @@
-"""Style of all figures.
+"""Style of all figures: colours, dashes, markers, panels, and their files.
 
 Figures are equal, byte for byte, whenever their numbers are: they are made with matplotlib's objects alone,
 without a window or a current figure, and with settings that hold only while something is drawn (`drawing`).
 SVG files keep text as text, carry no date, and number their elements from a fixed salt. Colours are the eight
-of Okabe and Ito, distinguishable for colour-blind readers; lines also differ in dash or marker.
-
-Source: Okabe and Ito (2008), Color Universal Design.
+of Okabe and Ito (2008, Color Universal Design), for colour-blind readers; lines differ in dash or marker.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,7 +25,7 @@ from rehearsal_torch.files.atomic_write import write_bytes
 
 BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#E69F00", "#009E73", "#CC79A7"
 VERMILION, SKY, BLACK = "#D55E00", "#56B4E9", "#000000"
-# The shade of places without a number.
+# The shade of values without a number.
 PALE = "#F6E6D8"
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)
 # One more than colours: where there are more lines than colours, colour and marker together stay different.
@@ -66,9 +64,7 @@ def drawing() -> Iterator[None]:
 def panels(
     rows: int = 1, columns: int = 1, *, width: float = 5.2, height: float = 3.6
 ) -> tuple[Figure, list[list[Axes]]]:
-    """An empty figure of rows x columns panels, each about width x height inches; to be called within
-    `drawing`.
-    """
+    """An empty figure of rows x columns panels of about width x height inches; call it within `drawing`."""
     figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False)
     return figure, [list(line) for line in grid]
@@ -77,13 +73,13 @@ def panels(
 def panel_list(
     count: int, columns: int, *, width: float = 5.2, height: float = 3.6
 ) -> tuple[Figure, list[Axes]]:
-    """`panels` one after the other, so many in a line at most; the rest of the last line stays empty."""
-    across = min(count, columns)
-    figure, grid = panels(-(-count // across), across, width=width, height=height)
-    every = [axes for line in grid for axes in line]
-    for axes in every[count:]:
+    """`count` panels one after the other, `columns` in a line at most."""
+    in_line = min(count, columns)
+    figure, grid = panels(-(-count // in_line), in_line, width=width, height=height)
+    axes_list = [axes for line in grid for axes in line]
+    for axes in axes_list[count:]:
         axes.set_visible(False)
-    return figure, every[:count]
+    return figure, axes_list[:count]
 
 
 def line_style(index: int) -> dict[str, Any]:
@@ -98,9 +94,7 @@ def point_style(index: int) -> dict[str, Any]:
 
 
 def legend_below(figure: Figure, columns: int = 1, of: Sequence[Axes] | None = None) -> int:
-    """One legend for all panels, or for some, below them, with each label once; returns the number of its
-    entries.
-    """
+    """One legend below all panels, or some, with each label once; returns the number of its entries."""
     handles: dict[str, Artist] = {}
     for axes in figure.axes if of is None else of:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
@@ -116,9 +110,7 @@ def diagonal(axes: Axes, label: str) -> None:
 
 
 def logarithmic(axis: XAxis | YAxis) -> None:
-    """A logarithmic scale with few numbers, written plainly, after everything was drawn: 0.2, 0.5, 1, 2,
-    5.
-    """
+    """A logarithmic scale with a few plain numbers (0.2, 0.5, 1, 2, 5), after everything was drawn."""
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
     low, high = sorted(axis.get_view_interval())
     wide = high / low > 100
@@ -128,9 +120,7 @@ def logarithmic(axis: XAxis | YAxis) -> None:
 
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """Writes ``name.png`` and ``name.svg`` into a folder, created if missing; to be called within
-    `drawing`.
-    """
+    """Writes ``name.png`` and ``name.svg`` into a folder, created if missing; call it within `drawing`."""
     # `Figure.savefig` would solve the layout again, and draw twice, for each file.
     figure.set_dpi(PNG_DPI)
     if (layout := figure.get_layout_engine()) is not None:
@@ -143,7 +133,7 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
 
 
 def svg(figure: Figure) -> bytes:
-    """A figure as an SVG file, equal for equal figures; to be called within `drawing`."""
+    """A figure as an SVG file, equal for equal figures; call it within `drawing`."""
     content = BytesIO()
     FigureCanvasSVG(figure).print_svg(content, metadata={"Date": None, "Creator": None})
     return content.getvalue()

@@ -1,7 +1,7 @@
-"""Names and units of a run's numbers.
+"""Names and units of a run's numbers, for its terminal, its figures and its page.
 
-They come from a run's resolved configuration, the terms of its reward and the doses that make up an action,
-and from its data set, which may say what its units and columns are called. A reward of minus one variable, or
+They come from its resolved configuration, the terms of its reward and the doses that make up an action, and
+from its data set, which may say what its units and columns are called. A reward of minus one variable, or
 minus a score or costs, is shown as that variable, summed over the episode (less is better); any other reward
 is shown as the return itself (more is better).
 """
@@ -13,7 +13,7 @@ from typing import Any
 
 from rehearsal_torch.evaluation.run_record import Recorded
 
-# Doses and scores of the AI-Clinician table: column to letter, name and unit.
+# AI-Clinician table: column of a dose to letter, name and unit; units and steps of scores.
 _DOSES = {"max_dose_vaso": ("V", "vasopressor", "mcg/kg/min"), "input_4hourly": ("F", "fluids", "mL/4 h")}
 _UNITS = {"SOFA": "points", "organ SOFA": "points"}
 _STEPS = {"SOFA": "4 h", "organ SOFA": "4 h"}
@@ -21,7 +21,7 @@ _STEPS = {"SOFA": "4 h", "organ SOFA": "4 h"}
 
 @dataclass(frozen=True)
 class Dose:
-    """Name of one coordinate of an action, a drug or whatever else is set; empty where unknown.
+    """One coordinate of an action, a drug or whatever else is set; names are empty where unknown.
 
     Attributes:
         letter: Label of arrows.
@@ -51,11 +51,10 @@ class Wording:
         sign: -1 if the reward is minus the variable, else 1.
         step: Length of a time step, in words; empty if unknown.
         doses: The coordinates of an action, in order; empty if unknown.
-        subject: What a unit of the data is called; several are `subjects`.
-        actions: What several coordinates of actions are called.
+        subject: A unit of the data; several are `subjects`.
+        actions: Several coordinates of actions.
         file: The name of the figure of one unit.
-        episode: What an episode is called in sentences: by its unit, where the data set names it; several are
-            `episodes`.
+        episode: An episode in sentences: its unit, where the data set names it; several are `episodes`.
         first: The time of the first step in the table, where steps are counted on from it; None if unknown.
     """
 
@@ -75,12 +74,12 @@ class Wording:
     @property
     def total(self) -> str:
         """The axis label of an episode's outcome."""
-        return f"Cumulative {self.variable}" + self._in()
+        return f"Cumulative {self.variable}" + self._unit_suffix()
 
     @property
     def level(self) -> str:
         """The axis label of the variable at one time."""
-        return self.variable + self._in()
+        return self.variable + self._unit_suffix()
 
     @property
     def time(self) -> str:
@@ -100,62 +99,60 @@ class Wording:
 
     @property
     def one_step(self) -> str:
-        """What a step is called: by its name where it has the time of the table, else ``Time step``."""
+        """A time step without its number, such as ``Week``."""
         if self.first is None or not self.step:
             return "Time step"
         name = self.step.removeprefix("one ")
         return name[:1].upper() + name[1:]
 
     def dose(self, index: int) -> Dose:
-        """The name of dose number `index`."""
+        """Coordinate number `index` of an action."""
         if index < len(self.doses):
             return self.doses[index]
         return Dose(str(index + 1), f"{self.actions.removesuffix('s')} {index + 1}", "")
 
     @property
     def an_action(self) -> str:
-        """What one coordinate of an action is called, with its article."""
+        """One coordinate of an action, with its article."""
         return "a dose" if self.actions == "doses" else "an action"
 
     def titled(self, name: str) -> str:
         """The heading of one episode."""
         return f"{self.episode[:1].upper()}{self.episode[1:]} {name}"
 
-    def _in(self) -> str:
+    def _unit_suffix(self) -> str:
         return f" ({self.unit})" if self.unit else ""
 
 
 def worded(run: Recorded) -> Wording:
-    """The names and units of a run: those of its data set, else those that its configuration determines. The
-    terminal, the figures and the page of a run take them from here.
-    """
+    """The names and units of a run: those of its data set, else those that its configuration determines."""
     return wording(run.config, run.words)
 
 
 def wording(config: Mapping[str, Any], words: Mapping[str, Any] | None = None) -> Wording:
-    """The names and units for a resolved configuration, and for what the data set says of its units and
-    columns (`Recorded.words`); generic ones where these do not determine them.
-    """
-    own = dict(words or {})
+    """Names and units by a resolved configuration and the `Recorded.words` of a data set, else generic."""
+    data = dict(words or {})
     # The record may have been edited: what has another form is left out.
-    units_of = _mapping(own.get("units_of"))
-    reward = own.get("reward")
-    where = {"reward": reward} if isinstance(reward, Mapping) else config
-    places = (own.get("actions"), *_find(config, "doses"))
-    names = [str(name) for name in next((some for some in places if some and isinstance(some, list)), [])]
-    doses = _own_doses(names, units_of, _mapping(own.get("levels"))) if own else tuple(map(_dose, names))
-    words_of = _outcome(where)
+    units_of = _mapping(data.get("units_of"))
+    reward = data.get("reward")
+    source = {"reward": reward} if isinstance(reward, Mapping) else config
+    candidates = (data.get("actions"), *_find(config, "doses"))
+    names = [str(name) for name in next((item for item in candidates if item and isinstance(item, list)), [])]
+    doses = tuple(Dose(*_DOSES.get(name, (name[:1].upper(), name, ""))) for name in names)
+    if data:
+        doses = _data_doses(names, units_of, _mapping(data.get("levels")))
+    words_of = _reward_wording(source)
     if words_of.variable in units_of:
         words_of = replace(words_of, unit=str(units_of[words_of.variable]))
-    if not own:
+    if not data:
         return replace(words_of, doses=doses)
-    first = own.get("first")
-    unit = str(own.get("unit") or "unit")
-    units = str(own.get("units") or f"{unit}s")
+    first = data.get("first")
+    unit = str(data.get("unit") or "unit")
+    units = str(data.get("units") or f"{unit}s")
     return replace(
         words_of,
         doses=doses,
-        step=f"one {own['step']}" if own.get("step") else "",
+        step=f"one {data['step']}" if data.get("step") else "",
         subject=unit,
         subjects=units,
         episode=unit,
@@ -166,7 +163,7 @@ def wording(config: Mapping[str, Any], words: Mapping[str, Any] | None = None) -
     )
 
 
-def _outcome(config: Mapping[str, Any]) -> Wording:
+def _reward_wording(config: Mapping[str, Any]) -> Wording:
     """The words for the reward alone."""
     rewards = [reward for reward in _find(config, "reward") if isinstance(reward, Mapping)]
     scores = [reward for reward in rewards if isinstance(reward.get("components"), Mapping)]
@@ -177,7 +174,7 @@ def _outcome(config: Mapping[str, Any]) -> Wording:
     costly = [reward for reward in rewards if reward.get("costs") or reward.get("components")]
     if costly and not costly[0].get("weights"):
         return Wording(name or "cost", -1.0)
-    weights = [named for named in _find(config, "weights") if isinstance(named, Mapping) and len(named) == 1]
+    weights = [terms for terms in _find(config, "weights") if isinstance(terms, Mapping) and len(terms) == 1]
     if weights and not costly:
         ((variable, weight),) = weights[0].items()
         if isinstance(weight, int | float) and weight == -1:
@@ -185,25 +182,21 @@ def _outcome(config: Mapping[str, Any]) -> Wording:
     return Wording(name or "reward")
 
 
-def _own_doses(
+def _data_doses(
     names: Sequence[str], units_of: Mapping[Any, Any], levels_of: Mapping[Any, Any]
 ) -> tuple[Dose, ...]:
-    """The coordinates of an action of an own data set, with letters that differ, where they can."""
+    """The coordinates of an action of a user's data set, with letters that differ, where they can."""
     doses: list[Dose] = []
     for index, name in enumerate(names):
-        taken = {dose.letter for dose in doses}
-        free = [letter for letter in name.upper() if letter.isalpha() and letter not in taken]
-        letter, unit = free[0] if free else str(index + 1), str(units_of.get(name, ""))
+        letters = {dose.letter for dose in doses}
+        unused = [letter for letter in name.upper() if letter.isalpha() and letter not in letters]
+        letter, unit = unused[0] if unused else str(index + 1), str(units_of.get(name, ""))
         levels = levels_of.get(name)
-        named = tuple(map(str, levels)) if isinstance(levels, list) else ()
-        # Without names and unit it may be a level, of which a higher one need not be more of anything.
-        upwards = f"towards {named[-1]}" if named else "more" if unit else "higher value"
-        doses.append(Dose(letter, name, unit, named, upwards))
+        level_names = tuple(map(str, levels)) if isinstance(levels, list) else ()
+        # Without names and unit, a higher number need not be more of anything.
+        upwards = f"towards {level_names[-1]}" if level_names else "more" if unit else "higher value"
+        doses.append(Dose(letter, name, unit, level_names, upwards))
     return tuple(doses)
-
-
-def _dose(name: str) -> Dose:
-    return Dose(*_DOSES.get(name, (name[:1].upper(), name, "")))
 
 
 def _mapping(value: object) -> Mapping[Any, Any]:
@@ -219,8 +212,8 @@ def _find(node: object, key: str) -> Iterator[object]:
 
 
 def telling_gap(gap: float | None, value: float | None, observed: float | None) -> float | None:
-    """How much better than a sequence with a return of `value` another one may be at most; None if that is
-    not known, or is more than what it gains on the observed one, which says nothing.
+    """The largest possible advantage of another sequence over one with a return of `value`; None if it is not
+    known, or exceeds the gain on the observed one, which says nothing.
     """
     if gap is None or value is None or observed is None:
         return None

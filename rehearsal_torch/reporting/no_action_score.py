@@ -1,16 +1,15 @@
-"""The held-out score of the untouched rows: how well a method predicts the outcome where nothing is altered.
+"""Brier score of untouched rows: how well a method predicts held-out outcomes where nothing is altered.
 
 No table knows what an alteration would have brought. Whether the outcome of a row that nobody altered is
-desired, it does know, and a method predicts that too. The Brier score is the mean of (predicted - desired)^2
-over rows that the method has not seen, beside that of a constant, the share of desired rows among those that
-it has seen. A method that does not beat the constant has learnt nothing about the outcome.
+desired, it does know, and a method predicts that too. The score is the mean of (predicted - desired)^2 over
+rows that the method has not seen (Brier, 1950, Verification of forecasts expressed in terms of probability),
+beside that of a constant, the share of desired rows among those that it has seen. A method that does not beat
+the constant has learnt nothing about the outcome.
 
 The rows are the held-out ones for which a run decided, or, with ``claims=cross_fitted``, all rows, each
 predicted by the model of the folds that has not seen it. A checkpoint may have been fitted to the rows that a
 later run holds out: then there is no such score, and where that is unknown, it is not called one. Intervals
 are by unit where rows belong together.
-
-Source: Brier (1950), Verification of forecasts expressed in terms of probability.
 """
 
 import math
@@ -28,22 +27,18 @@ NONE = (
     "Held-out score of the untouched rows: none, as no row was held out (dataset.validation=0.2 without "
     "dataset.contexts=FILE holds some out; claims=cross_fitted scores all rows)"
 )
-
+_REMEDY = "(leave checkpoint= out, so that a model is fitted to the other rows)"
 SEEN = (
-    "Held-out score of the untouched rows: none, as these rows were in the fit of the checkpoint (leave "
-    "checkpoint= out, so that a model is fitted to the other rows)"
+    f"Held-out score of the untouched rows: none, as these rows were in the fit of the checkpoint {_REMEDY}"
 )
 UNKNOWN = (
-    "not a held-out score: the checkpoint was fitted to another table, in which these rows may be (leave "
-    "checkpoint= out, so that a model is fitted to the other rows)"
+    f"not a held-out score: the checkpoint was fitted to another table, in which these rows may be {_REMEDY}"
 )
 
 
 @dataclass(frozen=True)
 class UntouchedScore:
-    """Brier scores of the untouched rows: the method's own, the constant's, and what it gains on that,
-    paired.
-    """
+    """Brier scores of the untouched rows: of the method, of the constant, and their paired difference."""
 
     rows: int
     own: Interval
@@ -51,48 +46,32 @@ class UntouchedScore:
     gain: Interval
 
     def line(self, known: bool = True) -> str:
-        """One sentence with both scores, which is better, and whether it is known that the method has not
-        seen the rows.
-        """
-        than = (
-            "better than"
-            if self.gain.low > 0
-            else "worse than"
-            if self.gain.high < 0
-            else "not told apart from"
-        )
-        of = (
-            f"{'Held-out score' if known else 'Score'} of {self.rows} untouched rows (Brier, lower is better)"
-        )
+        """One sentence with both scores; `known` says that the method has not seen the rows."""
+        better, worse = self.gain.low > 0, self.gain.high < 0
+        verdict = "better than" if better else "worse than" if worse else "not told apart from"
+        name = "Held-out score" if known else "Score"
         sentence = (
-            f"{of}: {self.own}; a constant {self.constant}; difference {self.gain}: {than} the constant"
+            f"{name} of {self.rows} untouched rows (Brier, lower is better): {self.own}; a constant "
+            f"{self.constant}; difference {self.gain}: {verdict} the constant"
         )
         return sentence if known else f"{sentence}; {UNKNOWN}"
 
 
 def scored(run: Recorded) -> UntouchedScore | None:
-    """The score of a run; None if no row was held out.
-
-    Raises:
-        PlainFileError: if the file of the rows is damaged.
-    """
-    kept = read_rows(run.path / FILE, ("unit", *NUMBERS), NUMBERS)
-    rows: list[tuple[str, Mapping[str, object]]] = [(row["unit"], row) for row in kept]
-    names: Sequence[str] = NUMBERS if kept else NEEDED
-    if not kept:
-        decisions = [
-            decision for decision in run.decisions if set(NEEDED) <= set(decision.get("score") or {})
-        ]
-        rows = [
-            (str(decision.get("unit", decision.get("identity", ""))), decision["score"])
-            for decision in decisions
-        ]
+    """The score of a run, None if no row was held out; PlainFileError if the file of the rows is damaged."""
+    recorded = read_rows(run.path / FILE, ("unit", *NUMBERS), NUMBERS)
+    rows: list[tuple[str, Mapping[str, object]]] = [(row["unit"], row) for row in recorded] or [
+        (str(decision.get("unit", decision.get("identity", ""))), decision["score"])
+        for decision in run.decisions
+        if set(NEEDED) <= set(decision.get("score") or {})
+    ]
+    names = NUMBERS if recorded else NEEDED
     desired, predicted, constant = ([number(row[name]) for _, row in rows] for name in names)
     return score_of(desired, predicted, constant, [unit for unit, _ in rows])
 
 
 def line(run: Recorded) -> str:
-    """One sentence about the score of a run of an own table; empty for other runs."""
+    """The score of a run of a user's own table in a sentence; empty for other runs."""
     if run.choices.get("dataset") != "table":
         return ""
     score = scored(run)
@@ -107,21 +86,20 @@ def score_of(
     constant: Sequence[float],
     units: Sequence[str] | None = None,
 ) -> UntouchedScore | None:
-    """The score of rows in memory, (n,) each; None if there is none with finite numbers.
+    """The score of rows in memory, (n,) each, by unit; None if there is none with finite numbers.
 
     Args:
         desired: Whether the outcome is desired, 0 or 1.
         predicted: Predicted probability of a desired outcome.
         constant: The share of desired rows among those that the method has seen.
-        units: The unit of each row; None if every row is one of its own.
     """
-    named = [str(index) for index in range(len(desired))] if units is None else units
-    rows = zip(named, desired, predicted, constant, strict=True)
-    known = [row for row in rows if all(map(math.isfinite, row[1:]))]
-    if not known:
+    names = [str(index) for index in range(len(desired))] if units is None else units
+    rows = zip(names, desired, predicted, constant, strict=True)
+    valid = [row for row in rows if all(map(math.isfinite, row[1:]))]
+    if not valid:
         return None
-    kept = [unit for unit, *_ in known]
-    own = [(guess - wanted) ** 2 for _, wanted, guess, _ in known]
-    base = [(guess - wanted) ** 2 for _, wanted, _, guess in known]
+    ids = [unit for unit, *_ in valid]
+    own = [(guess - wanted) ** 2 for _, wanted, guess, _ in valid]
+    base = [(guess - wanted) ** 2 for _, wanted, _, guess in valid]
     gain = [base_error - own_error for own_error, base_error in zip(own, base, strict=True)]
-    return UntouchedScore(len(known), *(mean_interval(errors, units=kept) for errors in (own, base, gain)))
+    return UntouchedScore(len(valid), *(mean_interval(errors, units=ids) for errors in (own, base, gain)))

@@ -1,14 +1,12 @@
 """Tables of the jobs of a sweep: worlds or problems by methods, and a figure of the worlds.
 
 Worlds: the mean true probability of a desired outcome over contexts, +- its standard deviation over seeds
-    (none for a single seed), beside that without an alteration and of the best possible one (the oracle).
-    Every seed has its own data and its own contexts, which all methods share.
+    (none for a single seed), beside that of no action and the best possible one (the oracle); Du et al.
+    (2026), Tab. 1. Every seed has its own data and its own contexts, which all methods share.
 
 Trials: the expected reward of the recommended action beside the best of the start design and the optimum, and
     the mean normalised regret, over the problems on which all methods of the table were run, and the seeds
-    that all of them have there; its interval is over seeds.
-
-Source: Du et al. (2026), Tab. 1; Ren et al. (2025), Fig. 4-14 and Tab. 2-3 as one table.
+    that all of them have there; its interval is over seeds. Ren et al. (2025), Fig. 4-14 and Tab. 2-3.
 """
 
 import math
@@ -34,9 +32,9 @@ from rehearsal_torch.reporting.text_table import markdown_table, text_table
 
 WorldCells = dict[str, dict[str, MethodSummary]]
 TrialCells = dict[str, dict[str, TrialSummary]]
-# Characters of a table of worlds in a terminal.
+# Characters of a line in a terminal.
 WIDTH = 160
-# The method that never alters anything, whose results all methods stand beside.
+# The method that never alters anything.
 NO_ACTION = "none"
 
 
@@ -49,16 +47,11 @@ def methods(summaries: Mapping[str, Mapping[str, Any]]) -> list[str]:
 def world_cells(
     rows: Sequence[Row], no_action_count: Mapping[tuple[object, object], int] | None = None
 ) -> WorldCells:
-    """World to method to summary, both in order of appearance.
-
-    Args:
-        no_action_count: (world, method) to the number of decisions without an alteration; None if it is not
-            needed.
-    """
+    """World to method to summary; `no_action_count`: (world, method) to decisions without an alteration."""
     summaries: WorldCells = {}
-    for (dataset, method), some in grouped(rows, "dataset", "method").items():
+    for (dataset, method), runs in grouped(rows, "dataset", "method").items():
         count = (no_action_count or {}).get((dataset, method), 0)
-        summaries.setdefault(str(dataset), {})[str(method)] = summed(some, count)
+        summaries.setdefault(str(dataset), {})[str(method)] = summed(runs, count)
     return summaries
 
 
@@ -73,9 +66,7 @@ def worlds_as_markdown(summaries: WorldCells) -> list[str]:
 
 
 def draw_worlds(summaries: WorldCells) -> Figure:
-    """One group of points per world, one point per method, with error bars of one standard deviation; to be
-    called within `drawing`.
-    """
+    """Points of methods by world, with error bars of one standard deviation; call it within `drawing`."""
     width = max(5.2, 1.5 * len(summaries) + 2)
     drawn, [[axes]] = panels(width=width, height=4.4)
     for world, line in enumerate(summaries.values()):
@@ -90,10 +81,10 @@ def draw_worlds(summaries: WorldCells) -> Figure:
     names = methods(summaries)
     for index, name in enumerate(names):
         offset = (index - (len(names) - 1) / 2) * 0.7 / max(len(names), 1)
-        known = [(world, line[name]) for world, line in enumerate(summaries.values()) if name in line]
-        bars = np.nan_to_num([summary.std for _, summary in known])
-        x, y = [world + offset for world, _ in known], [summary.auf.mean for _, summary in known]
-        axes.errorbar(x, y, bars, **point_style(index), markersize=5, capsize=2, label=name)
+        results = [(world, line[name]) for world, line in enumerate(summaries.values()) if name in line]
+        deviations = np.nan_to_num([summary.std for _, summary in results])
+        x, y = [world + offset for world, _ in results], [summary.auf.mean for _, summary in results]
+        axes.errorbar(x, y, deviations, **point_style(index), markersize=5, capsize=2, label=name)
     axes.set_xticks(range(len(summaries)), list(summaries))
     axes.set(ylabel="True probability of a desired outcome", ylim=(0, 1.02))
     axes.grid(visible=False, axis="x")
@@ -116,9 +107,7 @@ def _table_of_worlds(summaries: WorldCells) -> tuple[list[str], list[list[str]]]
 
 
 def _largest(line: Mapping[str, MethodSummary]) -> MethodSummary:
-    """The method with the most contexts, for reference values of a world: methods share contexts, but a
-    method may have failed in some of them.
-    """
+    """The method with the most contexts, for reference values: others may have failed in some of them."""
     return max(line.values(), key=lambda summary: summary.count)
 
 
@@ -138,50 +127,45 @@ def grouped_rows(rows: Sequence[Row]) -> dict[str, dict[str, list[Row]]]:
 def trial_cells(rows: Sequence[Row]) -> TrialCells:
     """Problem to method to summary, after the last round."""
     return {
-        problem: {method: trial_summary(some) for method, some in line.items()}
+        problem: {method: trial_summary(runs) for method, runs in line.items()}
         for problem, line in grouped_rows(rows).items()
     }
 
 
 def shared(rows: Sequence[Row]) -> list[Row]:
     """The rows of the problems on which every method was run, with the seeds that all methods have on all of
-    these problems. If the problems have no seed in common, each keeps its own.
+    them; if the problems have no seed in common, each keeps its own.
     """
-    tried: dict[tuple[str, int], set[str]] = {}
+    methods_of: dict[tuple[str, int], set[str]] = {}
     for row in rows:
-        tried.setdefault((problem_of(row), int(row["seed"])), set()).add(str(row["method"]))
-    every, seeds = {str(row["method"]) for row in rows}, dict[str, set[int]]()
-    for (problem, seed), names in tried.items():
-        if names == every:
+        methods_of.setdefault((problem_of(row), int(row["seed"])), set()).add(str(row["method"]))
+    method_names, seeds = {str(row["method"]) for row in rows}, dict[str, set[int]]()
+    for (problem, seed), names in methods_of.items():
+        if names == method_names:
             seeds.setdefault(problem, set()).add(seed)
     common = set.intersection(*seeds.values()) if seeds else set()
-    kept = {problem: common or own for problem, own in seeds.items()}
-    return [row for row in rows if int(row["seed"]) in kept.get(problem_of(row), ())]
+    seeds_of = {problem: common or values for problem, values in seeds.items()}
+    return [row for row in rows if int(row["seed"]) in seeds_of.get(problem_of(row), ())]
 
 
 def regret(summaries: TrialCells, method: str) -> Interval:
-    """The mean normalised regret of a method over the problems that all methods share, with an interval over
-    seeds.
-
-    The regret of a seed is divided by the problem's mean gap between optimum and start design. If problems
-    have different numbers of seeds, the mean is over all of them and there is no interval: one over some of
-    the seeds would not belong to that mean.
-
-    Args:
-        summaries: Those of `shared` rows, for an interval.
+    """The mean normalised regret of a method over the problems (of `shared` rows), with an interval over
+    seeds. The regret of a seed is divided by the problem's mean gap between optimum and start design.
+    Problems with different numbers of seeds have no interval: that of some seeds is another mean's.
     """
-    known = [line[method] for line in summaries.values() if line[method].optimum > line[method].start]
-    if not known:
+    results = [line[method] for line in summaries.values() if line[method].optimum > line[method].start]
+    if not results:
         return mean_interval([])
-    whole, counts = mean([summary.normalised for summary in known]), {summary.seeds for summary in known}
+    average = mean([summary.normalised for summary in results])
+    counts = {summary.seeds for summary in results}
     if len(counts) > 1:
-        return Interval(whole, math.nan, math.nan, min(counts))
+        return Interval(average, math.nan, math.nan, min(counts))
     shares = [
-        [summary.regrets[seed] / (summary.optimum - summary.start) for summary in known]
+        [summary.regrets[seed] / (summary.optimum - summary.start) for summary in results]
         for seed in range(min(counts))
     ]
     interval = mean_interval(list(map(mean, shares)))
-    return Interval(whole, interval.low, interval.high, len(shares))
+    return Interval(average, interval.low, interval.high, len(shares))
 
 
 def trials_as_text(rows: Sequence[Row]) -> str:
@@ -195,16 +179,16 @@ def trials_as_markdown(rows: Sequence[Row]) -> list[str]:
 
 
 def _table_of_trials(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
-    summaries, fair = trial_cells(rows), trial_cells(shared(rows))
+    summaries, common = trial_cells(rows), trial_cells(shared(rows))
     names, body = methods(summaries), []
     for problem, line in summaries.items():
         summary = next(iter(line.values()))
         cells = [_interval(line[name].recommended) if name in line else "-" for name in names]
         body.append([problem, f"{summary.start:.4g}", *cells, f"{summary.optimum:.4g}"])
-    if fair:
-        seeds = min(summary.seeds for line in fair.values() for summary in line.values())
-        counts = f"{len(fair)} problem{'s'[: len(fair) > 1]}, {seeds} seed{'s'[: seeds > 1]}"
-        regrets = [_interval(regret(fair, name)) for name in names]
+    if common:
+        seeds = min(summary.seeds for line in common.values() for summary in line.values())
+        counts = f"{len(common)} problem{'s'[: len(common) > 1]}, {seeds} seed{'s'[: seeds > 1]}"
+        regrets = [_interval(regret(common, name)) for name in names]
         body.append([f"mean normalised regret, {counts}", "1", *regrets, "0"])
     return ["problem", "start", *names, "optimum"], body
 

@@ -1,4 +1,4 @@
-"""Tables as text, for a terminal and as Markdown; cells are shown as they are, with all their brackets."""
+"""Tables as text for a terminal, and as Markdown; cells are shown as they are, with all brackets."""
 
 from collections.abc import Iterable, Sequence
 from io import StringIO
@@ -18,24 +18,19 @@ def text_table(
     folds: Sequence[int] | None = None,
     width: int = WIDTH,
 ) -> str:
-    """A table for a terminal.
-
-    Args:
-        texts: The columns that hold words, aligned to the left; the others hold numbers.
-        folds: The columns that may be folded; None for all.
-        width: The characters of the widest line.
+    """A table for a terminal, at most `width` characters wide. The columns of `texts` hold words, aligned to
+    the left, the others numbers; those of `folds` may be folded, None for all.
     """
     table = Table(title=title or None, title_justify="left", title_style="")
     for column, head in enumerate(heads):
-        whole = folds is not None and column not in folds
+        unfolded = folds is not None and column not in folds
         justify = "left" if column in texts else "right"
-        table.add_column(head, justify=justify, overflow="fold", no_wrap=whole)  # type: ignore[arg-type]
+        table.add_column(head, justify=justify, overflow="fold", no_wrap=unfolded)  # type: ignore[arg-type]
     for row in rows:
         table.add_row(*row)
     text = StringIO()
-    Console(file=text, width=width, color_system=None, force_terminal=False, markup=False, emoji=False).print(
-        table
-    )
+    out = Console(file=text, width=width, color_system=None, force_terminal=False, markup=False, emoji=False)
+    out.print(table)
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
 
 

@@ -1,4 +1,4 @@
-"""What held-out cases and a known truth say of what a training has learnt: the figures of its card.
+"""Figures of a model card: what held-out cases and a known truth say of a training.
 
     rehearse     by decision: mean true probability of a desired outcome with its 95% bootstrap interval,
                  that of no action and the best possible one, what was claimed, and how many of the claimed
@@ -7,9 +7,8 @@
     look_back    by search and k: improvements under the model with their 95% bootstrap intervals, and what
                  the truth says of them where it is known
 
-Rounds that learn from each other say nothing of the checkpoint, which is what was learnt before the first of
-them, and patients of the training split are not held out. Seconds are left out, so that the same run has the
-same figures everywhere.
+Rounds that learn from each other say nothing of the checkpoint, which was learnt before them, and patients of
+the training split are not held out. Seconds are left out, so that a run has the same figures everywhere.
 """
 
 import math
@@ -27,17 +26,14 @@ Figures = dict[str, dict[str, float | int]]
 
 
 def held_out(folder: str | Path) -> Figures:
-    """What the figures of a run are of (a decision, a node, a search) to name and finite number; empty where
-    nothing was held out, or rounds learnt from each other.
-
-    Raises:
-        FileNotFoundError: if the folder is none of a run.
+    """Decision, node or search to its figures, name to finite number; empty where nothing was held out, or
+    rounds learnt from each other. FileNotFoundError if the folder is none of a run.
     """
     run = read(folder)
     if run.config.get("learn") or run.config.get("split") == "train":
         return {}
     if trial_report.concerns(run):
-        figures = _recovered(run)
+        figures = _recovered_noise(run)
     elif alteration_report.concerns(run):
         figures = {str(row.pop("method")): row for row in alteration_report.summary_rows(run)}
         figures = {name: row for name, row in figures.items() if math.isfinite(float(row["probability"]))}
@@ -45,11 +41,11 @@ def held_out(folder: str | Path) -> Figures:
         rows = summary(run, worded(run))
         names = [f"{row.pop('search')}" + (f", k = {row.pop('k')}" if "k" in row else "") for row in rows]
         figures = dict(zip(names, rows, strict=True))
-    return {name: _finite(row) for name, row in figures.items()}
+    return {name: _finite_numbers(row) for name, row in figures.items()}
 
 
-def _recovered(run: Recorded) -> dict[str, dict[str, float | int | str]]:
-    """Node to what ``truth.csv`` says of its recovered noise, on `rows` rows that were held out."""
+def _recovered_noise(run: Recorded) -> dict[str, dict[str, float | int | str]]:
+    """Node to the quantities of its recovered noise in ``truth.csv``, on `rows` held-out rows."""
     nodes: dict[str, dict[str, float | int | str]] = {}
     for row in run.truth:
         if row.get("part") == HELD_OUT:
@@ -61,7 +57,7 @@ def _recovered(run: Recorded) -> dict[str, dict[str, float | int | str]]:
     return nodes
 
 
-def _finite(row: Mapping[str, float | int | str]) -> dict[str, float | int]:
+def _finite_numbers(row: Mapping[str, float | int | str]) -> dict[str, float | int]:
     return {
         name: value if isinstance(value, int) else float(value)
         for name, value in row.items()

@@ -1,4 +1,4 @@
-"""Report of a run of trials: actions and rewards round by round, and the recommended action."""
+"""Report of a run of trials: actions and rewards round by round, the recommended action, recovered noise."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -7,13 +7,14 @@ from typing import Any
 from rehearsal_torch.evaluation.claim_rows import Row, number, scored_trial, trial_rows
 from rehearsal_torch.evaluation.method_summaries import trial_summary
 from rehearsal_torch.evaluation.run_record import Decided, Recorded, claim, effort
+from rehearsal_torch.files.atomic_write import write_text
 from rehearsal_torch.files.csv_rows import as_csv
 from rehearsal_torch.reporting.alteration_report import figure
 from rehearsal_torch.reporting.text_table import text_table
 from rehearsal_torch.spaces.box import setting_text
 
 SHOWN = 10
-# What ``truth.csv`` holds of the noise recovered at a node, and of which trials.
+# Quantities and parts of the recovered noise in ``truth.csv``.
 MEASURES = (
     ("correlation", "correlation"),
     ("mean", "mean"),
@@ -40,9 +41,7 @@ def tables(run: Recorded) -> str:
 
 
 def last_rounds(run: Recorded) -> tuple[list[str], list[list[str]]]:
-    """The heads and the cells of the last rounds: what was tried, what came of it, what was predicted of it,
-    and what of the setting to keep.
-    """
+    """Heads and cells of the last rounds: setting, reward, predictions of it and of the setting to keep."""
     rows = rounds(run)
     heads = ["round", "tried", "reward", *(("expected", "best so far") if rows else ())]
     body = []
@@ -63,7 +62,7 @@ def last_rounds(run: Recorded) -> tuple[list[str], list[list[str]]]:
 
 
 def reached(run: Recorded) -> list[str]:
-    """How far the recommended action has come, in a sentence; empty if no world scored the trials."""
+    """The true reward of the recommended action, in a sentence; empty if no world scored the trials."""
     rows = rounds(run)
     if not rows:
         return []
@@ -81,19 +80,17 @@ def written(run: Recorded) -> list[Path]:
     lines: list[dict[str, Any]] = []
     rows: list[Row] = rounds(run) or [{} for _ in run.decisions]
     for decision, row in zip(run.decisions, rows, strict=True):
-        own = {
+        cells = {
             "round": int(decision["index"]) + 1,
             "reward": decision.get("reward"),
             "predicted": predicted_of_tried(decision),
             "predicted_recommended": claim(decision),
             "seconds": decision.get("seconds"),
         }
-        own |= {f"set/{name}": value for name, value in (decision.get("alteration") or {}).items()}
-        own |= {f"recommended/{name}": value for name, value in kept(decision).items()}
-        lines.append(own | {key: value for key, value in row.items() if key not in own})
-    path = run.path / "table.csv"
-    path.write_text(as_csv(lines), encoding="utf-8")
-    return [path]
+        cells |= {f"set/{name}": value for name, value in (decision.get("alteration") or {}).items()}
+        cells |= {f"recommended/{name}": value for name, value in kept(decision).items()}
+        lines.append(cells | {key: value for key, value in row.items() if key not in cells})
+    return [write_text(run.path / "table.csv", as_csv(lines))]
 
 
 def kept(decision: Decided) -> Mapping[str, float]:
@@ -102,13 +99,11 @@ def kept(decision: Decided) -> Mapping[str, float]:
 
 
 def predicted_of_tried(decision: Decided) -> float | None:
-    """The predicted reward of the setting tried, which is that of the setting to keep only where they are the
-    same; None if the method recorded none.
-    """
-    recorded = effort(decision, "predicted_reward")
-    if recorded is None and kept(decision) == decision.get("alteration"):
-        recorded = claim(decision)
-    return None if recorded is None else number(recorded)
+    """The predicted reward of the setting tried, which need not be the one to keep; None without one."""
+    prediction = effort(decision, "predicted_reward")
+    if prediction is None and kept(decision) == decision.get("alteration"):
+        prediction = claim(decision)
+    return None if prediction is None else number(prediction)
 
 
 def named(run: Recorded, group: str) -> str:
@@ -130,22 +125,18 @@ def rounds(run: Recorded) -> list[Row]:
 
 
 def recovered_noise(rows: Sequence[Mapping[str, str]]) -> list[str]:
-    """The measures as a table for a terminal; empty if a run has none.
-
-    Args:
-        rows: Rows of ``truth.csv``: node, part (fitted or held out), quantity, value, true.
-    """
-    measured = {
+    """Rows of ``truth.csv`` on recovered noise as a table for a terminal; empty if a run has none."""
+    values = {
         (row["node"], row["part"], row["quantity"]): number(row["value"])
         for row in rows
         if row.get("quantity") in dict(MEASURES)
     }
-    if not measured:
+    if not values:
         return []
     heads = ("node", "rows", *(label for _, label in MEASURES))
     lines = [
-        (node, part, *(_measure(measured.get((node, part, name))) for name, _ in MEASURES))
-        for node, part in dict.fromkeys((node, part) for node, part, _ in measured)
+        (node, part, *(_measure(values.get((node, part, name))) for name, _ in MEASURES))
+        for node, part in dict.fromkeys((node, part) for node, part, _ in values)
     ]
     return [text_table(heads, lines, "Recovered noise compared with the true noise", texts=(0, 1))]
 
@@ -155,9 +146,7 @@ def _measure(value: float | None) -> str:
 
 
 def recovered_in_short(rows: Sequence[Mapping[str, str]]) -> list[str]:
-    """How well the noise of each node was recovered, in a line for each kind of trials; empty if a run has no
-    measures.
-    """
+    """The correlation of recovered and true noise, a line for each kind of trials; empty without any."""
     correlations: dict[str, list[str]] = {}
     for row in rows:
         if row.get("quantity") == "correlation":

@@ -1,9 +1,8 @@
-"""What an optimiser of trials shows of itself: a figure of its trials, and HTML for notebooks.
+"""Views of an optimiser's trials: a figure, and HTML for notebooks (a sentence, a table).
 
-figure   the reward of each completed trial, the best so far, and the posterior mean of the expected
-reward of the recommended action with an interval of +-1.96 of its epistemic standard deviations:
-how far the expected reward may lie from it, without the noise of a single experiment
-HTML     a sentence, and a table of the last trials
+The figure has the reward of each completed trial, the best so far, and the posterior mean of the expected
+reward of the recommended action with an interval of +-1.96 of its epistemic standard deviations: how far the
+expected reward may lie from it, without the noise of a single experiment.
 """
 
 import math
@@ -46,45 +45,44 @@ class TrialView(ABC):
         """The action to keep, with its expected reward."""
 
     def plot(self, ax: "Axes | None" = None, recommended: bool = True) -> "Axes":
-        """Draws the rewards of the trials, and what is recommended.
+        """Draws the rewards of the trials, and the recommendation.
 
         Args:
             ax: Where to draw; None makes a new figure of matplotlib.pyplot.
-            recommended: Whether to fit a model for the recommendation; where none can be fitted, the legend
-                says so.
+            recommended: Whether to fit a model for the recommendation; the legend says if none can be fitted.
         """
         from rehearsal_torch.reporting.figure_style import drawing
 
-        recommended_action = None
+        recommendation = None
         if recommended:
             with suppress(ValueError):
-                recommended_action = self.recommend()
+                recommendation = self.recommend()
         with drawing():
             if ax is None:
                 from matplotlib import pyplot
 
                 _, ax = pyplot.subplots(layout="constrained")
-            _draw(ax, self._completed(), recommended_action)
-            if recommended and recommended_action is None:
+            _draw(ax, self._reward_of_trial(), recommendation)
+            if recommended and recommendation is None:
                 ax.plot([], [], " ", label="no recommendation yet: see recommend()")
             ax.legend()
         return ax
 
     def summary(self) -> str:
         """One sentence: how many trials are in which state, and the best reward so far."""
-        trials, rewards = self.trials, self._completed()
+        trials, rewards = self.trials, self._reward_of_trial()
         counts = [(state, sum(trial.state == state for trial in trials)) for state in STATES]
-        counted = ", ".join(f"{count} {state}" for state, count in counts if count)
-        parts = f"{len(trials)} trial{'' if len(trials) == 1 else 's'}{f': {counted}' if counted else ''}"
+        states = ", ".join(f"{count} {state}" for state, count in counts if count)
+        lead = f"{len(trials)} trial{'' if len(trials) == 1 else 's'}{f': {states}' if states else ''}"
         if not rewards:
-            return f"{parts}; no reward is known yet."
+            return f"{lead}; no reward is known yet."
         best = max(rewards, key=lambda number: rewards[number])
         settings = next(trial.settings for trial in trials if trial.id == best)
         values = ", ".join(f"{name} = {value:.4g}" for name, value in settings.items())
-        return f"{parts}; the largest reward so far is {rewards[best]:.4g}, of trial {best} ({values})."
+        return f"{lead}; the largest reward so far is {rewards[best]:.4g}, of trial {best} ({values})."
 
     def _repr_html_(self) -> str:
-        rewards, trials = self._completed(), self.trials
+        rewards, trials = self._reward_of_trial(), self.trials
         heads = ["trial", "state", *self.task.actions, "reward"]
         rows = [
             [
@@ -99,15 +97,14 @@ class TrialView(ABC):
         table = table_html(heads, rows) if rows else ""
         return f"<div><p>{escape(self.summary())}</p>{table}{earlier}</div>"
 
-    def _completed(self) -> dict[int, float]:
+    def _reward_of_trial(self) -> dict[int, float]:
         """The reward of each completed trial, by number."""
-        done = [trial.id for trial in self.trials if trial.state == "completed"]
-        rewards: Sequence[float] = self.task.reward_of(self.table).tolist() if done else []
-        return dict(zip(done, rewards, strict=True))
+        completed = [trial.id for trial in self.trials if trial.state == "completed"]
+        rewards: Sequence[float] = self.task.reward_of(self.table).tolist() if completed else []
+        return dict(zip(completed, rewards, strict=True))
 
 
-def _draw(axes: "Axes", rewards: Mapping[int, float], recommended: Recommended | None) -> None:
-    """Draws into given axes; to be called within `drawing`."""
+def _draw(axes: "Axes", rewards: Mapping[int, float], recommendation: Recommended | None) -> None:
     from rehearsal_torch.reporting.figure_style import BLACK, BLUE, GREEN
 
     numbers, values = np.array(list(rewards), dtype=float), np.array(list(rewards.values()), dtype=float)
@@ -115,10 +112,10 @@ def _draw(axes: "Axes", rewards: Mapping[int, float], recommended: Recommended |
     if len(values):
         best = np.maximum.accumulate(values)
         axes.step(numbers, best, where="post", color=BLUE, label="best so far")
-    if recommended is not None:
-        mean = recommended.predicted
+    if recommendation is not None:
+        mean = recommendation.predicted
         axes.axhline(mean, color=GREEN, linestyle="--", label="recommended action: posterior mean")
-        if math.isfinite(recommended.std) and recommended.std > 0:
-            low, high = recommended.low, recommended.high
+        if math.isfinite(recommendation.std) and recommendation.std > 0:
+            low, high = recommendation.low, recommendation.high
             axes.axhspan(low, high, color=GREEN, alpha=0.15, linewidth=0, label="its 95% interval")
     axes.set(xlabel="Trial", ylabel="Reward")

@@ -204,9 +204,9 @@ def test_an_unfinished_search_says_so(session):
     assert hurried["proven"] is False
     assert hurried["state"].startswith("The best found, not proven: ")
     assert hurried["state"].endswith("Why: the search stopped at its time limit of 0.01 s.")
-    assert EpisodeSession(found)._in_time(7.0).budget_s == 7.0
+    assert EpisodeSession(found)._limited_search(7.0).budget_s == 7.0
     found.run.search.budget_s = 3.0
-    assert EpisodeSession(found)._in_time(7.0).budget_s == 3.0
+    assert EpisodeSession(found)._limited_search(7.0).budget_s == 3.0
 
 
 @pytest.mark.parametrize(

@@ -73,5 +73,5 @@ def test_html_has_the_last_trials(made):
     assert "3 earlier trials are not shown" in html
     assert "<td>12</td><td>completed</td><td>0.35</td><td>0.5</td>" in html
     assert "<td>13</td><td>pending</td>" in html
-    rewards = made._completed()
+    rewards = made._reward_of_trial()
     assert np.allclose(list(rewards.values())[:4], REWARDS)

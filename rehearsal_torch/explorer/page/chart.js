@@ -12,20 +12,20 @@ export function number(value) {
 }
 
 export function element(name, attributes, text) {
-  const made = document.createElementNS(NAME, name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  if (text !== undefined) made.textContent = text;
-  return made;
+  const node = document.createElementNS(NAME, name);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  if (text !== undefined) node.textContent = text;
+  return node;
 }
 
-export function canvas(place, height, label) {
-  const width = Math.max(260, place.clientWidth);
+export function canvas(container, height, label) {
+  const width = Math.max(260, container.clientWidth);
   const svg = element("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
-  place.replaceChildren(svg);
+  container.replaceChildren(svg);
   return { svg, width, add: (name, attributes, text) => svg.append(element(name, attributes, text)) };
 }
 
-export const spread = (from, to, low, high) => (value) => low + ((value - from) / (to - from || 1)) * (high - low);
+export const scale = (from, to, low, high) => (value) => low + ((value - from) / (to - from || 1)) * (high - low);
 
 // Left, centre or right, so that a text stays within the drawing.
 export function anchor(x, width, half) {
@@ -34,11 +34,11 @@ export function anchor(x, width, half) {
 }
 
 // The claim with its interval; no action is a dashed line, leaving the present values a diamond.
-export function interval(place, estimate, baseline, unchanged, told) {
-  const left = unchanged ? `; present values kept: ${told.unchanged}` : "";
-  const label = `claim ${told.point}, ${told.interval}${left}`;
-  const { width, add } = canvas(place, 64, label);
-  const x = spread(0, 1, 10, width - 10);
+export function interval(container, estimate, baseline, unchanged, texts) {
+  const unchangedText = unchanged ? `; present values kept: ${texts.unchanged}` : "";
+  const label = `claim ${texts.point}, ${texts.interval}${unchangedText}`;
+  const { width, add } = canvas(container, 64, label);
+  const x = scale(0, 1, 10, width - 10);
   for (const tick of [0, 0.25, 0.5, 0.75, 1]) {
     add("line", { class: "grid", x1: x(tick), x2: x(tick), y1: 6, y2: 38 });
     add("text", { x: x(tick), y: 56, "text-anchor": anchor(x(tick), width, 20) }, String(tick));
@@ -51,27 +51,27 @@ export function interval(place, estimate, baseline, unchanged, told) {
 
 const diamond = (x, y, size) => `${x},${y - size} ${x + size},${y} ${x},${y + size} ${x - size},${y}`;
 
-// The stretches of a curve that have numbers, as lists of places.
-function stretches(values) {
-  const found = [];
-  values.forEach((value, place) => {
+// The segments of a curve that have numbers, as lists of indices.
+function segmentsOf(values) {
+  const segments = [];
+  values.forEach((value, index) => {
     if (value === null) return;
-    if (place && values[place - 1] !== null) found[found.length - 1].push(place);
-    else found.push([place]);
+    if (index && values[index - 1] !== null) segments[segments.length - 1].push(index);
+    else segments.push([index]);
   });
-  return found;
+  return segments;
 }
 
-export function curve(place, one, baseline, here, present) {
-  const { width, add } = canvas(place, 300, `probability over ${one.name}; the numbers are those of the answer above`);
+export function curve(container, series, baseline, setting, present) {
+  const { width, add } = canvas(container, 300, `probability over ${series.name}; the numbers are those of the answer above`);
   const left = 44, right = width - 12, top = 12, bottom = 212, floor = 256;
   // Levels and classes have room for a bar on either side of their places.
-  const gaps = one.at.slice(1).map((value, index) => value - one.at[index]);
-  const room = one.levels ? (gaps.length ? Math.min(...gaps) : 1) / 2 : 0;
-  const low = Math.min(one.at[0] - room, ...(one.bins?.low ?? [])), high = Math.max(one.at.at(-1) + room, ...(one.bins?.high ?? []));
-  const x = spread(low, high, left, right), y = spread(0, 1, bottom, top);
-  const between = (index) => (index === 0 ? left : index === one.at.length ? right : x((one.at[index - 1] + one.at[index]) / 2));
-  one.point.forEach((value, index) => {
+  const gaps = series.at.slice(1).map((value, index) => value - series.at[index]);
+  const room = series.levels ? (gaps.length ? Math.min(...gaps) : 1) / 2 : 0;
+  const low = Math.min(series.at[0] - room, ...(series.bins?.low ?? [])), high = Math.max(series.at.at(-1) + room, ...(series.bins?.high ?? []));
+  const x = scale(low, high, left, right), y = scale(0, 1, bottom, top);
+  const between = (index) => (index === 0 ? left : index === series.at.length ? right : x((series.at[index - 1] + series.at[index]) / 2));
+  series.point.forEach((value, index) => {
     if (value !== null) return;
     const from = between(index), to = between(index + 1);
     add("rect", { class: "gone", x: from, y: top, width: Math.max(0, to - from), height: bottom - top });
@@ -80,17 +80,17 @@ export function curve(place, one, baseline, here, present) {
     add("line", { class: "grid", x1: left, x2: right, y1: y(tick), y2: y(tick) });
     add("text", { x: left - 7, y: y(tick) + 4, "text-anchor": "end" }, String(tick));
   }
-  if (one.point.every((value) => value === null)) {
+  if (series.point.every((value) => value === null)) {
     add("text", { class: "strong", x: (left + right) / 2, y: (top + bottom) / 2, "text-anchor": "middle" },
       "outside the data");
   }
-  const line = (places, part) => places.map((index) => `${x(one.at[index])},${y(one[part][index])}`);
-  for (const places of stretches(one.point)) {
-    if (one.levels || places.length === 1) {
+  const line = (places, part) => places.map((index) => `${x(series.at[index])},${y(series[part][index])}`);
+  for (const places of segmentsOf(series.point)) {
+    if (series.levels || places.length === 1) {
       for (const index of places) {
-        const at = x(one.at[index]);
-        add("line", { class: "bar", x1: at, x2: at, y1: y(one.lower[index]), y2: y(one.upper[index]) });
-        add("circle", { class: "dot", cx: at, cy: y(one.point[index]), r: 5 });
+        const at = x(series.at[index]);
+        add("line", { class: "bar", x1: at, x2: at, y1: y(series.lower[index]), y2: y(series.upper[index]) });
+        add("circle", { class: "dot", cx: at, cy: y(series.point[index]), r: 5 });
       }
     } else {
       add("polygon", { class: "band", points: [...line(places, "upper"), ...line(places, "lower").reverse()].join(" ") });
@@ -98,59 +98,59 @@ export function curve(place, one, baseline, here, present) {
     }
   }
   if (baseline) add("line", { class: "none", x1: left, x2: right, y1: y(baseline.point), y2: y(baseline.point) });
-  if (here >= Math.min(low, high) && here <= Math.max(low, high)) {
-    add("line", { class: "here", x1: x(here), x2: x(here), y1: top, y2: floor });
+  if (setting >= Math.min(low, high) && setting <= Math.max(low, high)) {
+    add("line", { class: "here", x1: x(setting), x2: x(setting), y1: top, y2: floor });
   }
-  bars(add, one.bins, x, bottom + 4, floor);
+  bars(add, series.bins, x, bottom + 4, floor);
   if (present !== undefined && present >= Math.min(low, high) && present <= Math.max(low, high)) {
     add("polygon", { class: "now", points: diamond(x(present), floor, 7) });
   }
   add("line", { class: "axis", x1: left, x2: right, y1: floor, y2: floor });
-  for (const value of ticks(one, low, high, width < 480)) {
+  for (const value of ticks(series, low, high, width < 480)) {
     add("line", { class: "axis", x1: x(value), x2: x(value), y1: floor, y2: floor + 5 });
-    add("text", { x: x(value), y: floor + 20, "text-anchor": anchor(x(value), width, 40) }, one.texts?.[value] ?? number(value));
+    add("text", { x: x(value), y: floor + 20, "text-anchor": anchor(x(value), width, 40) }, series.texts?.[value] ?? number(value));
   }
-  add("text", { class: "strong", x: (left + right) / 2, y: floor + 40, "text-anchor": "middle" }, one.name);
+  add("text", { class: "strong", x: (left + right) / 2, y: floor + 40, "text-anchor": "middle" }, series.name);
 }
 
-// Texts are all named, levels as far as there is room, and other values evenly.
-function ticks(one, low, high, narrow) {
-  if (one.texts) return one.at;
-  if (one.levels) return one.at.filter((_, index) => index % Math.ceil(one.at.length / (narrow ? 5 : 9)) === 0);
+// Ticks: all texts, levels as far as there is room, other values evenly.
+function ticks(series, low, high, narrow) {
+  if (series.texts) return series.at;
+  if (series.levels) return series.at.filter((_, index) => index % Math.ceil(series.at.length / (narrow ? 5 : 9)) === 0);
   const count = narrow ? 2 : 4;
   return Array.from({ length: low === high ? 1 : count + 1 }, (_, step) => low + ((high - low) * step) / count);
 }
 
 function bars(add, bins, x, top, floor) {
   if (!bins) return;
-  const most = Math.max(5, ...bins.counts.map((count) => count ?? 0));
+  const largest = Math.max(5, ...bins.counts.map((count) => count ?? 0));
   bins.counts.forEach((count, index) => {
     if (count === 0) return;
     const from = x(bins.low[index]), to = x(bins.high[index]);
-    const height = Math.max(2, ((count ?? 2.5) / most) * (floor - top));
+    const height = Math.max(2, ((count ?? 2.5) / largest) * (floor - top));
     add("rect", { class: count === null ? "few" : "rows", x: from + 0.5, y: floor - height,
       width: Math.max(0.5, to - from - 1), height });
   });
 }
 
-export function outcomes(place, one) {
-  const { width, add } = canvas(place, 250, `expected ${one.label} after the setting, beside the desired region`);
+export function outcomes(container, density) {
+  const { width, add } = canvas(container, 250, `expected ${density.label} after the setting, beside the desired region`);
   const left = 12, right = width - 12, top = 26, bottom = 196;
-  const low = one.edges[0], high = one.edges[one.edges.length - 1];
-  const x = spread(low, high, left, right);
-  const most = Math.max(...one.after, ...(one.before ?? [0]), 1e-300);
-  const y = spread(0, most, bottom, top + 4);
+  const low = density.edges[0], high = density.edges[density.edges.length - 1];
+  const x = scale(low, high, left, right);
+  const largest = Math.max(...density.after, ...(density.before ?? [0]), 1e-300);
+  const y = scale(0, largest, bottom, top + 4);
   const clip = (value) => Math.min(right, Math.max(left, x(value)));
-  const from = one.lower === null ? left : clip(one.lower), to = one.upper === null ? right : clip(one.upper);
-  if (one.lower !== null || one.upper !== null) {
+  const from = density.lower === null ? left : clip(density.lower), to = density.upper === null ? right : clip(density.upper);
+  if (density.lower !== null || density.upper !== null) {
     add("rect", { class: "region", x: from, y: top, width: Math.max(0, to - from), height: bottom - top });
     add("text", { x: (from + to) / 2, y: top - 9, "text-anchor": anchor((from + to) / 2, width, 50) }, "desired region");
   }
   const steps = (values) => values.flatMap((value, index) =>
-    [`${x(one.edges[index])},${y(value)}`, `${x(one.edges[index + 1])},${y(value)}`]);
-  add("polygon", { class: "after", points: [`${left},${bottom}`, ...steps(one.after), `${right},${bottom}`].join(" ") });
-  if (one.before) add("polyline", { class: "none", points: steps(one.before).join(" ") });
-  for (const bound of [one.lower, one.upper]) {
+    [`${x(density.edges[index])},${y(value)}`, `${x(density.edges[index + 1])},${y(value)}`]);
+  add("polygon", { class: "after", points: [`${left},${bottom}`, ...steps(density.after), `${right},${bottom}`].join(" ") });
+  if (density.before) add("polyline", { class: "none", points: steps(density.before).join(" ") });
+  for (const bound of [density.lower, density.upper]) {
     if (bound === null || bound < low || bound > high) continue;
     add("line", { class: "bound", x1: x(bound), x2: x(bound), y1: top, y2: bottom + 5 });
   }
@@ -161,7 +161,7 @@ export function outcomes(place, one) {
     add("line", { class: "axis", x1: x(value), x2: x(value), y1: bottom, y2: bottom + 5 });
     add("text", { x: x(value), y: bottom + 20, "text-anchor": anchor(x(value), width, 40) }, number(value));
   }
-  add("text", { class: "strong", x: (left + right) / 2, y: bottom + 42, "text-anchor": "middle" }, one.label);
+  add("text", { class: "strong", x: (left + right) / 2, y: bottom + 42, "text-anchor": "middle" }, density.label);
 }
 
 // The key of a drawing: a small piece of it beside its meaning.

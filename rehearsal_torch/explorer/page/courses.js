@@ -1,36 +1,36 @@
 // Drawings of courses: a series of numbers over the steps of an episode, or over trials.
 
-import { anchor, canvas, number, spread } from "/page/chart.js";
+import { anchor, canvas, number, scale } from "/page/chart.js";
 
 // Round numbers between two ends, about as many as asked for.
 export function ticks(low, high, count) {
   const rough = (high - low) / count || 1;
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((each) => each * power).find((each) => each >= rough);
-  const found = [];
-  for (let at = Math.ceil(low / step); at * step <= high + step * 1e-9; at += 1) found.push(Number((at * step).toPrecision(12)));
-  return found;
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((factor) => factor >= rough);
+  const marks = [];
+  for (let multiple = Math.ceil(low / step); multiple * step <= high + step * 1e-9; multiple += 1) marks.push(Number((multiple * step).toPrecision(12)));
+  return marks;
 }
 
 const numbers = (...lists) => lists.flat().filter((value) => Number.isFinite(value));
 
 // The frame of a drawing over steps: scales, grid and axes.
-export function frame(place, height, label, values, steps, unit) {
-  const { width, add, svg } = canvas(place, height, label);
+export function frame(container, height, label, values, steps, unit) {
+  const { width, add, svg } = canvas(container, height, label);
   const left = 52, right = width - 12, top = 12, bottom = height - 48;
   let low = Math.min(...values), high = Math.max(...values);
   if (!(high > low)) [low, high] = [low - 1, high + 1];
   const margin = 0.06 * (high - low);
   [low, high] = [low - margin, high + margin];
-  const x = spread(steps[0], steps[steps.length - 1], left + 8, right - 8), y = spread(low, high, bottom, top);
+  const x = scale(steps[0], steps[steps.length - 1], left + 8, right - 8), y = scale(low, high, bottom, top);
   for (const tick of ticks(low, high, 4)) {
     add("line", { class: "grid", x1: left, x2: right, y1: y(tick), y2: y(tick) });
     add("text", { x: left - 7, y: y(tick) + 4, "text-anchor": "end" }, number(tick));
   }
   add("line", { class: "axis", x1: left, x2: right, y1: bottom, y2: bottom });
-  const every = Math.max(1, Math.ceil(steps.length / ((right - left) / 34)));
+  const stride = Math.max(1, Math.ceil(steps.length / ((right - left) / 34)));
   steps.forEach((step, index) => {
-    if (index % every) return;
+    if (index % stride) return;
     add("line", { class: "axis", x1: x(step), x2: x(step), y1: bottom, y2: bottom + 4 });
     add("text", { x: x(step), y: bottom + 18, "text-anchor": "middle" }, String(step));
   });
@@ -40,41 +40,41 @@ export function frame(place, height, label, values, steps, unit) {
 
 // One quantity as observed, and as replayed under other actions, with the range over the models; the steps are
 // numbered from `start`.
-export function course(place, one, changed, heading, time, start) {
-  const values = numbers(one.observed, one.after ?? [], one.lower ?? [], one.upper ?? []);
-  const told = one.after ? "as observed and under the other actions" : "as observed";
-  const steps = one.observed.map((_, step) => start + step);
-  const { add, x: at, y, top, bottom } = frame(place, 220, `${heading} over time, ${told}`, values, steps, time);
-  const x = (step) => at(start + step);
+export function course(container, series, changed, heading, time, start) {
+  const values = numbers(series.observed, series.after ?? [], series.lower ?? [], series.upper ?? []);
+  const scope = series.after ? "as observed and under the other actions" : "as observed";
+  const steps = series.observed.map((_, step) => start + step);
+  const { add, x: position, y, top, bottom } = frame(container, 220, `${heading} over time, ${scope}`, values, steps, time);
+  const x = (step) => position(start + step);
   const half = steps.length > 1 ? Math.min(9, (x(1) - x(0)) / 2) : 9;
   for (const step of changed) {
     add("rect", { class: "altered", x: x(step) - half, y: top, width: 2 * half, height: bottom - top });
   }
   const line = (list) => list.map((value, step) => `${x(step)},${y(value)}`);
-  if (one.lower && one.upper) {
-    add("polygon", { class: "band", points: [...line(one.upper), ...line(one.lower).reverse()].join(" ") });
+  if (series.lower && series.upper) {
+    add("polygon", { class: "band", points: [...line(series.upper), ...line(series.lower).reverse()].join(" ") });
   }
-  if (one.after) {
-    add("polyline", { class: "line", points: line(one.after).join(" ") });
-    one.after.forEach((value, step) => add("circle", { class: "dot", cx: x(step), cy: y(value), r: 4 }));
+  if (series.after) {
+    add("polyline", { class: "line", points: line(series.after).join(" ") });
+    series.after.forEach((value, step) => add("circle", { class: "dot", cx: x(step), cy: y(value), r: 4 }));
   }
-  add("polyline", { class: "none", points: line(one.observed).join(" ") });
+  add("polyline", { class: "none", points: line(series.observed).join(" ") });
 }
 
 // The rewards of trials, the best so far, and the recommended action's expected reward.
-export function rewards(place, one, adopted) {
-  const ends = adopted ? [adopted.predicted, adopted.lower, adopted.upper] : [];
-  const label = `rewards of ${one.numbers.length} completed trials, and the best so far`;
-  const { add, x, y, left, right } = frame(place, 260, label, numbers(one.rewards, ends), one.numbers, "trial");
-  if (adopted && Number.isFinite(adopted.lower) && Number.isFinite(adopted.upper)) {
-    add("rect", { class: "after", x: left, y: y(adopted.upper), width: right - left, height: Math.max(1, y(adopted.lower) - y(adopted.upper)) });
+export function rewards(container, trials, recommendation) {
+  const ends = recommendation ? [recommendation.predicted, recommendation.lower, recommendation.upper] : [];
+  const label = `rewards of ${trials.numbers.length} completed trials, and the best so far`;
+  const { add, x, y, left, right } = frame(container, 260, label, numbers(trials.rewards, ends), trials.numbers, "trial");
+  if (recommendation && Number.isFinite(recommendation.lower) && Number.isFinite(recommendation.upper)) {
+    add("rect", { class: "after", x: left, y: y(recommendation.upper), width: right - left, height: Math.max(1, y(recommendation.lower) - y(recommendation.upper)) });
   }
-  if (adopted) add("line", { class: "bound", x1: left, x2: right, y1: y(adopted.predicted), y2: y(adopted.predicted) });
+  if (recommendation) add("line", { class: "bound", x1: left, x2: right, y1: y(recommendation.predicted), y2: y(recommendation.predicted) });
   const points = [];
-  one.best.forEach((value, index) => {
-    if (index) points.push(`${x(one.numbers[index])},${y(one.best[index - 1])}`);
-    points.push(`${x(one.numbers[index])},${y(value)}`);
+  trials.best.forEach((value, index) => {
+    if (index) points.push(`${x(trials.numbers[index])},${y(trials.best[index - 1])}`);
+    points.push(`${x(trials.numbers[index])},${y(value)}`);
   });
   add("polyline", { class: "line", points: points.join(" ") });
-  one.rewards.forEach((value, index) => add("circle", { class: "trial", cx: x(one.numbers[index]), cy: y(value), r: 4 }));
+  trials.rewards.forEach((value, index) => add("circle", { class: "trial", cx: x(trials.numbers[index]), cy: y(value), r: 4 }));
 }

@@ -2,86 +2,86 @@
 
 import { key, number } from "/page/chart.js";
 import { course } from "/page/courses.js";
-import { at, begun, bullets, busy, capital, head, latest, made, paragraphs } from "/page/page.js";
+import { at, start, bullets, busy, capital, head, latest, create, paragraphs } from "/page/page.js";
 
 let run = null;
 // What the controls hold. `own` tells a sequence that was put together here from one that a search is asked for.
 const state = { episode: 0, changes: 0, seconds: 20, fixed: new Set(), own: false, actions: [] };
-// The episode that is shown; `ready` says whether it is the one that is picked.
-let now = null, answer = null, ready = false;
+// The episode that is shown; `ready` says whether it is the selected one.
+let episode = null, answer = null, ready = false;
 
 // ---- The grid
 
-// What the reader calls a step: by the time of the table where it is known.
-const titled = (step) => `${run.step} ${run.start + step}`;
+// A step in words: by the time of the table where it is known.
+const stepTitle = (step) => `${run.step} ${run.start + step}`;
 
-const name = (action) => run.actions[action].join(", ");
+const actionName = (action) => run.actions[action].join(", ");
 
 // The doses of a step under the sequence: one that keeps its level stays as it was given.
 function doses(step) {
-  const action = state.actions[step] ?? now.actions[step];
-  const set = run.actions[action], levels = run.actions[now.actions[step]];
-  return now.given[step].map((given, place) => (set[place] === levels[place] ? given : set[place]));
+  const action = state.actions[step] ?? episode.actions[step];
+  const chosenLevels = run.actions[action], observedLevels = run.actions[episode.actions[step]];
+  return episode.given[step].map((dose, coordinate) => (chosenLevels[coordinate] === observedLevels[coordinate] ? dose : chosenLevels[coordinate]));
 }
 
 function showGrid() {
-  // Controls are made anew: the keyboard stays on the one that it was on.
-  const here = at("grid").contains(document.activeElement) ? document.activeElement.id : "";
+  // Controls are created anew: the focus stays where it was.
+  const focusedId = at("grid").contains(document.activeElement) ? document.activeElement.id : "";
   const heads = [run.step, ...run.doses, "Action", "Keep as it was"];
-  at("grid-heads").replaceChildren(...heads.map((text) => made("th", { scope: "col" }, text)));
-  at("grid").replaceChildren(...now.given.map((given, step) => {
-    const other = doses(step), differs = state.actions[step] !== undefined && state.actions[step] !== now.actions[step];
-    const cells = given.map((before, place) => made("td", { "data-head": run.doses[place] },
-      differs && before !== other[place] ? made("strong", {}, `${before} → ${other[place]}`) : before));
-    const row = made("tr", differs ? { class: "altered" } : {}, made("th", { scope: "row" }, titled(step)), ...cells);
-    row.append(made("td", { "data-head": "Action" }, chooser(step)), made("td", { "data-head": "Keep" }, keeper(step)));
+  at("grid-heads").replaceChildren(...heads.map((text) => create("th", { scope: "col" }, text)));
+  at("grid").replaceChildren(...episode.given.map((observedDoses, step) => {
+    const newDoses = doses(step), differs = state.actions[step] !== undefined && state.actions[step] !== episode.actions[step];
+    const cells = observedDoses.map((before, coordinate) => create("td", { "data-head": run.doses[coordinate] },
+      differs && before !== newDoses[coordinate] ? create("strong", {}, `${before} → ${newDoses[coordinate]}`) : before));
+    const row = create("tr", differs ? { class: "altered" } : {}, create("th", { scope: "row" }, stepTitle(step)), ...cells);
+    row.append(create("td", { "data-head": "Action" }, actionSelect(step)), create("td", { "data-head": "Keep" }, keepBox(step)));
     return row;
   }));
-  if (here) at(here)?.focus();
+  if (focusedId) at(focusedId)?.focus();
 }
 
-function chooser(step) {
-  const choices = now.choices[step] ?? [];
+function actionSelect(step) {
+  const choices = episode.choices[step] ?? [];
   if (!choices.length) return "stays as it was";
-  const options = [[now.actions[step], "as it was"], ...choices.map((action) => [action, name(action)])];
-  const found = made("select", { "aria-label": `action at ${titled(step)}`, id: `action-${step}` },
-    ...options.map(([action, text]) => made("option", { value: String(action) }, text)));
-  found.value = String(state.actions[step]);
-  found.disabled = state.fixed.has(step);
-  found.addEventListener("change", () => {
+  const options = [[episode.actions[step], "as it was"], ...choices.map((action) => [action, actionName(action)])];
+  const select = create("select", { "aria-label": `action at ${stepTitle(step)}`, id: `action-${step}` },
+    ...options.map(([action, text]) => create("option", { value: String(action) }, text)));
+  select.value = String(state.actions[step]);
+  select.disabled = state.fixed.has(step);
+  select.addEventListener("change", () => {
     state.own = true;
-    state.actions[step] = Number(found.value);
+    state.actions[step] = Number(select.value);
     showGrid();
-    changed();
+    update();
   });
-  return found;
+  return select;
 }
 
-function keeper(step) {
-  const open = now.open.includes(step);
-  const found = made("input", { type: "checkbox", "aria-label": `keep ${titled(step)} as it was`, id: `keep-${step}` });
-  found.checked = !open || state.fixed.has(step);
-  found.disabled = !open;
-  found.addEventListener("change", () => {
-    if (found.checked) state.fixed.add(step);
+function keepBox(step) {
+  const isOpen = episode.open.includes(step);
+  const box = create("input", { type: "checkbox", "aria-label": `keep ${stepTitle(step)} as it was`, id: `keep-${step}` });
+  box.checked = !isOpen || state.fixed.has(step);
+  box.disabled = !isOpen;
+  box.addEventListener("change", () => {
+    if (box.checked) state.fixed.add(step);
     else state.fixed.delete(step);
     state.own = false;
-    state.actions = [...now.actions];
-    limit();
+    state.actions = [...episode.actions];
+    limitChanges();
     showGrid();
-    changed();
+    update();
   });
-  return found;
+  return box;
 }
 
 // As many changes as there are steps that may change.
-function limit() {
-  const most = now.most - state.fixed.size;
+function limitChanges() {
+  const most = episode.most - state.fixed.size;
   at("changes").max = String(most);
   state.changes = Math.min(state.changes, most);
   at("changes").value = String(state.changes);
   at("changes-shown").textContent = String(state.changes);
-  at("changes-hint").textContent = `from 0 to ${most}: ${most} of ${now.steps} steps may change`;
+  at("changes-hint").textContent = `from 0 to ${most}: ${most} of ${episode.steps} steps may change`;
 }
 
 // ---- The answer
@@ -92,100 +92,100 @@ function question() {
   return { episode: state.episode, changes: state.changes, fixed: [...state.fixed].sort((one, other) => one - other), seconds: state.seconds };
 }
 
-let ask, look, ticking, since, later;
+let ask, loadEpisode, clockTimer, startedAt, searchTimer;
 
-function working(said, most) {
-  clearInterval(ticking);
-  at("working").hidden = !said;
+function showProgress(text, seconds) {
+  clearInterval(clockTimer);
+  at("working").hidden = !text;
   at("clock").textContent = "";
-  if (!said) return;
-  at("working-said").textContent = said;
-  since = performance.now();
+  if (!text) return;
+  at("working-said").textContent = text;
+  startedAt = performance.now();
   const progress = at("progress");
-  if (most) progress.max = most;
+  if (seconds) progress.max = seconds;
   else progress.removeAttribute("max");
   progress.removeAttribute("value");
-  ticking = setInterval(() => {
-    const spent = (performance.now() - since) / 1000;
-    if (most) progress.value = Math.min(spent, most);
-    at("clock").textContent = most ? `${spent.toFixed(0)} s, at most about ${most} s` : `${spent.toFixed(0)} s`;
+  clockTimer = setInterval(() => {
+    const elapsed = (performance.now() - startedAt) / 1000;
+    if (seconds) progress.value = Math.min(elapsed, seconds);
+    at("clock").textContent = seconds ? `${elapsed.toFixed(0)} s, at most about ${seconds} s` : `${elapsed.toFixed(0)} s`;
   }, 500);
 }
 
 // A number that answers an earlier question is not left standing.
-function cleared() {
+function clearAnswer() {
   answer = null;
   at("answer").hidden = true;
   at("message").hidden = true;
   at("courses").classList.add("waiting");
 }
 
-function changed() {
-  clearTimeout(later);
-  cleared();
+function update() {
+  clearTimeout(searchTimer);
+  clearAnswer();
   at("again").hidden = !state.own;
   at("grid").classList.toggle("waiting", !state.own);
-  working(state.own ? "Replaying your sequence" : `Searching among sequences with at most ${state.changes} changed actions`,
+  showProgress(state.own ? "Replaying your sequence" : `Searching among sequences with at most ${state.changes} changed actions`,
     state.own ? 0 : state.seconds);
   // A slider passes through numbers that are not meant; an action is chosen at once.
-  later = setTimeout(ask, state.own ? 0 : 250);
+  searchTimer = setTimeout(ask, state.own ? 0 : 250);
 }
 
 // The time of a search begins when it is its turn.
 busy.again = () => {
-  since = performance.now();
+  startedAt = performance.now();
   at("working-said").textContent = "Waiting for the answer to another page, then searching";
 };
 
-function failed(text) {
-  working("");
+function showFailure(text) {
+  showProgress("");
   at("grid").classList.remove("waiting");
   at("answer").hidden = true;
   at("message").textContent = text;
   at("message").hidden = false;
 }
 
-function showAnswer(found) {
-  working("");
+function showAnswer(result) {
+  showProgress("");
   at("grid").classList.remove("waiting");
-  answer = found;
+  answer = result;
   if (!state.own) {
-    state.actions = [...now.actions];
-    found.actions.forEach((action, step) => { state.actions[step] = action; });
+    state.actions = [...episode.actions];
+    result.actions.forEach((action, step) => { state.actions[step] = action; });
     showGrid();
   }
   at("message").hidden = true;
   at("answer").hidden = false;
-  at("answer").className = `case ${found.withheld && found.changed.length ? "refused" : found.undecided ? "refused" : found.status === "leave" ? "none" : ""}`;
-  at("headline").textContent = found.headline;
-  at("before").textContent = number(found.observed);
-  at("after").hidden = found.value === null || !found.changed.length;
-  at("point").textContent = found.value === null ? "" : number(found.value);
-  const [low, high] = (found.range ?? [0, 0]).map(number);
-  at("between").textContent = !found.range ? "by the model"
+  at("answer").className = `case ${result.withheld && result.changed.length ? "refused" : result.undecided ? "refused" : result.status === "leave" ? "none" : ""}`;
+  at("headline").textContent = result.headline;
+  at("before").textContent = number(result.observed);
+  at("after").hidden = result.value === null || !result.changed.length;
+  at("point").textContent = result.value === null ? "" : number(result.value);
+  const [low, high] = (result.range ?? [0, 0]).map(number);
+  at("between").textContent = !result.range ? "by the model"
     : low === high ? "by all models of the ensemble" : `by the model; ${low} to ${high} over the models of the ensemble`;
-  at("withheld").textContent = found.withheld ? `${capital(found.withheld)}.` : "";
-  at("withheld").hidden = !found.withheld;
-  at("state").textContent = [found.state, found.state && `It took ${number(found.seconds)} s.`].filter(Boolean).join(" ");
-  at("said").replaceChildren(...paragraphs(found.said));
-  at("warnings").replaceChildren(...bullets(found.warnings));
-  at("overturned").textContent = found.overturned;
-  at("overturned").hidden = !found.overturned;
+  at("withheld").textContent = result.withheld ? `${capital(result.withheld)}.` : "";
+  at("withheld").hidden = !result.withheld;
+  at("state").textContent = [result.state, result.state && `It took ${number(result.seconds)} s.`].filter(Boolean).join(" ");
+  at("said").replaceChildren(...paragraphs(result.said));
+  at("warnings").replaceChildren(...bullets(result.warnings));
+  at("overturned").textContent = result.overturned;
+  at("overturned").hidden = !result.overturned;
   showCourses();
 }
 
 function showCourses() {
-  const found = answer?.course ?? now.course, marks = answer?.changed ?? [];
-  const replayed = Boolean(found.rewards.after), several = Boolean(found.rewards.lower);
+  const series = answer?.course ?? episode.course, changedSteps = answer?.changed ?? [];
+  const isReplayed = Boolean(series.rewards.after), hasRange = Boolean(series.rewards.lower);
   at("courses").classList.remove("waiting");
   at("courses-note").textContent = answer?.withheld && answer.changed.length
-    ? "Nothing is drawn of the replay: it lies outside the data." : now.outside ? `${capital(now.outside)}.` : "";
-  at("key").replaceChildren(key([["none", "as observed"], ...(replayed ? [["line", "under these actions, by the model"]] : []),
-    ...(several ? [["band", "range over the models"]] : []), ...(marks.length ? [["altered", "step with a changed action"]] : [])]));
-  const every = [{ ...found.rewards, unit: "" }, ...found.states.map((one) => ({ ...one, unit: run.units[one.name] ?? "" }))];
-  const panels = every.map((one) => {
-    const drawing = made("div"), heading = one.unit ? `${one.name} (${one.unit})` : one.name;
-    return [made("div", { class: "panel" }, made("h3", {}, heading), drawing), () => course(drawing, one, marks, heading, run.time, run.start)];
+    ? "Nothing is drawn of the replay: it lies outside the data." : episode.outside ? `${capital(episode.outside)}.` : "";
+  at("key").replaceChildren(key([["none", "as observed"], ...(isReplayed ? [["line", "under these actions, by the model"]] : []),
+    ...(hasRange ? [["band", "range over the models"]] : []), ...(changedSteps.length ? [["altered", "step with a changed action"]] : [])]));
+  const quantities = [{ ...series.rewards, unit: "" }, ...series.states.map((quantity) => ({ ...quantity, unit: run.units[quantity.name] ?? "" }))];
+  const panels = quantities.map((quantity) => {
+    const drawing = create("div"), heading = quantity.unit ? `${quantity.name} (${quantity.unit})` : quantity.name;
+    return [create("div", { class: "panel" }, create("h3", {}, heading), drawing), () => course(drawing, quantity, changedSteps, heading, run.time, run.start)];
   });
   at("courses").replaceChildren(...panels.map(([panel]) => panel));
   panels.forEach(([, draw]) => draw());
@@ -193,33 +193,33 @@ function showCourses() {
 
 // ---- The episode
 
-function pick(which) {
-  clearTimeout(later);
-  state.episode = which;
+function pick(index) {
+  clearTimeout(searchTimer);
+  state.episode = index;
   state.own = ready = false;
   state.fixed.clear();
-  cleared();
-  working("Reading the episode", 0);
-  look();
+  clearAnswer();
+  showProgress("Reading the episode", 0);
+  loadEpisode();
 }
 
-function showEpisode(found) {
-  now = found;
+function showEpisode(response) {
+  episode = response;
   ready = true;
-  state.actions = [...found.actions];
-  limit();
+  state.actions = [...response.actions];
+  limitChanges();
   showGrid();
   showCourses();
-  changed();
+  update();
 }
 
 function fill() {
   head(run);
   at("episode-head").textContent = `The ${run.subject}`;
   at("episode-label").textContent = capital(run.subject);
-  at("episode").replaceChildren(...run.episodes.map((text, place) => made("option", { value: String(place) }, text)));
+  at("episode").replaceChildren(...run.episodes.map((text, index) => create("option", { value: String(index) }, text)));
   at("episode-note").textContent = run.more ? `The first ${run.episodes.length} are listed; the run has ${run.more} more.` : "";
-  at("seconds").replaceChildren(...run.seconds.map((value) => made("option", { value: String(value) }, `${value} seconds`)));
+  at("seconds").replaceChildren(...run.seconds.map((value) => create("option", { value: String(value) }, `${value} seconds`)));
   at("seconds").value = String(state.seconds);
   state.changes = run.changes;
   at("episode").addEventListener("change", () => pick(Number(at("episode").value)));
@@ -227,19 +227,19 @@ function fill() {
     state.changes = at("changes").valueAsNumber;
     at("changes-shown").textContent = String(state.changes);
     state.own = false;
-    changed();
+    update();
   });
-  at("seconds").addEventListener("change", () => { state.seconds = Number(at("seconds").value); state.own = false; changed(); });
-  at("again").addEventListener("click", () => { state.own = false; changed(); });
-  at("blank").addEventListener("click", () => { state.own = true; state.actions = [...now.actions]; showGrid(); changed(); });
+  at("seconds").addEventListener("change", () => { state.seconds = Number(at("seconds").value); state.own = false; update(); });
+  at("again").addEventListener("click", () => { state.own = false; update(); });
+  at("blank").addEventListener("click", () => { state.own = true; state.actions = [...episode.actions]; showGrid(); update(); });
   let width = window.innerWidth;
-  window.addEventListener("resize", () => { if (window.innerWidth !== width && now) { width = window.innerWidth; showCourses(); } });
+  window.addEventListener("resize", () => { if (window.innerWidth !== width && episode) { width = window.innerWidth; showCourses(); } });
 }
 
-begun((found) => {
-  run = found;
-  look = latest("/api/episode", () => ({ episode: state.episode }), showEpisode, failed);
-  ask = latest((asking) => (asking.actions ? "/api/replay" : "/api/look-back"), question, showAnswer, failed);
+start((description) => {
+  run = description;
+  loadEpisode = latest("/api/episode", () => ({ episode: state.episode }), showEpisode, showFailure);
+  ask = latest((query) => (query.actions ? "/api/replay" : "/api/look-back"), question, showAnswer, showFailure);
   fill();
   at("explorer").hidden = false;
   pick(0);

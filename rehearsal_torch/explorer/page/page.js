@@ -2,29 +2,29 @@
 
 export const at = (id) => document.getElementById(id);
 
-export function made(name, attributes = {}, ...children) {
-  const found = document.createElement(name);
-  for (const [key_, value] of Object.entries(attributes)) {
-    if (key_ === "class") found.className = value;
-    else if (key_ === "hidden") found.hidden = value;
-    else found.setAttribute(key_, value);
+export function create(name, attributes = {}, ...children) {
+  const node = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key === "class") node.className = value;
+    else if (key === "hidden") node.hidden = value;
+    else node.setAttribute(key, value);
   }
-  found.append(...children);
-  return found;
+  node.append(...children);
+  return node;
 }
 
-export const paragraphs = (texts) => texts.map((text) => made("p", {}, text));
-export const bullets = (texts) => texts.map((text) => made("li", {}, text));
+export const paragraphs = (texts) => texts.map((text) => create("p", {}, text));
+export const bullets = (texts) => texts.map((text) => create("li", {}, text));
 
 const pause = (milliseconds) => new Promise((done) => { setTimeout(done, milliseconds); });
 
-// What is done whenever a question is turned away because another one is still being answered.
+// Called whenever a question is turned away because another one is still being answered.
 export const busy = { again: () => {} };
 
 // An answer of the server. Where another page is being answered, this one waits for its turn.
-export async function asked(path, question) {
+export async function request(path, question) {
   for (;;) {
-    const [status, content] = await sent(path, question);
+    const [status, content] = await send(path, question);
     if (status < 400) return content;
     if (status !== 409) throw new Error(content.message);
     busy.again();
@@ -32,7 +32,7 @@ export async function asked(path, question) {
   }
 }
 
-async function sent(path, question) {
+async function send(path, question) {
   let response;
   try {
     response = question === undefined ? await fetch(path) : await fetch(path, {
@@ -45,32 +45,32 @@ async function sent(path, question) {
   return [response.status, content];
 }
 
-// One question at a time; of those that come meanwhile, the last one is asked. An answer to a question that is
-// no longer the one that is set is dropped. Where to ask may depend on the question.
+// Asks one question at a time; of those that come meanwhile, the last one. An answer to an old question is
+// dropped. The path may depend on the question.
 export function latest(path, question, show, fail) {
-  let busy = false, again = false;
+  let isAsking = false, isStale = false;
   return async function ask() {
-    if (busy) { again = true; return; }
-    busy = true;
+    if (isAsking) { isStale = true; return; }
+    isAsking = true;
     do {
-      again = false;
-      const now = question();
-      if (now === null) break;
-      const current = () => !again && JSON.stringify(question()) === JSON.stringify(now);
+      isStale = false;
+      const query = question();
+      if (query === null) break;
+      const isCurrent = () => !isStale && JSON.stringify(question()) === JSON.stringify(query);
       try {
-        const found = await asked(typeof path === "function" ? path(now) : path, now);
-        if (current()) show(found);
+        const answer = await request(typeof path === "function" ? path(query) : path, query);
+        if (isCurrent()) show(answer);
       } catch (error) {
-        if (current()) fail(error.message);
+        if (isCurrent()) fail(error.message);
       }
-    } while (again);
-    busy = false;
+    } while (isStale);
+    isAsking = false;
   };
 }
 
 export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
-// What the session says of itself: title, question, use, and what the answers rest on.
+// The head of the page: title, question, use, and what the answers rest on.
 export function head(run) {
   document.title = `${run.title}: rehearsal explore`;
   at("title").textContent = run.title;
@@ -80,11 +80,11 @@ export function head(run) {
   at("assumptions").replaceChildren(...bullets([...run.assumptions, ...run.limits]));
 }
 
-// Begins a page with what the session describes, or says why it cannot.
-export async function begun(show) {
+// Starts a page with the description of its session, or shows why it cannot.
+export async function start(show) {
   let run;
   try {
-    run = await asked("/api/run");
+    run = await request("/api/run");
   } catch (error) {
     at("trouble").textContent = error.message;
     at("trouble").hidden = false;

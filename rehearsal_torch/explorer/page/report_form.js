@@ -1,24 +1,24 @@
-// A form in which the result of an experiment is typed.
+// The form for the result of an experiment.
 
 import { number } from "/page/chart.js";
-import { made } from "/page/page.js";
+import { create } from "/page/page.js";
 
-const range = (one) => (one.levels ? `one of ${one.levels.map(number).join(", ")}` : one.bounds ? `from ${number(one.bounds[0])} to ${number(one.bounds[1])}` : "");
+const range = (variable) => (variable.levels ? `one of ${variable.levels.map(number).join(", ")}` : variable.bounds ? `from ${number(variable.bounds[0])} to ${number(variable.bounds[1])}` : "");
 
-// A labelled field for each name; `known` gets each with its name.
-export function fields(every, id, known) {
-  return every.map((one, place) => {
-    const own = `${id}-${place}`, hint = range(one);
-    const input = made("input", { type: "text", inputmode: "decimal", autocomplete: "off", id: own, ...(hint ? { "aria-describedby": `${own}-hint` } : {}) });
-    known(one.name, input);
-    return made("div", { class: "field" }, made("label", { for: own }, one.name), input,
-      ...(hint ? [made("span", { class: "hint", id: `${own}-hint` }, hint)] : []));
+// A labelled field for each variable; `register` is called with the name and the input of each.
+export function fields(variables, id, register) {
+  return variables.map((variable, index) => {
+    const fieldId = `${id}-${index}`, hint = range(variable);
+    const input = create("input", { type: "text", inputmode: "decimal", autocomplete: "off", id: fieldId, ...(hint ? { "aria-describedby": `${fieldId}-hint` } : {}) });
+    register(variable.name, input);
+    return create("div", { class: "field" }, create("label", { for: fieldId }, variable.name), input,
+      ...(hint ? [create("span", { class: "hint", id: `${fieldId}-hint` }, hint)] : []));
   });
 }
 
 // The form of a trial, or of an experiment that was not proposed.
 export function report(run, row, { id, title, buttons }) {
-  const form = made("div", { class: "case report", id, role: "group", "aria-label": title }, made("h3", {}, title));
+  const form = create("div", { class: "case report", id, role: "group", "aria-label": title }, create("h3", {}, title));
   if (row) form.dataset.trial = String(row.id);
   const settings = fields(run.actions, `${id}-set`, (name, input) => {
     input.dataset.setting = name;
@@ -27,20 +27,20 @@ export function report(run, row, { id, title, buttons }) {
     input.dataset.proposed = input.value;
   });
   const nodes = fields(run.nodes.map((name) => ({ name })), `${id}-node`, (name, input) => { input.dataset.node = name; });
-  form.append(made("div", { class: "asked" },
-    made("div", {}, made("p", { class: "soft" }, "Settings that were run"), ...settings),
-    made("div", {}, made("p", { class: "soft" }, "Measured"), ...nodes)));
+  form.append(create("div", { class: "asked" },
+    create("div", {}, create("p", { class: "soft" }, "Settings that were run"), ...settings),
+    create("div", {}, create("p", { class: "soft" }, "Measured"), ...nodes)));
   if (row) {
-    form.append(made("div", { class: "field" }, made("label", { for: `${id}-reason` }, "Why, if it failed or is withdrawn"),
-      made("input", { type: "text", class: "reason", id: `${id}-reason`, maxlength: "1000" })));
+    form.append(create("div", { class: "field" }, create("label", { for: `${id}-reason` }, "Why, if it failed or is withdrawn"),
+      create("input", { type: "text", class: "reason", id: `${id}-reason`, maxlength: "1000" })));
   }
-  const line = made("p", { class: "buttons" });
-  buttons.forEach(([text, act], place) => {
-    const button = made("button", { type: "button", class: place ? "plain" : "" }, text);
+  const line = create("p", { class: "buttons" });
+  buttons.forEach(([text, act], index) => {
+    const button = create("button", { type: "button", class: index ? "plain" : "" }, text);
     button.addEventListener("click", () => act(form, button));
     line.append(button);
   });
-  form.append(line, made("p", { class: "notice", role: "alert", id: `${id}-message`, hidden: true }));
+  form.append(line, create("p", { class: "notice", role: "alert", id: `${id}-message`, hidden: true }));
   return form;
 }
 

@@ -1,14 +1,14 @@
-// The page of trials: those so far, what to adopt, what to try next, and what came of it.
+// The page of trials: those so far, the recommendation, proposals and their results.
 
 import { key, number } from "/page/chart.js";
 import { rewards } from "/page/courses.js";
-import { asked, at, begun, head, made, paragraphs } from "/page/page.js";
+import { request, at, start, head, create, paragraphs } from "/page/page.js";
 import { fields, measured, report } from "/page/report_form.js";
 
-let run = null, trials = null, adopted = null;
+let run = null, trials = null, recommendation = null;
 // How often the file is read again for what other pages have written, in milliseconds.
 const AGAIN = 5000;
-const held = {};
+const holdInputs = {};
 
 const settings = (values) => Object.entries(values).map(([name, value]) => `${name} ${number(value)}`).join(", ");
 
@@ -17,11 +17,11 @@ function message(id, text) {
   at(id).hidden = !text;
 }
 
-// Only one question is on its way; its button says so.
-async function during(button, id, ask) {
-  const before = button.textContent;
+// Disables all buttons while a question is answered.
+async function whileBusy(button, id, ask) {
+  const label = button.textContent;
   message(id, "");
-  for (const each of document.querySelectorAll("#explorer button")) each.disabled = true;
+  for (const control of document.querySelectorAll("#explorer button")) control.disabled = true;
   button.textContent = "Working ...";
   button.setAttribute("aria-busy", "true");
   try {
@@ -30,9 +30,9 @@ async function during(button, id, ask) {
     message(id, error.message);
     return null;
   } finally {
-    button.textContent = before;
+    button.textContent = label;
     button.removeAttribute("aria-busy");
-    for (const each of document.querySelectorAll("#explorer button")) each.disabled = false;
+    for (const control of document.querySelectorAll("#explorer button")) control.disabled = false;
     // A button that is disabled loses the keyboard.
     if (document.activeElement === document.body) button.focus();
   }
@@ -42,23 +42,23 @@ async function during(button, id, ask) {
 
 function showTrials() {
   at("summary").textContent = trials.summary;
-  const some = trials.course.numbers.length > 0;
+  const hasRewards = trials.course.numbers.length > 0;
   at("picture").replaceChildren();
-  if (some) {
-    const drawing = made("div");
+  if (hasRewards) {
+    const drawing = create("div");
     at("picture").append(drawing, key([["trial", "trial"], ["line", "best so far"],
-      ...(adopted ? [["after", "recommended: expected reward, with interval"]] : [])]));
-    rewards(drawing, trials.course, adopted);
+      ...(recommendation ? [["after", "recommended: expected reward, with interval"]] : [])]));
+    rewards(drawing, trials.course, recommendation);
   }
-  const names = run.actions.map((one) => one.name);
+  const names = run.actions.map((action) => action.name);
   const nodes = run.nodes.length ? run.nodes : [...new Set(trials.rows.flatMap((row) => Object.keys(row.nodes)))];
-  at("heads").replaceChildren(...["Trial", "State", ...names, ...nodes, "Reward"].map((text, place) => made("th",
-    { scope: "col", ...(place > 1 ? { class: "n" } : {}) }, text)));
-  at("rows").replaceChildren(...trials.rows.map((row) => made("tr", {}, made("th", { scope: "row" }, String(row.id)),
-    made("td", {}, row.reason ? `${row.state}: ${row.reason}` : row.state),
-    ...names.map((name) => made("td", { class: "n" }, setting(row, name))),
-    ...nodes.map((name) => made("td", { class: "n" }, name in row.nodes ? number(row.nodes[name]) : "")),
-    made("td", { class: "n" }, row.reward === null ? "" : number(row.reward)))));
+  at("heads").replaceChildren(...["Trial", "State", ...names, ...nodes, "Reward"].map((text, index) => create("th",
+    { scope: "col", ...(index > 1 ? { class: "n" } : {}) }, text)));
+  at("rows").replaceChildren(...trials.rows.map((row) => create("tr", {}, create("th", { scope: "row" }, String(row.id)),
+    create("td", {}, row.reason ? `${row.state}: ${row.reason}` : row.state),
+    ...names.map((name) => create("td", { class: "n" }, setting(row, name))),
+    ...nodes.map((name) => create("td", { class: "n" }, name in row.nodes ? number(row.nodes[name]) : "")),
+    create("td", { class: "n" }, row.reward === null ? "" : number(row.reward)))));
   at("all-note").textContent = trials.more ? `The last ${trials.rows.length} are listed, the latest first; there are ${trials.more} earlier ones.` : "The latest first.";
 }
 
@@ -68,10 +68,10 @@ const setting = (row, name) => (row.asked && row.asked[name] !== row.settings[na
 // ---- What is pending
 
 function showPending() {
-  const known = new Map([...at("pending").children].map((form) => [Number(form.dataset.trial), form]));
-  const forms = trials.pending.map((row) => known.get(row.id) ?? report(run, row, pendingForm(row)));
-  for (const [id, form] of known) if (!trials.pending.some((row) => row.id === id)) form.remove();
-  forms.forEach((form, place) => { if (at("pending").children[place] !== form) at("pending").insertBefore(form, at("pending").children[place] ?? null); });
+  const formOf = new Map([...at("pending").children].map((form) => [Number(form.dataset.trial), form]));
+  const forms = trials.pending.map((row) => formOf.get(row.id) ?? report(run, row, pendingForm(row)));
+  for (const [id, form] of formOf) if (!trials.pending.some((row) => row.id === id)) form.remove();
+  forms.forEach((form, index) => { if (at("pending").children[index] !== form) at("pending").insertBefore(form, at("pending").children[index] ?? null); });
   at("pending-note").textContent = trials.pending.length
     ? "Type what was measured. Change a setting where another one was run; the proposed one is kept beside it."
     : "No proposed trial is without a result.";
@@ -93,14 +93,14 @@ const ownForm = () => ({
   buttons: [["Record", (form, button) => tell(form, button, "/api/tell", { trial: null, ...measured(form, null) }, "recorded")]],
 });
 
-async function tell(form, button, path, question, done) {
-  const found = await during(button, `${form.id}-message`, () => asked(path, question));
-  if (!found) return;
-  adopted = null;
+async function tell(form, button, path, question, outcome) {
+  const answer = await whileBusy(button, `${form.id}-message`, () => request(path, question));
+  if (!answer) return;
+  recommendation = null;
   at("adopted").hidden = true;
   if (form.id === "trial-own") showOwn();
   await load();
-  at("told").textContent = [`Trial ${found.trial} is ${done}.`, ...found.notes.map((text) => `${text}.`)].join(" ");
+  at("told").textContent = [`Trial ${answer.trial} is ${outcome}.`, ...answer.notes.map((text) => `${text}.`)].join(" ");
 }
 
 function showOwn() {
@@ -110,37 +110,37 @@ function showOwn() {
 // ---- Questions
 
 function fixed() {
-  const wrong = Object.entries(held).filter(([, input]) => input.validity.badInput).map(([name]) => name);
-  if (wrong.length) throw new Error(`${wrong.join(", ")}: expected a number, or nothing, to hold it at`);
-  return Object.fromEntries(Object.entries(held).filter(([, input]) => input.value.trim() !== "").map(([name, input]) => [name, Number(input.value)]));
+  const invalid = Object.entries(holdInputs).filter(([, input]) => input.validity.badInput).map(([name]) => name);
+  if (invalid.length) throw new Error(`${invalid.join(", ")}: expected a number, or nothing, to hold it at`);
+  return Object.fromEntries(Object.entries(holdInputs).filter(([, input]) => input.value.trim() !== "").map(([name, input]) => [name, Number(input.value)]));
 }
 
-function wanted() {
+function askQuestion() {
   const count = at("count").valueAsNumber;
   if (!Number.isInteger(count)) throw new Error("count: expected a whole number of trials");
   return { count, fixed: fixed() };
 }
 
 async function ask() {
-  const found = await during(at("ask"), "ask-message", async () => asked("/api/ask", wanted()));
-  if (!found) return;
+  const answer = await whileBusy(at("ask"), "ask-message", async () => request("/api/ask", askQuestion()));
+  if (!answer) return;
   await load();
-  const names = found.made.map((one) => one.trial), several = names.length > 1;
+  const names = answer.made.map((proposal) => proposal.trial), several = names.length > 1;
   at("asked").textContent = [`Proposed: trial${several ? "s" : ""} ${names.join(", ")}. Type below what came of ${several ? "them" : "it"}.`,
-    ...found.notes.map((text) => `${text}.`)].join(" ");
+    ...answer.notes.map((text) => `${text}.`)].join(" ");
 }
 
 async function recommend() {
-  const found = await during(at("adopt"), "adopt-message", async () => asked("/api/adopt", { fixed: fixed() }));
-  if (!found) { adopted = null; at("adopted").hidden = true; showTrials(); return; }
-  adopted = found;
+  const answer = await whileBusy(at("adopt"), "adopt-message", async () => request("/api/adopt", { fixed: fixed() }));
+  if (!answer) { recommendation = null; at("adopted").hidden = true; showTrials(); return; }
+  recommendation = answer;
   at("adopted").hidden = false;
-  at("adopted-head").textContent = `Keep ${settings(found.settings)}${found.tried ? " (tried)" : ""}.`;
+  at("adopted-head").textContent = `Keep ${settings(answer.settings)}${answer.tried ? " (tried)" : ""}.`;
   at("adopted-number").hidden = false;
-  at("point").textContent = number(found.predicted);
-  at("between").textContent = found.lower === null ? "expected reward, without an interval"
-    : `expected reward; ${100 * found.level}% interval ${number(found.lower)} to ${number(found.upper)}`;
-  at("adopted-said").replaceChildren(...paragraphs([`${found.sentence}.`, ...found.notes.map((text) => `${text}.`)]));
+  at("point").textContent = number(answer.predicted);
+  at("between").textContent = answer.lower === null ? "expected reward, without an interval"
+    : `expected reward; ${100 * answer.level}% interval ${number(answer.lower)} to ${number(answer.upper)}`;
+  at("adopted-said").replaceChildren(...paragraphs([`${answer.sentence}.`, ...answer.notes.map((text) => `${text}.`)]));
   showTrials();
 }
 
@@ -148,12 +148,12 @@ async function recommend() {
 let loads = 0;
 
 async function load() {
-  const own = loads += 1;
+  const loadNumber = loads += 1;
   try {
-    const found = await asked("/api/trials");
-    if (own !== loads) return;
-    if (JSON.stringify(found) === JSON.stringify(trials)) return;
-    trials = found;
+    const answer = await request("/api/trials");
+    if (loadNumber !== loads) return;
+    if (JSON.stringify(answer) === JSON.stringify(trials)) return;
+    trials = answer;
   } catch (error) {
     message("trouble", error.message);
     return;
@@ -181,15 +181,15 @@ function fill() {
     at("adopted-said").replaceChildren(...paragraphs(run.recommended.said));
   }
   if (!run.live) return;
-  at("held").replaceChildren(...fields(run.actions, "hold", (name, input) => { held[name] = input; }));
-  for (const input of Object.values(held)) { input.type = "number"; input.step = "any"; }
+  at("held").replaceChildren(...fields(run.actions, "hold", (name, input) => { holdInputs[name] = input; }));
+  for (const input of Object.values(holdInputs)) { input.type = "number"; input.step = "any"; }
   showOwn();
   at("ask").addEventListener("click", ask);
   at("adopt").addEventListener("click", recommend);
 }
 
-begun(async (found) => {
-  run = found;
+start(async (description) => {
+  run = description;
   fill();
   at("explorer").hidden = false;
   await load();

@@ -1,16 +1,15 @@
 """Figure of a rehearsal graph: context, intermediate variables and outcomes from left to right.
 
 Directed edges are black; bi-directional ones are coloured and dashed, with two heads. Alterable variables
-have a thick frame. With probabilities of edges, the width of a line grows with its probability.
+have a thick frame. With probabilities of edges, the width of a line grows with its probability (content: Qin
+et al., 2023, Fig. 2 and 6).
 
-Time runs from left to right: the context X, the intermediate variables Z, the outcomes Y. Each tier has as
-many columns as its longest chain of directed edges has cliques, and the members of a clique share a column,
-one below the other. An edge that passes a column has a position of its own there, shared with the other edges
+The layout has layers, positions of passing edges and barycentres (Sugiyama, Tagawa and Toda, 1981). From left
+to right stand the tiers: the context X, the intermediate variables Z, the outcomes Y. Each tier has as many
+columns as its longest chain of directed edges has cliques, and the members of a clique share a column, one
+below the other. An edge that passes a column has a position of its own there, shared with the other edges
 from the same variable, so that no edge runs behind a box. Within a column, entries are sorted by the mean
 height of their neighbours, in a few sweeps back and forth, to reduce crossings.
-
-Source: Qin et al. (2023), Fig. 2 and 6, for the content; Sugiyama, Tagawa and Toda (1981) for the layout
-(layers, positions of passing edges, barycentres).
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,7 +41,6 @@ class Layout:
     """Columns and heights; a variable has height 1, passing edges have height `PASSING`.
 
     Attributes:
-        column: Variable to its column.
         height: Variable to its vertical position; positive above the middle.
         passing: (variable, column) to the height at which its edges pass that column.
         tiers: (label, first column, last column) of each tier with variables.
@@ -57,28 +55,25 @@ class Layout:
 
 
 def layout(graph: RehearsalGraph, context: Sequence[str] = (), outcomes: Sequence[str] = ()) -> Layout:
-    """Computes the positions of the variables and edges of a graph: the context X on the left, the outcomes Y
-    on the right; without both there is a single tier.
-
-    Raises:
-        ValueError: if a role names an unknown variable.
+    """Positions of the variables and edges of a graph: the context X on the left, the outcomes Y on the
+    right; without both there is a single tier. ValueError if a role names no variable.
     """
-    parts = {**dict.fromkeys(context, "X"), **dict.fromkeys(outcomes, "Y")}
-    if unknown := sorted(set(parts) - set(graph.names)):
+    role_of = {**dict.fromkeys(context, "X"), **dict.fromkeys(outcomes, "Y")}
+    if unknown := sorted(set(role_of) - set(graph.names)):
         raise ValueError(f"unknown variables {unknown}: the variables are {list(graph.names)}")
     clique_of = {name: clique for clique in graph.cliques for name in clique}
-    roles = {clique: {parts.get(name, "Z") for name in clique} for clique in graph.cliques}
+    roles = {clique: {role_of.get(name, "Z") for name in clique} for clique in graph.cliques}
     # A clique whose members belong to several tiers stands in the middle one.
-    part_of = {clique: min(named) if len(named) == 1 else "Z" for clique, named in roles.items()}
+    tier_of = {clique: min(members) if len(members) == 1 else "Z" for clique, members in roles.items()}
     columns: list[list[Entry]] = []
     column: dict[str, int] = {}
     tiers = []
-    for part in ("X", "Z", "Y"):
+    for tier in ("X", "Z", "Y"):
         depth: dict[Clique, int] = {}
         for clique in graph.cliques:
-            if part_of[clique] == part:
-                above = [clique_of[name] for name in graph.parents(clique)]
-                depth[clique] = max((depth[parent] + 1 for parent in above if parent in depth), default=0)
+            if tier_of[clique] == tier:
+                parents = [clique_of[name] for name in graph.parents(clique)]
+                depth[clique] = max((depth[parent] + 1 for parent in parents if parent in depth), default=0)
         if depth:
             first = len(columns)
             columns += [
@@ -86,8 +81,8 @@ def layout(graph: RehearsalGraph, context: Sequence[str] = (), outcomes: Sequenc
                 for number in range(max(depth.values()) + 1)
             ]
             column |= {name: first + number for clique, number in depth.items() for name in clique}
-            tiers.append((part if parts else "", first, len(columns) - 1))
-    near: dict[tuple[Entry, int], list[tuple[Entry, int]]] = {}
+            tiers.append((tier if role_of else "", first, len(columns) - 1))
+    neighbours: dict[tuple[Entry, int], list[tuple[Entry, int]]] = {}
     for source, target in graph.edges:
         steps: list[tuple[Entry, int]] = [(("clique", clique_of[source]), column[source])]
         steps += [(("passing", (source,)), number) for number in range(column[source] + 1, column[target])]
@@ -96,9 +91,9 @@ def layout(graph: RehearsalGraph, context: Sequence[str] = (), outcomes: Sequenc
             if entry not in columns[number]:
                 columns[number].append(entry)
         for step, following in pairwise(steps):
-            near.setdefault(step, []).append(following)
-            near.setdefault(following, []).append(step)
-    heights = _sorted(columns, near)
+            neighbours.setdefault(step, []).append(following)
+            neighbours.setdefault(following, []).append(step)
+    heights = _sort_columns(columns, neighbours)
     passing = {
         (entry[1][0], number): height for (entry, number), height in heights.items() if entry[0] == "passing"
     }
@@ -113,27 +108,27 @@ def _size(entry: Entry) -> float:
     return PASSING if entry[0] == "passing" else float(len(entry[1]))
 
 
-def _sorted(
-    columns: list[list[Entry]], near: Mapping[tuple[Entry, int], Sequence[tuple[Entry, int]]]
+def _sort_columns(
+    columns: list[list[Entry]], neighbours: Mapping[tuple[Entry, int], Sequence[tuple[Entry, int]]]
 ) -> dict[tuple[Entry, int], float]:
     """Sorts the columns in place; returns (entry, column) to the height of its middle."""
     heights = {
         (entry, number): height
         for number, column in enumerate(columns)
-        for entry, height in _stacked(column).items()
+        for entry, height in _stack(column).items()
     }
     for sweep in range(_SWEEPS):
         for number in range(len(columns)) if sweep % 2 == 0 else reversed(range(len(columns))):
             target = {}
             for entry in columns[number]:
-                joined = [heights[other] for other in near.get((entry, number), ())]
-                target[entry] = sum(joined) / len(joined) if joined else heights[entry, number]
+                values = [heights[neighbour] for neighbour in neighbours.get((entry, number), ())]
+                target[entry] = sum(values) / len(values) if values else heights[entry, number]
             columns[number].sort(key=lambda entry: -target[entry])
-            heights |= {(entry, number): height for entry, height in _stacked(columns[number]).items()}
+            heights |= {(entry, number): height for entry, height in _stack(columns[number]).items()}
     return heights
 
 
-def _stacked(column: Sequence[Entry]) -> dict[Entry, float]:
+def _stack(column: Sequence[Entry]) -> dict[Entry, float]:
     """Heights of the entries of a column, from the top, centred at zero."""
     top, heights = sum(map(_size, column)) / 2, {}
     for entry in column:
@@ -163,42 +158,35 @@ def graph_figure(
     outcomes: Sequence[str] = (),
     probabilities: Mapping[tuple[str, str, str], float] | None = None,
 ) -> Figure:
-    """The figure of a graph with its context X and its outcomes Y.
-
-    Args:
-        probabilities: (one, "->" or "<->", other) to the probability of the edge; None draws all lines with
-            the same width.
-
-    Raises:
-        ValueError: if a role names an unknown variable.
+    """The figure of a graph with its context X and outcomes Y; ValueError if a role names no variable.
+    `probabilities` maps (one, "->" or "<->", other) to that of the edge, for the widths of lines.
     """
     if unknown := sorted(set(alterable) - set(graph.names)):
         raise ValueError(f"unknown variables {unknown}: the variables are {list(graph.names)}")
-    placed = layout(graph, context, outcomes)
-    spots = _spots(placed)
+    plan = layout(graph, context, outcomes)
+    spots = _to_inches(plan)
     figure = Figure(figsize=(spots.wide, spots.high))
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, spots.wide), ylim=(0, spots.high))
     axes.axis("off")
-    _bands(axes, placed, spots)
-    ends = _ends(placed, graph)
+    _draw_tiers(axes, plan, spots)
+    ends = _end_offsets(plan, graph)
     for line, edges in (("->", graph.edges), ("<->", graph.bidirected)):
         for source, target in edges:
             tail, head = (source, target) if line == "->" else (min(source, target), max(source, target))
             share = 1.0 if probabilities is None else probabilities.get((tail, line, head), 0.0)
             # Directed edges may join the ends of a hidden cause as well: it is drawn beside them.
-            course: dict[str, Any] = {"posA": spots.centres[source], "posB": spots.centres[target]}
-            course |= {"connectionstyle": "arc3,rad=0.35", "shrinkA": 12, "shrinkB": 12}
+            geometry: dict[str, Any] = {"posA": spots.centres[source], "posB": spots.centres[target]}
+            geometry |= {"connectionstyle": "arc3,rad=0.35", "shrinkA": 12, "shrinkB": 12}
             if line == "->" or (source, target) not in graph.hidden:
-                inner = placed.column[source] >= placed.column[target]
-                course = {
-                    "path": _within(placed, spots, source, target)
-                    if inner
-                    else _across(placed, spots, source, target, ends[source, target])
-                }
+                if plan.column[source] >= plan.column[target]:
+                    path = _path_within(plan, spots, source, target)
+                else:
+                    path = _path_across(plan, spots, source, target, ends[source, target])
+                geometry = {"path": path}
             axes.add_patch(
                 FancyArrowPatch(
-                    **course,
+                    **geometry,
                     arrowstyle="-|>" if line == "->" else "<|-|>",
                     mutation_scale=10,
                     linewidth=0.4 + 0.8 * share,
@@ -210,15 +198,13 @@ def graph_figure(
                 )
             )
     for name in graph.names:
-        _box(axes, name, spots.centres[name], spots.widths[name], thick=name in alterable)
+        _draw_box(axes, name, spots.centres[name], spots.widths[name], thick=name in alterable)
     return figure
 
 
 @dataclass(frozen=True)
-class _Spots:
-    """Positions in inches: centres and widths of boxes, left and right ends of columns, and the figure's
-    size.
-    """
+class _Inches:
+    """Positions in inches: centres and widths of boxes, ends of columns, and the figure's size."""
 
     centres: dict[str, tuple[float, float]]
     widths: dict[str, float]
@@ -231,50 +217,42 @@ class _Spots:
         return (self.high - TITLE) / 2 + ROW * height
 
 
-def _spots(placed: Layout) -> _Spots:
-    widths = {name: LETTER * len(name) + 0.28 for name in placed.column}
+def _to_inches(plan: Layout) -> _Inches:
+    widths = {name: LETTER * len(name) + 0.28 for name in plan.column}
     columns, left = [], 0.4
-    for column in range(max(placed.column.values()) + 1):
-        wide = max(widths[name] for name in placed.column if placed.column[name] == column)
+    for column in range(max(plan.column.values()) + 1):
+        wide = max(widths[name] for name in plan.column if plan.column[name] == column)
         columns.append((left, left + wide))
         left += wide + GAP
-    spots = _Spots({}, widths, columns, left - GAP + 0.4, ROW * placed.span + 0.25 + TITLE)
-    for name, column in placed.column.items():
-        spots.centres[name] = (sum(columns[column]) / 2, spots.level(placed.height[name]))
+    spots = _Inches({}, widths, columns, left - GAP + 0.4, ROW * plan.span + 0.25 + TITLE)
+    for name, column in plan.column.items():
+        spots.centres[name] = (sum(columns[column]) / 2, spots.level(plan.height[name]))
     return spots
 
 
-def _ends(placed: Layout, graph: RehearsalGraph) -> dict[tuple[str, str], float]:
-    """Offset of the end of each edge from the middle of its target, in inches: edges end apart, in the order
-    of the heights that they come from.
-    """
+def _end_offsets(plan: Layout, graph: RehearsalGraph) -> dict[tuple[str, str], float]:
+    """Vertical offset of the end of each edge at its target, in inches, in the order of their heights."""
     offsets = {}
     for target in graph.names:
-        sources = [
-            source
-            for source, other in graph.edges
-            if other == target and placed.column[source] < placed.column[target]
-        ]
-        before = placed.column[target] - 1
+        column = plan.column[target] - 1
         heights = {
-            name: placed.height[name] if placed.column[name] == before else placed.passing[name, before]
-            for name in sources
+            source: plan.height[source] if plan.column[source] == column else plan.passing[source, column]
+            for source, head in graph.edges
+            if head == target and plan.column[source] <= column
         }
-        sources.sort(key=heights.__getitem__)
-        step = min(0.08, 0.22 / max(len(sources) - 1, 1))
-        offsets.update(
-            {(name, target): step * (index - (len(sources) - 1) / 2) for index, name in enumerate(sources)}
-        )
+        step = min(0.08, 0.22 / max(len(heights) - 1, 1))
+        for index, source in enumerate(sorted(heights, key=heights.__getitem__)):
+            offsets[source, target] = step * (index - (len(heights) - 1) / 2)
     return offsets
 
 
-def _across(placed: Layout, spots: _Spots, source: str, target: str, end: float) -> Path:
+def _path_across(plan: Layout, spots: _Inches, source: str, target: str, end: float) -> Path:
     """A smooth path to the right, horizontal where it passes a column."""
     (x, y), points, codes = spots.centres[source], [], [Path.MOVETO]
     points.append((x + spots.widths[source] / 2, y))
     goals = [
-        (*spots.columns[column], spots.level(placed.passing[source, column]))
-        for column in range(placed.column[source] + 1, placed.column[target])
+        (*spots.columns[column], spots.level(plan.passing[source, column]))
+        for column in range(plan.column[source] + 1, plan.column[target])
     ]
     x, y = spots.centres[target]
     goals.append((x - spots.widths[target] / 2, x - spots.widths[target] / 2, y + end))
@@ -289,23 +267,21 @@ def _across(placed: Layout, spots: _Spots, source: str, target: str, end: float)
     return Path(points, codes)
 
 
-def _within(placed: Layout, spots: _Spots, source: str, target: str) -> Path:
-    """A path between boxes of one column, or back to an earlier one: straight between neighbours, else around
-    the boxes between them.
-    """
+def _path_within(plan: Layout, spots: _Inches, source: str, target: str) -> Path:
+    """A path within a column, or back to an earlier one: straight between neighbours, else around boxes."""
     (x, y), (right, level) = spots.centres[source], spots.centres[target]
-    apart = abs(placed.height[source] - placed.height[target])
-    if placed.column[source] == placed.column[target] and abs(apart - 1) < 1e-6:
+    distance = abs(plan.height[source] - plan.height[target])
+    if plan.column[source] == plan.column[target] and abs(distance - 1) < 1e-6:
         half = HEIGHT / 2 if level > y else -HEIGHT / 2
         return Path([(x, y + half), (right, level - half)], [Path.MOVETO, Path.LINETO])
     start, end = (x + spots.widths[source] / 2, y), (right + spots.widths[target] / 2, level)
-    out = max(start[0], end[0]) + 0.35
-    return Path([start, (out, y), (out, level), end], [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4])
+    bend = max(start[0], end[0]) + 0.35
+    return Path([start, (bend, y), (bend, level), end], [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4])
 
 
-def _bands(axes: Axes, placed: Layout, spots: _Spots) -> None:
+def _draw_tiers(axes: Axes, plan: Layout, spots: _Inches) -> None:
     """A shaded band and a title for each tier."""
-    for label, first, last in placed.tiers:
+    for label, first, last in plan.tiers:
         if label:
             left, right = spots.columns[first][0] - 0.25, spots.columns[last][1] + 0.25
             size = (right - left, spots.high - 0.16)
@@ -315,7 +291,7 @@ def _bands(axes: Axes, placed: Layout, spots: _Spots) -> None:
             axes.text(*middle, title, ha="center", va="center", fontsize=10, color="#555555")
 
 
-def _box(axes: Axes, name: str, centre: tuple[float, float], width: float, thick: bool) -> None:
+def _draw_box(axes: Axes, name: str, centre: tuple[float, float], width: float, thick: bool) -> None:
     box = FancyBboxPatch(
         (centre[0] - width / 2, centre[1] - HEIGHT / 2),
         width,

@@ -1,12 +1,10 @@
-"""Files of a learnt graph: its equivalence class, the probabilities of graphs and edges, and figures.
+"""Writes a learnt graph: its equivalence class, the probabilities of graphs and edges, and a figure.
 
-    graphs.yaml     the options, the equivalence class learnt from the whole table with its graphs, and the
-                    probabilities of the graphs
-    edges.csv       from,edge,to,probability: the probability of every edge
-    graph.yaml      the most probable graph, in the form of a task file; also graph.dagitty and graph.graphml
-    figures/        that graph, with line widths by the probabilities of edges, as PNG and SVG
-
-Source: Qin et al. (2023), App. A.3 and Eq. 7 (for the content).
+graphs.yaml     the options, the equivalence class learnt from the whole table with its graphs, and the
+                probabilities of the graphs (Qin et al., 2023, App. A.3 and Eq. 7)
+edges.csv       from,edge,to,probability: the probability of every edge
+graph.yaml      the most probable graph, in the form of a task file; also graph.dagitty and graph.graphml
+figures/        that graph, with line widths by the probabilities of edges, as PNG and SVG
 """
 
 import csv
@@ -31,12 +29,8 @@ def write_learnt(
     posterior: GraphPosterior,
     parts: Mapping[str, Sequence[str]],
 ) -> list[str]:
-    """Writes the files and draws the most probable graph; returns the names of the files.
-
-    Args:
-        learnt: Graphs learnt from the whole table.
-        posterior: Probabilities of graphs, from resamples of the table.
-        parts: "context", "alterable" and "outcomes" to their variables.
+    """Writes the files and draws the most probable graph; returns the names of the files. `learnt` comes from
+    the whole table, `posterior` from resamples of it; `parts`: context, alterable, outcomes.
     """
     out.mkdir(parents=True, exist_ok=True)
     best, edges = posterior.graphs[0], posterior.edges()

@@ -1,8 +1,7 @@
-"""Figures of what was learnt: training curves, Lipschitz constants, recovered noise, surrogates; to be called
-in `drawing`.
+"""Figures of what was learnt: training, Lipschitz constants, recovered noise, surrogates; call in `drawing`.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), App. G.2 and Fig. 6 (Lipschitz constants); Ren et al. (2025),
-    Thm. 4.1 (recovered noise); Ren et al. (2024, version 4), Fig. 13 (nodes along an input).
+Thm. 4.1 (recovered noise); Ren et al. (2024, version 4), Fig. 13 (nodes along an input).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +31,7 @@ from rehearsal_torch.spaces.box import setting_text
 Rows = Sequence[Mapping[str, str]]
 Draw = Callable[[Axes], None]
 TRAIN, HELD_OUT = "train_loss", "held_out_loss"
-# The most parts of a model whose training is drawn.
+# Parts of a model whose training is drawn, at most.
 MOST_PARTS = 12
 
 
@@ -45,20 +44,16 @@ def trained_parts(metrics: Mapping[str, Sequence[tuple[float, float]]]) -> list[
 def draw_training(
     metrics: Mapping[str, Sequence[tuple[float, float]]], parts: Sequence[str], subjects: str = "patients"
 ) -> Figure:
-    """The loss of each epoch on the training and the held-out rows, a panel for each part.
-
-    Args:
-        metrics: Name to (epoch, value), of a run folder.
-        parts: Names of parts, of `trained_parts`; the first `MOST_PARTS` are drawn.
-        subjects: What the units of the rows are called.
+    """The loss of each epoch on the training and the held-out rows, a panel for each of the first
+    `MOST_PARTS` parts (`trained_parts`); `metrics` holds (epoch, value) by name.
     """
     shown = parts[:MOST_PARTS]
-    figure, every = panel_list(len(shown), 2)
-    for axes, part in zip(every, shown, strict=True):
-        lead = f"{part}/" if part else ""
-        held_out = list(metrics.get(lead + HELD_OUT, ()))
+    figure, panel_axes = panel_list(len(shown), 2)
+    for axes, part in zip(panel_axes, shown, strict=True):
+        prefix = f"{part}/" if part else ""
+        held_out = list(metrics.get(prefix + HELD_OUT, ()))
         for points, label, colour, dash in (
-            (list(metrics.get(lead + TRAIN, ())), f"training {subjects}", BLUE, "-"),
+            (list(metrics.get(prefix + TRAIN, ())), f"training {subjects}", BLUE, "-"),
             (held_out, f"held-out {subjects}", VERMILION, "--"),
         ):
             if points:
@@ -76,14 +71,12 @@ def draw_training(
 
 
 def draw_lipschitz(decrease: Mapping[tuple[float, float], float]) -> Figure:
-    """How the held-out log-likelihood decreases under Lipschitz constraints, as a heat map with its numbers.
-
-    A cell is the percentage by which the mean held-out log-likelihood l of a constrained model lies below
-    that of the unconstrained one, l_0: 100 (l_0 - l) / |l_0|, by (L_h, L_phi); cells may be missing.
+    """Heat map of the decrease of the held-out log-likelihood under Lipschitz constraints, by (L_h, L_phi): a
+    cell is 100 (l_0 - l) / |l_0|, for the mean l of a constrained model and l_0 of the unconstrained one.
     """
-    across, up = sorted({cell[0] for cell in decrease}), sorted({cell[1] for cell in decrease})
-    values = np.array([[decrease.get((x, y), np.nan) for x in across] for y in up])
-    figure, [[axes]] = panels(width=max(5.0, 1.5 + 0.62 * len(across)), height=max(3.4, 1.2 + 0.5 * len(up)))
+    l_h, l_phi = sorted({cell[0] for cell in decrease}), sorted({cell[1] for cell in decrease})
+    values = np.array([[decrease.get((x, y), np.nan) for x in l_h] for y in l_phi])
+    figure, [[axes]] = panels(width=max(5.0, 1.5 + 0.62 * len(l_h)), height=max(3.4, 1.2 + 0.5 * len(l_phi)))
     image = axes.imshow(values, origin="lower", cmap="cividis_r", aspect="auto")
     middle = (np.nanmin(values) + np.nanmax(values)) / 2
     for row, column in np.argwhere(np.isfinite(values)):
@@ -91,8 +84,8 @@ def draw_lipschitz(decrease: Mapping[tuple[float, float], float]) -> Figure:
         text = f"{value:.1f}" if abs(value) < 100 else f"{value:.0f}"
         colour = "white" if value > middle else "black"
         axes.text(column, row, text, ha="center", va="center", fontsize=8, color=colour)
-    axes.set_xticks(range(len(across)), [f"{x:g}" for x in across])
-    axes.set_yticks(range(len(up)), [f"{y:g}" for y in up])
+    axes.set_xticks(range(len(l_h)), [f"{x:g}" for x in l_h])
+    axes.set_yticks(range(len(l_phi)), [f"{y:g}" for y in l_phi])
     axes.grid(visible=False)
     axes.set(
         xlabel="Lipschitz constant of the location, $L_h$",
@@ -103,20 +96,18 @@ def draw_lipschitz(decrease: Mapping[tuple[float, float], float]) -> Figure:
 
 
 def draw_recovered(rows: Rows) -> dict[str, Figure]:
-    """Recovered against true noise in a causal system, one panel per node; empty if a run has no points.
-
-    The noise that a model recovers is compared with the identifiable part f_c(u) of the true noise,
-    standardised and up to sign: on the rows that the model was fitted to, and on held-out ones.
+    """Recovered noise against the identifiable part f_c(u) of the true noise, standardised and up to sign,
+    one panel per node: on the rows that the model was fitted to, and on held-out ones. Empty without points.
     """
     points = [row for row in rows if row.get("quantity") == "noise"]
     nodes = list(dict.fromkeys(row["node"] for row in points))
     if not nodes:
         return {}
-    figure, every = panel_list(len(nodes), 3, width=3.6, height=3.4)
-    for axes, node in zip(every, nodes, strict=True):
+    figure, panel_axes = panel_list(len(nodes), 3, width=3.6, height=3.4)
+    for axes, node in zip(panel_axes, nodes, strict=True):
         for part, colour, marker in (("fitted", BLUE, "o"), ("held out", VERMILION, "^")):
-            some = [row for row in points if (row["node"], row["part"]) == (node, part)]
-            true, recovered = ([number(row[key]) for row in some] for key in ("true", "value"))
+            part_points = [row for row in points if (row["node"], row["part"]) == (node, part)]
+            true, recovered = ([number(row[key]) for row in part_points] for key in ("true", "value"))
             axes.plot(true, recovered, marker, color=colour, markersize=3, label=PARTS[part])
         axes.axline((0, 0), slope=1, color=BLACK, linewidth=0.8, label="recovered exactly")
         axes.set(xlabel="True noise (standardised)", ylabel="Noise recovered by the model", title=node)
@@ -125,59 +116,54 @@ def draw_recovered(rows: Rows) -> dict[str, Figure]:
 
 
 MOST_ACTIONS = 12
-# Inches of a panel; the most panels of a line.
+# Inches of a panel; panels of a line, at most.
 WIDTH, HEIGHT, GRID = 3.4, 3.0, 4
-# Curves of at most so many points are levels, shown as points.
+# Points of a curve of levels, at most.
 FEW = 20
-# Characters of a label's line, and of the heading for each panel of a line; the most entries of the legend.
+# Characters of a label's line, and of the heading for each panel of a line; entries of the legend, at most.
 BROAD, HEADING, LABELS = 30, 36, 9
 # Larger numbers are not drawn: squares of them overflow.
 LARGEST = 1e150
 
 
 def draw_surrogate(rows: Rows) -> dict[str, Figure]:
-    """A learnt surrogate: the reward along each action, nodes along an input, and the learnt noise; empty if
-    a run has no curves.
+    """A learnt surrogate (rows of ``surrogate.csv``): the reward along each action, nodes along an input,
+    noise; empty without curves.
 
-    The first panels show the expected reward along each action, the other actions as recommended; the others
-    each node's mean along one input, and beside it the learnt density of the node's noise with the noise that
-    was recovered from the trials. Bands are two epistemic standard deviations to either side: what is not
-    known of the mean, not the scatter of single trials. The true curves of a simulated world are dashed, the
-    recommendation is a vertical line. Trials whose other settings are far from the curve's are pale, and may
-    lie outside the panel, whose range is that of the curves and of the near ones.
-
-    With more than `MOST_ACTIONS`, those along which the learnt reward changes most are shown. All panels are
-    of one size, two to four in a line, whichever leaves the fewest places empty.
-
-    Args:
-        rows: Rows of ``surrogate.csv``: panel, name, along, series, x, value, std.
+    The first panels show the expected reward along each action, the other actions as recommended, of the
+    `MOST_ACTIONS` along which it changes most; the others each node's mean along one input, and beside it the
+    learnt density of the node's noise with the noise that was recovered from the trials. Bands are two
+    epistemic standard deviations to either side: what is not known of the mean, not the scatter of single
+    trials. The true curves of a simulated world are dashed, the recommendation is a vertical line. Trials
+    whose other settings are far from the curve's are pale, and may lie outside the panel, whose range is that
+    of the curves and of the near ones. All panels are of one size, with few empty places.
     """
     by_panel: dict[tuple[str, str, str], list[Mapping[str, str]]] = {}
     for row in rows:
         by_panel.setdefault((row["panel"], row["name"], row["along"]), []).append(row)
-    kept = {key: rows_of_panel for key, rows_of_panel in by_panel.items() if _shows(rows_of_panel)}
-    actions = {key[2]: rows_of_panel for key, rows_of_panel in kept.items() if key[0] == REWARD}
+    drawable = {key: panel_rows for key, panel_rows in by_panel.items() if _is_drawable(panel_rows)}
+    actions = {key[2]: panel_rows for key, panel_rows in drawable.items() if key[0] == REWARD}
     if not actions:
         return {}
-    shown = sorted(actions, key=lambda name: -_change(actions[name]))[:MOST_ACTIONS]
+    shown = sorted(actions, key=lambda name: -np.ptp(_columns(actions[name], LEARNT)[1]))[:MOST_ACTIONS]
     names = [name for name in actions if name in shown]
     rewards = [
-        partial(_mean, rows=actions[name], along=name, label="Expected reward", title=f"Reward along {name}")
+        partial(_curve, rows=actions[name], along=name, label="Expected reward", title=f"Reward along {name}")
         for name in names
     ]
-    nodes: dict[str, list[Draw]] = {key[1]: [] for key in kept if key[0] in (NODE, NOISE)}
-    for (panel, node, along), rows_of_panel in kept.items():
+    nodes: dict[str, list[Draw]] = {key[1]: [] for key in drawable if key[0] in (NODE, NOISE)}
+    for (panel, node, along), panel_rows in drawable.items():
         if panel == NODE:
             title = f"{node} along {along}"
             nodes[node].insert(
-                0, partial(_mean, rows=rows_of_panel, along=along, label=f"Mean of {node}", title=title)
+                0, partial(_curve, rows=panel_rows, along=along, label=f"Mean of {node}", title=title)
             )
         elif panel == NOISE:
-            nodes[node].append(partial(_density, rows=rows_of_panel, node=node))
+            nodes[node].append(partial(_density_panel, rows=panel_rows, node=node))
     lines = _lines([*([reward] for reward in rewards), *nodes.values()])
     across = max(map(len, lines))
-    below = 0.3 + 0.2 * -(-LABELS // across)
-    figure = Figure(figsize=(WIDTH * across, HEIGHT * len(lines) + below), layout="constrained")
+    legend_height = 0.3 + 0.2 * -(-LABELS // across)
+    figure = Figure(figsize=(WIDTH * across, HEIGHT * len(lines) + legend_height), layout="constrained")
     grid = figure.add_gridspec(len(lines), across)
     for level, line in enumerate(lines):
         for position, draw in enumerate(line):
@@ -188,18 +174,16 @@ def draw_surrogate(rows: Rows) -> dict[str, Figure]:
 
 
 def _lines(groups: Sequence[Sequence[Draw]]) -> list[list[Draw]]:
-    """The panels line by line, those of a group beside each other, with the fewest empty places among the
-    numbers of panels in a line that do not make the figure tall and narrow; of equal ones the largest.
-    """
-    best = _filled(groups, GRID)
+    """The panels line by line, those of a group together, with few empty places in a broad figure."""
+    best = _fill_lines(groups, GRID)
     for across in range(GRID - 1, max(map(len, groups)) - 1, -1):
-        lines = _filled(groups, across)
-        if len(lines) <= across + 1 and _empty(lines) < _empty(best):
+        lines = _fill_lines(groups, across)
+        if len(lines) <= across + 1 and _empty_places(lines) < _empty_places(best):
             best = lines
     return best
 
 
-def _filled(groups: Sequence[Sequence[Draw]], across: int) -> list[list[Draw]]:
+def _fill_lines(groups: Sequence[Sequence[Draw]], across: int) -> list[list[Draw]]:
     lines: list[list[Draw]] = [[]]
     for group in groups:
         if len(lines[-1]) + len(group) > across:
@@ -208,18 +192,18 @@ def _filled(groups: Sequence[Sequence[Draw]], across: int) -> list[list[Draw]]:
     return lines
 
 
-def _empty(lines: Sequence[Sequence[Draw]]) -> int:
+def _empty_places(lines: Sequence[Sequence[Draw]]) -> int:
     widest = max(map(len, lines))
     return sum(widest - len(line) for line in lines)
 
 
-def _shows(rows: Rows) -> bool:
+def _is_drawable(rows: Rows) -> bool:
     """Whether there is something to draw: a finite number that was learnt, or noise from trials."""
     trials = any(row["panel"] == NOISE for row in rows) and len(_columns(rows, NEAR)[0]) > 0
     return trials or bool(np.isfinite(_columns(rows, LEARNT)[1]).any())
 
 
-def _mean(axes: Axes, rows: Rows, along: str, label: str, title: str) -> None:
+def _curve(axes: Axes, rows: Rows, along: str, label: str, title: str) -> None:
     """A learnt mean with its band, the true one, the recommendation and the trials."""
     x, mean, std = _columns(rows, LEARNT)
     low, high = mean - 2 * std, mean + 2 * std
@@ -228,28 +212,28 @@ def _mean(axes: Axes, rows: Rows, along: str, label: str, title: str) -> None:
     )
     # Levels are points: between them nothing can be set.
     axes.plot(x, mean, color=BLUE, marker="o" if len(x) <= FEW else None, label="learnt mean")
-    where, true, _ = _columns(rows, TRUE)
-    if len(where):
-        axes.plot(where, true, color=BLACK, linestyle="--", linewidth=1.1, label="true mean")
+    true_x, true, _ = _columns(rows, TRUE)
+    if len(true_x):
+        axes.plot(true_x, true, color=BLACK, linestyle="--", linewidth=1.1, label="true mean")
     near, far = _columns(rows, NEAR), _columns(rows, FAR)
-    for (at, value, _), size, alpha, words in (
+    for (at, value, _), size, alpha, text in (
         (far, 6, 0.3, "trial elsewhere"),
         (near, 7, 1.0, "trial near these settings"),
     ):
         if len(at):
             axes.plot(
-                at, value, ".", color=VERMILION, alpha=alpha, markersize=size, zorder=1.5 + alpha, label=words
+                at, value, ".", color=VERMILION, alpha=alpha, markersize=size, zorder=1.5 + alpha, label=text
             )
     for action in _columns(rows, CHOSEN)[0]:
         axes.axvline(action, color=GREEN, linestyle=":", linewidth=1.6, label="recommended")
-    seen = np.concatenate([low, high, true, near[1]])
-    seen = seen[np.isfinite(seen)] if np.isfinite(seen).any() else np.zeros(1)
-    room = 0.05 * max(float(np.ptp(seen)), 1e-12)
-    axes.set_ylim(float(seen.min()) - room, float(seen.max()) + room)
-    axes.set(xlabel=_words(along), ylabel=_words(label), title=_words(title))
+    heights = np.concatenate([low, high, true, near[1]])
+    heights = heights[np.isfinite(heights)] if np.isfinite(heights).any() else np.zeros(1)
+    margin = 0.05 * max(float(np.ptp(heights)), 1e-12)
+    axes.set_ylim(float(heights.min()) - margin, float(heights.max()) + margin)
+    axes.set(xlabel=_label(along), ylabel=_label(label), title=_label(title))
 
 
-def _density(axes: Axes, rows: Rows, node: str) -> None:
+def _density_panel(axes: Axes, rows: Rows, node: str) -> None:
     """The learnt density of the noise over the noise recovered from the trials, and the true density."""
     recovered = _columns(rows, NEAR)[0]
     if len(recovered):
@@ -262,7 +246,7 @@ def _density(axes: Axes, rows: Rows, node: str) -> None:
         x, density, _ = _columns(rows, series)
         if len(x):
             axes.plot(x, density, color=colour, linestyle=dash, linewidth=width, label=label)
-    axes.set(xlabel="Noise (standard deviations)", ylabel="Density", title=_words(f"Noise of {node}"))
+    axes.set(xlabel="Noise (standard deviations)", ylabel="Density", title=_label(f"Noise of {node}"))
 
 
 def _columns(rows: Rows, series: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -270,22 +254,17 @@ def _columns(rows: Rows, series: str) -> tuple[np.ndarray, np.ndarray, np.ndarra
     numbers = [[number(row[key]) for key in ("x", "value", "std")] for row in rows if row["series"] == series]
     cells = np.array(numbers, dtype=float).reshape(-1, 3)
     x, value, std = np.where(np.abs(cells) < LARGEST, cells, np.nan).T
-    kept = np.isfinite(x)
-    return x[kept], value[kept], std[kept]
+    mask = np.isfinite(x)
+    return x[mask], value[mask], std[mask]
 
 
-def _words(text: str) -> str:
-    """A label in lines that fit a panel; a dollar sign is one, not the start of a formula."""
+def _label(text: str) -> str:
+    """A label in lines that fit a panel; dollar signs are escaped, which start a formula."""
     return fill(text, BROAD).replace("$", r"\$")
 
 
-def _change(rows: Rows) -> float:
-    """How much the learnt mean changes along an action."""
-    return float(np.ptp(_columns(rows, LEARNT)[1]))
-
-
-def _heading(actions: Mapping[str, Rows], names: Sequence[str], broad: int) -> str:
-    chosen = {name: _columns(rows, CHOSEN)[0] for name, rows in actions.items()}
-    text = ", ".join(f"{name} {setting_text(float(x[0]))}" for name, x in chosen.items() if len(x))
+def _heading(actions: Mapping[str, Rows], names: Sequence[str], width: int) -> str:
+    recommended = {name: _columns(rows, CHOSEN)[0] for name, rows in actions.items()}
+    text = ", ".join(f"{name} {setting_text(float(x[0]))}" for name, x in recommended.items() if len(x))
     more = f" ({len(names)} of {len(actions)} actions shown)" if len(names) < len(actions) else ""
-    return fill(f"What was learnt, at the recommended settings{more}: {text}", broad).replace("$", r"\$")
+    return fill(f"What was learnt, at the recommended settings{more}: {text}", width).replace("$", r"\$")

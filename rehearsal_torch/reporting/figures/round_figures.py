@@ -1,10 +1,8 @@
 """Figures of runs that learn from each answer, round by round; to be called in `drawing`.
 
-A line is the mean over repeats or seeds, its band one standard deviation (online runs) or one standard error
-(trials) to either side; a single repeat has no band. A method has one colour and dash in all panels.
-
-Source: Qin et al. (2023), Fig. 4 (online runs); Ren et al. (2025), Fig. 4-7, 10, 12-14 (best expected reward
-    by round).
+A line is the mean over repeats or seeds, its band one standard deviation (online runs; Qin et al., 2023, Fig.
+4) or one standard error (trials; Ren et al., 2025, Fig. 4-7, 10, 12-14) to either side; a single repeat has
+no band. A method has one colour and dash in all panels.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,22 +30,17 @@ FLOOR = 1e-3
 
 
 def draw_trials(problems: Mapping[str, Groups]) -> Figure:
-    """One row of panels per problem: best so far, average, and regret of the recommended action.
-
-    The horizontal line is the exact optimum; the regret has a logarithmic scale.
-    """
+    """Panels by problem: best so far, average, and regret (logarithmic) of the recommended action."""
     figure, grid = panels(len(problems), 3, width=4.4, height=3.1)
     methods = list(dict.fromkeys(method for groups in problems.values() for method in groups))
     for line, (problem, groups) in zip(grid, problems.items(), strict=True):
-        _problem(line, problem, groups, methods)
+        _problem_panels(line, problem, groups, methods)
     legend_below(figure, 8)
     return figure
 
 
 def mean_of_seeds(rows: Sequence[Row], key: str, *, running: bool = False) -> Curve:
-    """Rounds, means and standard errors over seeds (0 for one seed), (n,) each, for the rounds that all seeds
-    have; of the running mean over rounds where that is asked for.
-    """
+    """Rounds, means and standard errors over seeds, (n,) each, of the common rounds, or of running means."""
     values = _by_round(by_run(rows, "seed"), key)
     values = values.cumsum(-1) / np.arange(1, values.shape[-1] + 1) if running else values
     rounds, means, deviations = _curve(values)
@@ -55,9 +48,7 @@ def mean_of_seeds(rows: Sequence[Row], key: str, *, running: bool = False) -> Cu
 
 
 def mean_of_repeats(rows: Sequence[Row], key: str, *, summed: bool = False) -> Curve:
-    """Rounds, means and standard deviations over repeats (0 for one repeat), (n,) each, for the rounds that
-    all repeats have; of the sums over rounds so far where that is asked for.
-    """
+    """Rounds, means and standard deviations over repeats, (n,) each, for the common rounds; or of sums."""
     values = _by_round(by_run(rows, "repeat"), key)
     return _curve(values.cumsum(-1) if summed else values)
 
@@ -80,17 +71,17 @@ def _band(axes: Axes, curve: Curve, style: Mapping[str, Any], name: str) -> None
     axes.fill_between(rounds, means - spread, means + spread, color=style["color"], alpha=0.15, linewidth=0)
 
 
-def _problem(line: Sequence[Axes], problem: str, groups: Groups, methods: Sequence[str]) -> None:
+def _problem_panels(line: Sequence[Axes], problem: str, groups: Groups, methods: Sequence[str]) -> None:
     best, average, regret = line
     optimum = next(iter(groups.values()))[0]["optimum"]
     start = np.mean([row["start"] for rows in groups.values() for row in rows])
-    smallest = FLOOR * max(optimum - start, 1e-12)
+    floor = FLOOR * max(optimum - start, 1e-12)
     for name, rows in groups.items():
         style = line_style(methods.index(name))
         _band(best, mean_of_seeds(rows, "best_expected"), style, name)
         _band(average, mean_of_seeds(rows, "expected", running=True), style, name)
         rounds, means, _ = mean_of_seeds(rows, "recommended_expected")
-        regret.plot(rounds, np.maximum(optimum - means, smallest), **style)
+        regret.plot(rounds, np.maximum(optimum - means, floor), **style)
     for axes, label in ((best, "Best expected reward so far"), (average, "Average expected reward")):
         axes.axhline(optimum, color=BLACK, linewidth=1.0, label="best possible" if axes is best else None)
         axes.set(xlabel="Round", ylabel=label, title=problem)
@@ -101,25 +92,20 @@ def _problem(line: Sequence[Axes], problem: str, groups: Groups, methods: Sequen
 
 
 def draw_online(worlds: Mapping[str, Groups], bounded: Mapping[str, str] | None = None) -> Figure:
-    """One row of panels per world: successes, true probability, information gain and bounds.
-
-    The last panel shows the mean ends of the bounds: that of the posterior mean and, if the certificate has
-    it, the wider one of the truth.
-
-    Args:
-        worlds: World to label (a method or a tau) to rows.
-        bounded: World to the label whose bounds are shown; None for the first label that has bounds.
+    """One row of panels per world: successes, true probability, information gain, and the mean ends of the
+    bounds (of the posterior mean and, wider, of the truth). `worlds` maps a world to label (a method or a
+    tau) to rows; `bounded` maps it to the label whose bounds are shown, by default the first that has some.
     """
     figure, grid = panels(len(worlds), 4, width=4.0, height=3.2)
     labels = list(dict.fromkeys(label for groups in worlds.values() for label in groups))
     for line, (world, groups) in zip(grid, worlds.items(), strict=True):
-        _world(line, world.replace("_", " "), groups, labels)
-        _bounds(line[3], groups, (bounded or {}).get(world))
+        _world_panels(line, world.replace("_", " "), groups, labels)
+        _bounds_panel(line[3], groups, (bounded or {}).get(world))
     legend_below(figure, len(labels) + 1, [axes for line in grid for axes in line[:2]])
     return figure
 
 
-def _world(line: Sequence[Axes], title: str, groups: Groups, labels: Sequence[str]) -> None:
+def _world_panels(line: Sequence[Axes], title: str, groups: Groups, labels: Sequence[str]) -> None:
     for axes, key, ylabel in (
         (line[0], "success", "Successes so far"),
         (line[1], "p_true", "True probability of success"),
@@ -138,22 +124,22 @@ def _world(line: Sequence[Axes], title: str, groups: Groups, labels: Sequence[st
         line[2].set_visible(False)
 
 
-def _bounds(axes: Axes, groups: Groups, bounded: str | None) -> None:
-    known = [name for name, rows in groups.items() if not np.isnan(mean_of_repeats(rows, "lower")[1]).all()]
-    name = bounded if bounded in known else next(iter(known), None)
+def _bounds_panel(axes: Axes, groups: Groups, bounded: str | None) -> None:
+    labels = [name for name, rows in groups.items() if not np.isnan(mean_of_repeats(rows, "lower")[1]).all()]
+    name = bounded if bounded in labels else next(iter(labels), None)
     if name is None:
         axes.set_visible(False)
         return
     rows = groups[name]
     rounds, true, _ = mean_of_repeats(rows, "p_true")
-    bands = {("lower", "upper"): ("bound", COLOURS[0])}
+    bands = [("", "bound", COLOURS[0])]
     if all("truth_lower" in row for row in rows):
-        bands = {
-            ("truth_lower", "truth_upper"): ("bound of the truth", COLOURS[2]),
-            ("lower", "upper"): ("bound of the posterior mean", COLOURS[0]),
-        }
-    for ends, (label, colour) in bands.items():
-        lower, upper = (mean_of_repeats(rows, end)[1] for end in ends)
+        bands = [
+            ("truth_", "bound of the truth", COLOURS[2]),
+            ("", "bound of the posterior mean", COLOURS[0]),
+        ]
+    for prefix, label, colour in bands:
+        lower, upper = (mean_of_repeats(rows, f"{prefix}{end}")[1] for end in ("lower", "upper"))
         axes.fill_between(rounds, lower, upper, color=colour, alpha=0.25, linewidth=0, label=label)
     axes.plot(rounds, true, color=COLOURS[1], label="truth")
     axes.set(xlabel="Round", ylabel="Probability of success", ylim=(-0.02, 1.02), title=f"Bounds, {name}")

@@ -34,25 +34,22 @@ from rehearsal_torch.reporting.figure_style import (
 from rehearsal_torch.reporting.labels import Dose, Wording
 from rehearsal_torch.reporting.sequence_report import TruthKey, truth_means
 
-# Characters of a label, and of a heading, from which on it has a line of its own.
+# Characters from which on a label, or a heading, has a line of its own.
 LONG_LABEL, LONG_TITLE = 20, 40
-# Inches of a column of courses, of its outcome and of each of at most so many actions.
+# Inches of a column of courses, of its outcome and of an action; actions of a column, at most.
 WIDTH, OUTCOME, ACTION, MOST_ACTIONS = 4.6, 2.4, 1.3, 4
 
 
 def draw_improvements(groups: Mapping[str, Sequence[float]], subjects: str = "patients") -> Figure:
-    """Histograms of improvements over units, with dashed lines at the medians.
-
-    Args:
-        groups: Label to improvements, as fractions, (n,); a single group is filled, several are outlined.
-        subjects: What the units are called.
+    """Histograms of improvements over units, fractions (n,) by label, with dashed lines at the medians; a
+    single group is filled, several are outlined. `subjects` is the word for units.
     """
     figure, [[axes]] = panels()
-    shown = {label: 100 * np.asarray(values, np.float64) for label, values in groups.items() if len(values)}
-    edges = np.histogram_bin_edges(np.concatenate(list(shown.values())), bins=24).tolist()
-    for index, (label, percent) in enumerate(shown.items()):
+    shares = {label: 100 * np.asarray(values, np.float64) for label, values in groups.items() if len(values)}
+    edges = np.histogram_bin_edges(np.concatenate(list(shares.values())), bins=24).tolist()
+    for index, (label, percent) in enumerate(shares.items()):
         colour, median = COLOURS[index % len(COLOURS)], float(np.median(percent))
-        if len(shown) == 1:
+        if len(shares) == 1:
             axes.hist(percent, edges, color=colour, alpha=0.75, edgecolor="white")
             colour = "black"
         else:
@@ -85,25 +82,23 @@ def draw_outcomes(groups: Mapping[str, Sequence[Decided]], words: Wording) -> Fi
 
 
 def draw_effort(groups: Mapping[str, Sequence[Decided]], subjects: str = "patients") -> Figure:
-    """The share of episodes solved within a number of search steps, and of seconds.
-
-    Steps rise at episodes whose optimum is proven; a curve that ends below 100% belongs to a search that left
-    episodes unproven (its time or node limit ended it, or it gives no proof).
+    """The share of episodes solved within a number of search steps, and of seconds. A curve that ends below
+    100% belongs to a search that left episodes unproven (by its time or node limit, or without proofs).
     """
     figure, [line] = panels(1, 2, width=4.6)
     labels = (("expanded", "Steps of the search"), ("seconds", "Time (s)"))
     for axes, (key, label) in zip(line, labels, strict=True):
         for index, (name, decisions) in enumerate(groups.items()):
             proven = [decision for decision in decisions if effort(decision, "proven")]
-            spent = [decision.get(key) if key == "seconds" else effort(decision, key) for decision in proven]
-            done = sorted(max(float(value), 1e-4) for value in spent if value is not None)
+            values = [decision.get(key) if key == "seconds" else effort(decision, key) for decision in proven]
+            efforts = sorted(max(float(value), 1e-4) for value in values if value is not None)
             axes.plot(
-                done,
-                [100 * (rank + 1) / len(decisions) for rank in range(len(done))],
+                efforts,
+                [100 * (rank + 1) / len(decisions) for rank in range(len(efforts))],
                 **line_style(index),
                 drawstyle="steps-post",
-                marker="o" if len(done) == 1 else None,
-                label=f"{name} ({100 * len(done) / len(decisions):.0f}% proven)",
+                marker="o" if len(efforts) == 1 else None,
+                label=f"{name} ({100 * len(efforts) / len(decisions):.0f}% proven)",
             )
         ylabel = f"{subjects.capitalize()} for which the best\nchanges are proven (%)"
         axes.set(xlabel=label, ylabel=ylabel, ylim=(0, 103))
@@ -113,17 +108,13 @@ def draw_effort(groups: Mapping[str, Sequence[Decided]], subjects: str = "patien
 
 
 def draw_true_improvements(groups: Mapping[str, tuple[Sequence[float], Sequence[float]]]) -> Figure:
-    """Improvements claimed by the model against the true ones, one point per unit.
-
-    Args:
-        groups: Label to the claimed and the true relative improvements, as fractions, (n,) each.
-    """
+    """Improvements by the model against the true ones, fractions (n,) each by label; one point per unit."""
     figure, [[axes]] = panels(width=4.8, height=4.8)
     for index, (label, (claimed, true)) in enumerate(groups.items()):
         x, y = 100 * np.asarray(claimed), 100 * np.asarray(true)
-        end = "\n" if len(label) > LONG_LABEL else " "
-        shown = f"{label}:{end}mean predicted {x.mean():.1f}%, true {y.mean():.1f}%"
-        axes.plot(x, y, **point_style(index), markersize=4, alpha=0.7, label=shown)
+        separator = "\n" if len(label) > LONG_LABEL else " "
+        text = f"{label}:{separator}mean predicted {x.mean():.1f}%, true {y.mean():.1f}%"
+        axes.plot(x, y, **point_style(index), markersize=4, alpha=0.7, label=text)
     diagonal(axes, "prediction = truth")
     axes.axhline(0, color="black", linewidth=0.8)
     axes.set(xlabel="Improvement predicted by the model (%)", ylabel="True improvement (%)")
@@ -133,10 +124,8 @@ def draw_true_improvements(groups: Mapping[str, tuple[Sequence[float], Sequence[
 
 def draw_errors(rows: Sequence[Mapping[str, str]]) -> Figure:
     """Root-mean-square errors of learnt counterfactual courses, feature by feature, a panel for each
-    sequence.
-
-    They are shares of the error of a prediction with fresh noise, that is, of the same model without
-    abduction; beside them, the error of taking the observed course for the counterfactual one.
+    sequence: shares of the error of the same model without abduction (fresh noise), beside the error of
+    taking the observed course.
     """
     rmse = {key: mean for key, mean in truth_means(rows).items() if key[1] == "rmse"}
     sequences = list(dict.fromkeys(key[0] for key in rmse))
@@ -147,7 +136,7 @@ def draw_errors(rows: Sequence[Mapping[str, str]]) -> Figure:
             ("learnt", BLUE, "o", "predicted by the model"),
             ("observed trajectory", VERMILION, "s", "taken as observed, as if actions had no effect"),
         ):
-            share = [_share(rmse, sequence, feature, estimator) for feature in features]
+            share = [_relative_error(rmse, sequence, feature, estimator) for feature in features]
             axes.plot(share, range(len(features)), marker, color=colour, label=label)
         axes.set_yticks(range(len(features)), features)
         label = "the same model with chance drawn anew"
@@ -159,46 +148,40 @@ def draw_errors(rows: Sequence[Mapping[str, str]]) -> Figure:
     return figure
 
 
-def _share(rmse: Mapping[TruthKey, Interval], sequence: str, feature: str, estimator: str) -> float:
+def _relative_error(rmse: Mapping[TruthKey, Interval], sequence: str, feature: str, estimator: str) -> float:
     """Mean error in percent of that with fresh noise; NaN without one of the two."""
-    own, reference = (rmse.get((sequence, "rmse", feature, name)) for name in (estimator, "fresh noise"))
-    if own is None or reference is None or reference.mean <= 0:
+    error, reference = (rmse.get((sequence, "rmse", feature, name)) for name in (estimator, "fresh noise"))
+    if error is None or reference is None or reference.mean <= 0:
         return math.nan
-    return 100 * own.mean / reference.mean
+    return 100 * error.mean / reference.mean
 
 
 def chosen(decided: Sequence[Decided]) -> list[tuple[str, Decided]]:
-    """Why a unit is shown, and its decision: the largest predicted improvement, the lower median, and the
-    smallest; each unit once. Equal improvements are in the order of the run.
-    """
+    """The decisions with the largest, lower median and smallest predicted improvement, each once, and why."""
     ordered = sorted(decided, key=lambda decision: -float(decision["trajectory"]["improvement"]))
-    # Of fewer units than three the later name gives way, the largest last.
+    # A unit with several ranks has the last of these names.
     ranks = {len(ordered) // 2: "median", len(ordered) - 1: "smallest", 0: "largest"}
     return [(why, ordered[rank]) for rank, why in sorted(ranks.items())]
 
 
 def draw_courses(shown: Sequence[tuple[str, Decided]], count: int, words: Wording) -> Figure:
-    """The courses of a few units, as observed and as predicted under the changed actions, a column each.
+    """The courses of a few units (`chosen` from `count` ones), observed and predicted, a column each.
 
     Above, the outcome at each time step, observed, predicted, and within the range of the predictions of an
-    ensemble's models; below, what was done and what should have been done, a panel for each coordinate of an
-    action, with its levels or its unit. Time steps with a changed action are shaded.
-
-    Args:
-        shown: Why a unit is shown (`chosen`), and its sequence decision.
-        count: The number of units that these were chosen from.
+    ensemble's models; below, the actions as observed and as recommended, a panel for each coordinate, with
+    its levels or its unit. Time steps with a changed action are shaded.
     """
-    widths = [len((_list(decision, "doses") or [()])[0]) for _, decision in shown]
+    widths = [len((_trajectory_list(decision, "doses") or [()])[0]) for _, decision in shown]
     actions = min(max(widths), MOST_ACTIONS)
     figure = Figure(figsize=(WIDTH * len(shown), OUTCOME + ACTION * actions + 1.1), layout="constrained")
     heights = [OUTCOME, *[ACTION] * actions]
     grid = figure.subplots(1 + actions, len(shown), squeeze=False, sharex="col", height_ratios=heights)
     for column, (why, decision) in enumerate(shown):
-        _outcome(grid[0, column], decision, words)
+        _draw_outcome(grid[0, column], decision, words)
         for coordinate in range(actions):
-            _action(grid[1 + coordinate, column], decision, coordinate, words.dose(coordinate), words.start)
+            _doses(grid[1 + coordinate, column], decision, coordinate, words.dose(coordinate), words.start)
         for axes in grid[:, column]:
-            _shaded(axes, decision, words.start)
+            _shade_changes(axes, decision, words.start)
         grid[0, column].set_title(_title(why, decision, count, words))
         grid[-1, column].set_xlabel(words.time)
         grid[-1, column].xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -208,8 +191,8 @@ def draw_courses(shown: Sequence[tuple[str, Decided]], count: int, words: Wordin
 
 def draw_course(axes: Axes, decision: Decided, words: Wording) -> None:
     """Draws the course of the outcome of one unit, with the changed steps shaded, into given axes."""
-    _outcome(axes, decision, words)
-    _shaded(axes, decision, words.start)
+    _draw_outcome(axes, decision, words)
+    _shade_changes(axes, decision, words.start)
     axes.set(xlabel=words.time, title=_title("", decision, 1, words))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
@@ -217,22 +200,22 @@ def draw_course(axes: Axes, decision: Decided, words: Wording) -> None:
 def changed(decision: Decided) -> list[int]:
     """The time steps at which an action differs from the observed one."""
     trajectory = decision["trajectory"]
-    both = zip(trajectory["doses"], trajectory["observed_doses"], strict=True)
-    return [time for time, (new, old) in enumerate(both) if new != old]
+    pairs = zip(trajectory["doses"], trajectory["observed_doses"], strict=True)
+    return [time for time, (new, old) in enumerate(pairs) if new != old]
 
 
 def _title(why: str, decision: Decided, count: int, words: Wording) -> str:
     percent = 100 * float(decision["trajectory"]["improvement"])
-    how = "no change" if not changed(decision) else f"{percent:.1f}% better by the model"
-    of = f"({why} improvement of {count} {words.episodes})" if count > 1 else ""
+    gain = "no change" if not changed(decision) else f"{percent:.1f}% better by the model"
+    scope = f"({why} improvement of {count} {words.episodes})" if count > 1 else ""
     name = words.titled(str(decision.get("identity", decision.get("index", ""))))
-    between = ": " if len(name) + len(how) < LONG_TITLE else "\n"
-    return f"{name}{between}{how}\n{of}".rstrip()
+    separator = ": " if len(name) + len(gain) < LONG_TITLE else "\n"
+    return f"{name}{separator}{gain}\n{scope}".rstrip()
 
 
-def _outcome(axes: Axes, decision: Decided, words: Wording) -> None:
+def _draw_outcome(axes: Axes, decision: Decided, words: Wording) -> None:
     observed, predicted, low, high = (
-        [words.sign * value for value in _list(decision, key)]
+        [words.sign * value for value in _trajectory_list(decision, key)]
         for key in ("observed_rewards", "rewards", "rewards_lower", "rewards_upper")
     )
     times = range(words.start, words.start + len(observed))
@@ -244,10 +227,10 @@ def _outcome(axes: Axes, decision: Decided, words: Wording) -> None:
     axes.set_ylabel(words.level)
 
 
-def _action(axes: Axes, decision: Decided, coordinate: int, dose: Dose, start: int) -> None:
+def _doses(axes: Axes, decision: Decided, coordinate: int, dose: Dose, start: int) -> None:
     """One coordinate of the actions, observed and recommended, as steps."""
     for key, style, marker, colour in (("observed_doses", "-", "o", BLACK), ("doses", "--", "s", BLUE)):
-        values = [row[coordinate] for row in _list(decision, key) if coordinate < len(row)]
+        values = [row[coordinate] for row in _trajectory_list(decision, key) if coordinate < len(row)]
         times = range(start, start + len(values))
         axes.plot(times, values, style, marker=marker, color=colour, markersize=3, drawstyle="steps-post")
     if dose.levels:
@@ -258,11 +241,11 @@ def _action(axes: Axes, decision: Decided, coordinate: int, dose: Dose, start: i
     axes.set_ylabel(f"{dose.name}\n({dose.unit})" if dose.unit else dose.name)
 
 
-def _shaded(axes: Axes, decision: Decided, start: int) -> None:
+def _shade_changes(axes: Axes, decision: Decided, start: int) -> None:
     for number, time in enumerate(changed(decision)):
         ends, label = (start + time - 0.35, start + time + 0.35), None if number else "changed action"
         axes.axvspan(*ends, color=ORANGE, alpha=0.25, linewidth=0, label=label)
 
 
-def _list(decision: Decided, key: str) -> list[Any]:
+def _trajectory_list(decision: Decided, key: str) -> list[Any]:
     return list(decision["trajectory"].get(key) or ())

@@ -1,9 +1,9 @@
-"""The data card of a run in words: what was asked, a sentence each, and its entries, a line each.
+"""Data card of a run in words: its question, a sentence each, and its entries, a line each.
 
-The question is what may be set, what is wanted, and what is known. Of the entries, the short form holds what
-fits on a line each: where the data come from, how many rows there are, how they are divided. The whole card
-adds graph, ranges, bounds and the desired region, written as one would write them by hand (``age -> bmi``,
-``bmi 20 to 35``, ``bmi; bp; bmi and bp``), wrapped and never cut.
+The question says what may be set, what is wanted, and what is known. The short form of the card has the
+entries that fit on a line each: where the data come from, how many rows there are, how they are divided. The
+whole card adds graph, ranges, bounds and the desired region, written as one would write them by hand (``age
+-> bmi``, ``bmi 20 to 35``, ``bmi; bp; bmi and bp``), wrapped and never cut.
 """
 
 import textwrap
@@ -17,7 +17,7 @@ from rehearsal_torch.reporting.labels import Dose, Wording
 from rehearsal_torch.reporting.page.page_content import Material, counted, finite, listed, mapping, shown
 
 WIDTH, FEW = 110, 6
-# What the keys of a card are called where they do not say it themselves.
+# Names of the keys of a card that do not explain themselves.
 LABELS = {
     "kept_aside": "rows held out to score the method",
     "desired": "share of rows with a desired outcome",
@@ -30,10 +30,10 @@ LABELS = {
     "codings": "texts, in the order of their codes 0, 1, ...",
     "best_radius": "radius of the best settings",
 }
-# What is told in other words elsewhere, or is for comparing files only.
-_LONG = frozenset({"graph", "box", "region", "candidates", "ranges", "features", "fingerprint", "noise"})
-# What is a warning, and stands among these.
-_CAUTIONS = ("caution", "findings")
+# Entries that are told elsewhere, or serve to compare files only.
+_LONG_KEYS = frozenset({"graph", "box", "region", "candidates", "ranges", "features", "fingerprint", "noise"})
+# Entries that are warnings.
+_WARNING_KEYS = ("caution", "findings")
 _PRESENT = (
     "Where a case states the present values of what is set, the comparison is with these; what is usual in "
     "such a case stands beside it."
@@ -61,16 +61,16 @@ def region(card: dict[str, Any]) -> list[str]:
         weights, bound = [finite(value) for value in listed(normal)], finite(offset)
         if bound is None or len(weights) != len(names) or None in weights:
             return []
-        named = {name: weight or 0.0 for name, weight in zip(names, weights, strict=True)}
-        faces.append(_face(named, bound, codings))
+        weight_of = {name: weight or 0.0 for name, weight in zip(names, weights, strict=True)}
+        faces.append(_face_in_words(weight_of, bound, codings))
     return [face for face in faces if face]
 
 
 def settable(card: dict[str, Any], key: str) -> list[str]:
     """The variables that may be set, with their bounds or levels."""
     variables = []
-    for name, given in mapping(card.get(key)).items():
-        ends, levels = listed(given), listed(mapping(given).get("values"))
+    for name, allowed in mapping(card.get(key)).items():
+        ends, levels = listed(allowed), listed(mapping(allowed).get("values"))
         if len(ends) == 2 and ends[0] == ends[1]:
             variables.append(f"{name} (stays at {shown(ends[0])})")
         elif len(ends) == 2:
@@ -83,27 +83,25 @@ def settable(card: dict[str, Any], key: str) -> list[str]:
 
 
 def of_alterations(card: dict[str, Any], present: bool = False) -> list[str]:
-    """The question of a rehearsal task: what may be set, what is wanted, what is known before, and whether
-    cases state the present values of what may be set.
-    """
-    sentences, faces, may = [], region(card), settable(card, "box")
-    if may:
-        sentences.append(f"What should be set in each case? Candidates: {', '.join(may)}.")
+    """The question of a rehearsal task; `present`: whether cases state present values of what may be set."""
+    sentences, faces, candidates = [], region(card), settable(card, "box")
+    if candidates:
+        sentences.append(f"What should be set in each case? Candidates: {', '.join(candidates)}.")
     if faces:
         sentences.append(f"Wanted: an outcome with {' and '.join(faces)}.")
-    known = [str(name) for name in listed(card.get("context"))]
-    if known:
-        sentences.append(f"Known of each case before deciding: {', '.join(known)}.")
+    context = [str(name) for name in listed(card.get("context"))]
+    if context:
+        sentences.append(f"Known of each case before deciding: {', '.join(context)}.")
     if present:
         sentences.append(_PRESENT)
-    elif known:
+    elif context:
         sentences.append(_NO_ACTION)
-    priced, worth = mapping(card.get("costs")), finite(card.get("worth"))
-    if priced:
-        weighed = "they are told, and not weighed"
+    costs, worth = mapping(card.get("costs")), finite(card.get("worth"))
+    if costs:
+        worth_words = "they are told, and not weighed"
         if worth is not None:
-            weighed = f"a desired outcome is worth {shown(worth)} in their unit"
-        sentences.append(f"Changes of {', '.join(map(str, priced))} have costs; {weighed}.")
+            worth_words = f"a desired outcome is worth {shown(worth)} in their unit"
+        sentences.append(f"Changes of {', '.join(map(str, costs))} have costs; {worth_words}.")
     share = finite(card.get("desired"))
     if share is not None:
         sentences.append(f"Of the rows that the method learnt from, {100 * share:.1f}% have such an outcome.")
@@ -111,92 +109,92 @@ def of_alterations(card: dict[str, Any], present: bool = False) -> list[str]:
 
 
 def of_trials(card: dict[str, Any]) -> list[str]:
-    """The question of a causal system, by its data card or its task: what may be set, and what the reward
-    is.
-    """
-    may, reward = settable(card, "actions"), mapping(card.get("reward"))
+    """The question of a causal system, by its data card or its task: what may be set, and the reward."""
+    actions, reward = settable(card, "actions"), mapping(card.get("reward"))
     sentences = []
-    if may:
+    if actions:
         sentences = [
             "Which setting has the largest expected reward, and which one should be tried next? Free to set: "
-            f"{', '.join(may)}."
+            f"{', '.join(actions)}."
         ]
     weights, targets = mapping(reward.get("weights")), mapping(reward.get("targets"))
     if weights:
         sentences.append(f"The reward is {weighted_sum(weights)}.")
     elif targets:
-        near = ", ".join(f"{name} to {shown(value)}" for name, value in targets.items())
-        sentences.append(f"The reward grows as outcomes come near their targets: {near}.")
+        target_words = ", ".join(f"{name} to {shown(value)}" for name, value in targets.items())
+        sentences.append(f"The reward grows as outcomes come near their targets: {target_words}.")
     return sentences
 
 
 def _sequences(decisions: list[Decided], words: Wording) -> list[str]:
     changes = [finite(mapping(decision.get("trajectory")).get("changes")) for decision in decisions]
-    known = [int(count) for count in changes if count is not None]
-    most = f"at most {shown(max(known))}" if known else "some"
-    actions = " and ".join(map(_action, words.doses))
-    better = "lowered" if words.sign < 0 else "raised"
-    what = f"{words.total[:1].lower()}{words.total[1:]}"
+    counts = [int(count) for count in changes if count is not None]
+    most = f"at most {shown(max(counts))}" if counts else "some"
+    actions = " and ".join(map(_dose_words, words.doses))
+    verb = "lowered" if words.sign < 0 else "raised"
+    outcome = f"{words.total[:1].lower()}{words.total[1:]}"
     return [
         f"Looking back at {counted(len(decisions), words.episode, words.episodes)}: which changes, of {most} "
-        f"actions in each, would have {better} the {what}?",
+        f"actions in each, would have {verb} the {outcome}?",
         *([f"An action sets {actions}."] if actions else []),
     ]
 
 
-def _action(dose: Dose) -> str:
+def _dose_words(dose: Dose) -> str:
     """A coordinate of an action, with its levels or its unit if they are known."""
-    how = ", ".join(dose.levels) or dose.unit
-    return f"{dose.name} ({how})" if how else dose.name
+    unit = ", ".join(dose.levels) or dose.unit
+    return f"{dose.name} ({unit})" if unit else dose.name
 
 
-def _face(weights: dict[str, float], bound: float, codings: Mapping[str, Coding]) -> str:
-    """w . y <= d in words; one variable alone is compared with a number, or with a text if it has texts."""
-    used = {name: weight for name, weight in weights.items() if weight}
-    if not used:
+def _face_in_words(weights: dict[str, float], bound: float, codings: Mapping[str, Coding]) -> str:
+    """w . y <= d in words; one variable alone is compared with a number, or with its text."""
+    nonzero = {name: weight for name, weight in weights.items() if weight}
+    if not nonzero:
         return ""
-    if len(used) == 1:
-        ((name, weight),) = used.items()
+    if len(nonzero) == 1:
+        ((name, weight),) = nonzero.items()
         if name in codings:
             return bound_in_words(codings[name], bound / weight, weight > 0)
         return f"{name} {'≤' if weight > 0 else '≥'} {shown(bound / weight)}"
-    return f"{weighted_sum(used)} ≤ {shown(bound)}"
+    return f"{weighted_sum(nonzero)} ≤ {shown(bound)}"
 
 
 def weighted_sum(weights: dict[str, Any]) -> str:
     """A weighted sum in words; a weight of 1 is left out."""
-    times = {
+    factors = {
         name: "" if finite(weight) == 1 else f"{shown(weight)} times " for name, weight in weights.items()
     }
-    return " + ".join(f"{weight}{name}" for name, weight in times.items())
+    return " + ".join(f"{weight}{name}" for name, weight in factors.items())
 
 
 def label(key: str) -> str:
-    """What a key of a card is called in reports."""
+    """The name of a key of a card in reports."""
     return LABELS.get(key, key.replace("_", " "))
 
 
 def brief(card: Mapping[str, Any]) -> list[str]:
-    """The short form: an entry a line, without cautions, which are warnings, and without what is long."""
+    """The short form: an entry a line, without warnings and without what is long."""
     card = card_in_words(card)
     return [
         line
         for key, value in card.items()
-        if key not in _LONG and key not in _CAUTIONS and _is_short(value)
+        if key not in _LONG_KEYS and key not in _WARNING_KEYS and _is_short(value)
         for line in _wrapped(label(key), in_words(key, value, card))
     ]
 
 
 def whole(card: Mapping[str, Any]) -> list[str]:
-    """All entries but cautions; a mapping of mappings as one line for each."""
+    """All entries but warnings; a mapping of mappings as one line for each."""
     lines, card = list[str](), card_in_words(card)
     for key, value in card.items():
-        if key in _CAUTIONS:
+        if key in _WARNING_KEYS:
             continue
-        if key == "features" or (key not in _LONG and isinstance(value, Mapping) and not _is_short(value)):
+        if key == "features" or (
+            key not in _LONG_KEYS and isinstance(value, Mapping) and not _is_short(value)
+        ):
             lines.append(f"{label(key)}:")
             for name, inner in mapping(value).items():
-                lines += [f"  {line}" for line in _wrapped(name, _plain(inner))]
+                lines += [f"  {line}" for line in _wrapped(name, _value_in_words(inner))]
         else:
             lines += _wrapped(label(key), in_words(key, value, card))
     return lines
@@ -218,43 +216,42 @@ def _nested(value: Any) -> bool:
 
 
 def in_words(key: str, value: Any, card: Mapping[str, Any]) -> str:
-    """An entry of a card in words, by what it is: ``bmi; bp; bmi and bp`` for sets of variables."""
+    """An entry of a card in words: ``bmi; bp; bmi and bp`` for sets of variables."""
     if value is None:
         return "none"
     if key == "desired" and isinstance(value, float):
         return f"{100 * value:.1f}%"
     if key == "graph" and isinstance(value, Mapping):
-        return _graph(value)
+        return _graph_in_words(value)
     if key == "region" and (faces := region(dict(card))):
         return " and ".join(faces)
     if key in ("box", "ranges", "actions") and isinstance(value, Mapping):
         texts = key == "ranges"
-        return ", ".join(f"{name} {_range(inner, texts)}" for name, inner in value.items())
+        return ", ".join(f"{name} {_range_in_words(inner, texts)}" for name, inner in value.items())
     if key == "candidates" and isinstance(value, list):
         return "; ".join(" and ".join(map(str, listed(inner) or [inner])) for inner in value)
-    return _plain(value)
+    return _value_in_words(value)
 
 
-def _plain(value: Any) -> str:
-    """A value in words; a mapping of mappings with its inner ones in brackets."""
+def _value_in_words(value: Any) -> str:
     if isinstance(value, Mapping) and any(map(_nested, value.values())):
-        return ", ".join(f"{name} ({_plain(inner)})" for name, inner in value.items())
+        return ", ".join(f"{name} ({_value_in_words(inner)})" for name, inner in value.items())
     if isinstance(value, list | tuple) and any(map(_nested, value)):
-        return "; ".join(_plain(inner) for inner in value)
+        return "; ".join(_value_in_words(inner) for inner in value)
     return shown(value)
 
 
-def _range(value: Any, texts: bool) -> str:
-    """Two ends, which are numbers or, of a range, may be texts; else all that may be taken."""
+def _range_in_words(value: Any, texts: bool) -> str:
+    """Two ends, which are numbers or, of an observed range, may be texts; else all allowed values."""
     ends = listed(value)
     if len(ends) == 2 and (texts or not any(isinstance(end, str) for end in ends)):
-        both = f"{shown(ends[0])} to {shown(ends[1])}"
-        return f"always {shown(ends[0])}" if ends[0] == ends[1] else both
+        range_words = f"{shown(ends[0])} to {shown(ends[1])}"
+        return f"always {shown(ends[0])}" if ends[0] == ends[1] else range_words
     levels = listed(mapping(value).get("values")) or ends
     return f"one of {shown(levels)}" if levels else f"({shown(value)})"
 
 
-def _graph(value: Mapping[str, Any]) -> str:
+def _graph_in_words(value: Mapping[str, Any]) -> str:
     """A graph by its arrows, in the notation in which one is written."""
     arrows = [" -> ".join(map(str, listed(edge))) for edge in listed(value.get("edges"))]
     groups = [listed(group) for key in ("cliques", "hidden") for group in listed(value.get(key))]
@@ -263,7 +260,7 @@ def _graph(value: Mapping[str, Any]) -> str:
 
 
 def _wrapped(name: str, words: str) -> list[str]:
-    """An entry as lines of at most `WIDTH` characters, the further ones set in."""
+    """An entry as lines of at most `WIDTH` characters, the further ones indented."""
     return textwrap.wrap(
         f"{name}: {words}", WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
     )

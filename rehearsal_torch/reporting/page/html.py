@@ -1,18 +1,15 @@
-"""HTML elements whose texts are escaped unless they are markup already, and the frame of a page.
+"""Elements of HTML whose texts are escaped, and the frame of a self-contained page.
 
 `tag` is the only place where markup is made. A child that is a plain `str` is text and is escaped, whatever
 it contains; only the result of `tag`, `joined` or `table` is markup. Characters that HTML does not allow
-(controls, lone surrogates) become U+FFFD, so that the page can always be written and read.
+(HTML Living Standard, Sec. 13.1: controls, lone surrogates) become U+FFFD, so that it can be read.
 
-A page is self-contained: its style sheet and its pictures are inside, there is no script, and a content
-security policy tells browsers to load nothing and to run nothing, whatever a run folder may have smuggled in.
+Style sheet and pictures are inside of the page, there is no script, and a content security policy
+(``default-src 'none'``) tells browsers to load and run nothing, whatever a run folder may have smuggled in.
 The style sheet is for screens from 390 pixels on, and for paper. Wide tables scroll in boxes of their own, so
 that the page itself never does; pictures stand in two columns where there is room for them, and shrink with
-the page. Texts keep a contrast of at least 4.5 to 1, and no meaning is carried by colour alone.
-
-Source: HTML Living Standard, Sec. 13.1 (void elements, allowed characters); W3C, Content Security Policy
-Level 3 (``default-src 'none'``); WCAG 2.2, success criteria 1.4.1, 1.4.3 and 1.4.10 (use of colour, contrast,
-reflow).
+the page. Texts keep a contrast of at least 4.5 to 1, and no meaning is carried by colour alone (WCAG 2.2,
+success criteria 1.4.1, 1.4.3 and 1.4.10).
 """
 
 import html
@@ -25,7 +22,7 @@ from rehearsal_torch.evaluation.run_record import Decided
 
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 CSS = files(__package__).joinpath("report.css").read_text(encoding="utf-8")
-# How the pages that this package writes begin; other files are not overwritten.
+# Start of the pages of this package; other files are not overwritten.
 MARK = (
     '<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8">'
     '<meta name="generator" content="rehearsal_torch">'
@@ -37,7 +34,7 @@ VOID = frozenset({"br", "col", "hr", "img", "meta", "source"})
 
 
 class Markup(str):
-    """A text that is HTML already; made by this module alone."""
+    """A text that is HTML already; only this module makes it."""
 
     __slots__ = ()
 
@@ -46,28 +43,24 @@ Child = str | Markup | None
 
 
 def text(content: object) -> Markup:
-    """Anything as escaped text; markup stays as it is."""
+    """Escaped text; markup stays as it is."""
     if isinstance(content, Markup):
         return content
     return Markup(html.escape(_FORBIDDEN.sub("\ufffd", str(content)), quote=True))
 
 
 def tag(name: str, /, *children: Child, **attributes: object) -> Markup:
-    """An element.
-
-    Args:
-        children: Texts, which are escaped, and markup; None is left out.
-        attributes: Name to value; underscores stand for hyphens, and one at the end is dropped (``class_``).
-            None leaves an attribute out, and True writes it without a value.
+    """An element. Children are texts, which are escaped, and markup; None is left out, also of attributes
+    (True writes no value). Underscores in their names stand for hyphens, and one at the end is dropped.
     """
-    written = "".join(
+    attribute_text = "".join(
         f" {key.rstrip('_').replace('_', '-')}" + ("" if value is True else f'="{text(str(value))}"')
         for key, value in attributes.items()
         if value is not None and value is not False
     )
     if name in VOID:
-        return Markup(f"<{name}{written}>")
-    return Markup(f"<{name}{written}>{joined(children)}</{name}>")
+        return Markup(f"<{name}{attribute_text}>")
+    return Markup(f"<{name}{attribute_text}>{joined(children)}</{name}>")
 
 
 def joined(children: Iterable[Child], between: str = "") -> Markup:
@@ -95,35 +88,28 @@ def facts(pairs: Iterable[tuple[str, Child]]) -> Markup:
 def table(
     caption: str, heads: Sequence[str], rows: Sequence[Sequence[Child]], texts: Sequence[int] = (0,)
 ) -> Markup:
-    """A table that scrolls in a box of its own where it is wider than the page; empty without rows.
-
-    Args:
-        rows: The first cell of each is its head.
-        texts: The columns that hold words, aligned to the left; the others hold numbers.
+    """A table that scrolls in a box of its own where it is wider than the page; empty without rows. The first
+    cell of a row is its head; the columns of `texts` hold words, aligned to the left, the others numbers.
     """
     if not rows:
         return Markup()
 
-    def aligned(column: int) -> str | None:
+    def cell_class(column: int) -> str | None:
         return None if column in texts else "n"
 
-    top = tag(
-        "tr", *(tag("th", head, scope="col", class_=aligned(column)) for column, head in enumerate(heads))
+    head_row = tag(
+        "tr", *(tag("th", head, scope="col", class_=cell_class(column)) for column, head in enumerate(heads))
     )
-    body = [
-        tag(
-            "tr",
-            *(
-                tag("td", cell, class_=aligned(column))
-                if column
-                else tag("th", cell, scope="row", class_=aligned(column))
-                for column, cell in enumerate(row)
-            ),
-        )
+    cells = [
+        [
+            tag("td" if column else "th", cell, scope=None if column else "row", class_=cell_class(column))
+            for column, cell in enumerate(row)
+        ]
         for row in rows
     ]
-    whole = tag("table", tag("thead", top), tag("tbody", *body), aria_label=caption)
-    box = tag("div", whole, class_="scroll", role="region", aria_label=caption, tabindex="0")
+    body = [tag("tr", *row) for row in cells]
+    content = tag("table", tag("thead", head_row), tag("tbody", *body), aria_label=caption)
+    box = tag("div", content, class_="scroll", role="region", aria_label=caption, tabindex="0")
     # A caption inside of the table would scroll out of sight with it.
     return tag("div", tag("p", caption, class_="caption"), box, class_="tabled")
 
@@ -136,8 +122,8 @@ def name_of(decision: Decided) -> str:
 def grouped(
     sentences: Iterable[tuple[str, str]], everybody: int, noun: str = "case", nouns: str = ""
 ) -> Markup:
-    """Each sentence of (name of a case, sentence) once, in order of appearance, with the cases that it is
-    said of, of everybody so many; `nouns` is what several are called, empty for the noun with an s.
+    """Each sentence of (name of a case, sentence) once, with its cases; `everybody` is the number of all
+    cases, `nouns` the plural, empty for the noun with an s.
     """
     names_of: dict[str, list[str]] = {}
     for name, sentence in sentences:
@@ -151,17 +137,17 @@ def grouped(
 
 
 def whom(names: Sequence[str], everybody: int, noun: str, nouns: str) -> str:
-    """The cases that something is said of: all of them, or their names, the first ones if there are many."""
+    """The cases of a sentence: all of them, or their names, the first ones if there are many."""
     if len(names) == everybody and everybody > 1:
         return f"all {everybody} {nouns}"
     more = len(names) - NAMED
-    some = ", ".join(names[:NAMED] if more > 1 else names)
-    return f"{noun if len(names) == 1 else nouns} {some}" + (f" and {more} more" if more > 1 else "")
+    listed = ", ".join(names[:NAMED] if more > 1 else names)
+    return f"{noun if len(names) == 1 else nouns} {listed}" + (f" and {more} more" if more > 1 else "")
 
 
 @dataclass(frozen=True)
 class Section:
-    """A section of the page, with its name in links, unique in the page."""
+    """A section of the page; its `id` is its anchor."""
 
     id: str
     title: str
@@ -169,9 +155,7 @@ class Section:
 
 
 def document(title: str, lead: Markup, sections: Sequence[Section], end: str) -> str:
-    """The whole page: title and first heading, what stands above the sections, those that have content, the
-    end.
-    """
+    """The whole page: title, lead, the sections that have content, and a footer."""
     shown = [section for section in sections if section.content]
     links = [tag("a", section.title, href=f"#{section.id}") for section in shown]
     body = [

@@ -1,10 +1,9 @@
-"""The pictures of the page, inside of it: the figures of the run folder, with captions and alternative texts.
+"""Figures of a run folder inside a page, with captions and alternative texts.
 
-A picture is an SVG file of at most 6 MiB as this package writes it; anything else in its place is named, not
+A figure is an SVG file of at most 6 MiB as this package writes it; anything else in its place is named, not
 shown. It stands in an ``img``, in which browsers run no script and load nothing. Its size is read from its
 first lines, so that the page does not jump while it is loaded. It scales with the page: two stand side by
-side where there is room, and a wide one takes the whole width, and scrolls sideways where its texts would
-become too small to read.
+side where there is room; a wide one takes the whole width, and scrolls where texts would be too small.
 """
 
 import base64
@@ -16,13 +15,13 @@ from rehearsal_torch.reporting.page.html import Markup, joined, tag
 from rehearsal_torch.reporting.page.page_content import Material
 
 LARGEST, MOST = 6 * 2**20, 24
-# Pixels from which on a picture takes the whole width of the page, and the share of its own width below which
-# it does not shrink: letters of 11 points are then 8 pixels high. Narrower ones have that share on a phone.
+# Pixels from which on a figure takes the whole width of the page, and the share of its own width below which
+# it does not shrink: letters of 11 points are then 8 pixels high.
 WIDE, LEAST = 650, 0.55
-# Points of a pixel, and the first characters of a file, among which its size stands.
+# Points of a pixel, and the bytes at the start of a file that hold its size.
 POINTS, OPENING = 0.75, 4096
-_OPENED, _LENGTH = re.compile(rb"<svg\b[^>]*>"), rb'\b%s="([0-9]{1,8}(?:\.[0-9]{1,12})?)pt"'
-# Name to what the figure shows: one text for everybody, and the reading of it, with the words for an episode.
+_ROOT, _LENGTH = re.compile(rb"<svg\b[^>]*>"), rb'\b%s="([0-9]{1,8}(?:\.[0-9]{1,12})?)pt"'
+# Name of a figure to its title and its explanation.
 CAPTIONS = {
     "decisions": (
         "What is claimed of each case",
@@ -93,33 +92,22 @@ CAPTIONS = {
 
 def pictures(of: Material) -> Markup:
     """The figures of a run folder, in the order of `CAPTIONS`, others last; empty without any."""
-    order, words = list(CAPTIONS), of.words
+    rank, words = {name: number for number, name in enumerate(CAPTIONS)}, of.words
     folder = of.run.path / "figures"
     files = sorted(folder.glob("*.svg")) if folder.is_dir() else []
-    files.sort(
-        key=lambda path: (
-            order.index(_key(path.stem, words)) if _key(path.stem, words) in order else len(order)
-        )
-    )
+    files.sort(key=lambda path: rank.get(_key(path.stem, words), len(rank)))
     if not files:
         return Markup()
-    shown = tag("div", *(_picture(path, words) for path in files[:MOST]), class_="pictures")
-    left = [path.name for path in files[MOST:]]
-    return joined([shown, tag("p", f"Further figures in the folder: {', '.join(left)}.") if left else None])
+    shown = tag("div", *(_figure_markup(path, words) for path in files[:MOST]), class_="pictures")
+    further = ", ".join(path.name for path in files[MOST:])
+    return joined([shown, tag("p", f"Further figures in the folder: {further}.") if further else None])
 
 
 def embedded(content: bytes, alternative: str, caption: Markup | str) -> Markup:
-    """A figure with a picture inside the page.
-
-    Args:
-        content: An SVG file.
-        alternative: What it shows, for those who do not see it.
-        caption: What stands above it.
-
-    Raises:
-        ValueError: if it is not an SVG file with a size in points.
+    """A figure with an SVG file inside the page, and the text for those who do not see it. ValueError if it
+    is not an SVG file with a size in points.
     """
-    width, height = _size(content)
+    width, height = _size_in_pixels(content)
     source = f"data:image/svg+xml;base64,{base64.b64encode(content).decode('ascii')}"
     wide = width > WIDE
     least = f"min-width: {LEAST * width:.0f}px" if wide else None
@@ -129,9 +117,9 @@ def embedded(content: bytes, alternative: str, caption: Markup | str) -> Markup:
     return tag("figure", tag("figcaption", caption), image, class_="wide" if wide else None)
 
 
-def _size(content: bytes) -> tuple[int, int]:
-    """Width and height in pixels of a page."""
-    root = _OPENED.search(content[:OPENING]) if content.startswith(b"<?xml") else None
+def _size_in_pixels(content: bytes) -> tuple[int, int]:
+    """Width and height in pixels."""
+    root = _ROOT.search(content[:OPENING]) if content.startswith(b"<?xml") else None
     sides = [re.search(_LENGTH % side, root[0]) if root else None for side in (b"width", b"height")]
     width, height = (0 if side is None else round(float(side[1]) / POINTS) for side in sides)
     if width < 1 or height < 1:
@@ -140,20 +128,18 @@ def _size(content: bytes) -> tuple[int, int]:
 
 
 def _key(name: str, words: Wording) -> str:
-    """The caption of a figure: those of training have one, and that of one unit is named after the unit."""
+    """The name of a figure's caption; the figures of training share one."""
     if name == words.file:
         return "patient"
     return "training" if name.startswith("training_") else name
 
 
-def _picture(path: Path, words: Wording) -> Markup:
+def _figure_markup(path: Path, words: Wording) -> Markup:
     key = _key(path.stem, words)
-    title, meaning = CAPTIONS.get(key, (path.stem.replace("_", " "), ""))
+    title, meaning = path.stem.replace("_", " "), ""
     if key in CAPTIONS:
-        one = "an episode" if words.episode == "episode" else f"one {words.episode}"
-        title, meaning = (
-            text.format(one=one, episode=words.episode, episodes=words.episodes) for text in (title, meaning)
-        )
+        unit = "an episode" if words.episode == "episode" else f"one {words.episode}"
+        title, meaning = (text.format(one=unit, episodes=words.episodes) for text in CAPTIONS[key])
     if key == "training" != path.stem:
         title = f"{title}: {path.stem.removeprefix('training_').replace('_', ' ')}"
     try:
@@ -164,5 +150,5 @@ def _picture(path: Path, words: Wording) -> Markup:
         caption = joined([tag("strong", f"{title}."), f" {meaning}" if meaning else None])
         return embedded(content, f"{title}. {meaning}".strip(), caption)
     except (OSError, ValueError) as error:
-        what = error.strerror if isinstance(error, OSError) else error
-        return tag("p", f"The figure {path.name} cannot be shown: {what}.")
+        reason = error.strerror if isinstance(error, OSError) else error
+        return tag("p", f"The figure {path.name} cannot be shown: {reason}.")

@@ -1,13 +1,12 @@
-"""What a page is made of: the content of a run folder, and nothing else.
+"""Content of a run folder for a report page, read with checks.
 
-Everything comes from the files that the run wrote. They may have been edited, so that whatever is not checked
-when it is read is asked for here: `mapping` and `listed` return empty containers for anything of another
-form, `finite` returns None, and what is missing is then left out of the page.
+The files of a run folder may have been edited. Whatever is not checked when it is read is asked for here:
+`mapping` and `listed` return empty containers for anything of another form, `finite` returns None, and what
+is missing is left out of the page.
 
-Of a decision whose case is a held-out row of the table, and was given by nobody, a page leaves out what was
-known of the case and its present values: of a finding that states them it has the general sentence
-(`Finding.general`). What a decision sets is shown, also where that lies outside the data; so are ranges of
-the data, which the data card has.
+Of a decision whose case is a held-out row of the table, and was given by nobody, a page leaves out the
+context and the present values: of a finding that states them it has the general sentence (`Finding.general`).
+What a decision sets is shown, also where that lies outside the data; so are the ranges of the data card.
 """
 
 import math
@@ -27,21 +26,21 @@ from rehearsal_torch.reporting.sequence_report import Row, summary
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.spaces.box import setting_text
 
-_KNOWN = ("given", "present")
+_CASE_VALUES = ("given", "present")
 
 
 def without_values(decision: Decided) -> Decided:
-    """A decision without the values of its case; the record itself stays as it is."""
-    kept: dict[str, Any] = {key: value for key, value in decision.items() if key not in _KNOWN}
+    """A copy of a decision without the values of its case."""
+    public: dict[str, Any] = {key: value for key, value in decision.items() if key not in _CASE_VALUES}
     if decision.get("findings"):
-        kept["findings"] = list(map(_general, decision["findings"]))
+        public["findings"] = list(map(_general_finding, decision["findings"]))
     if decision.get("reason"):
-        kept["reason"] = _general(decision["reason"])
-    return kept
+        public["reason"] = _general_finding(decision["reason"])
+    return public
 
 
-def _general(finding: Mapping[str, Any]) -> dict[str, Any]:
-    """A finding without the values of a case: its numbers may be among them."""
+def _general_finding(finding: Mapping[str, Any]) -> dict[str, Any]:
+    """A finding whose text has no values of the case."""
     return {"kind": finding["kind"], "text": str(finding.get("general") or finding["text"])}
 
 
@@ -53,10 +52,10 @@ class Material:
     """The content of a run folder, and what the reader asked for.
 
     Attributes:
-        card: The data card, with texts in place of codes; empty if there is none, as are
-        record: the content of ``run.json``, and
-        status: that of ``status.json``.
-        words: Names and units of the numbers of sequence decisions, as in the terminal (`wording.worded`).
+        card: The data card, with texts in place of codes; empty if there is none.
+        record: The content of ``run.json``; empty if there is none.
+        status: The content of ``status.json``; empty if there is none.
+        words: Names and units of the numbers of sequence decisions (`wording.worded`).
         cases: The largest number of cases that are shown one by one.
         rows: Whether the recorded rows are shown.
         ended: Whether the run has ended by itself, so that a missing status means nothing.
@@ -88,9 +87,7 @@ class Material:
 
     @property
     def withholds(self) -> bool:
-        """Whether what is known of the cases is left out: they are rows of the table that were held out, not
-        cases that somebody gave, and nobody asked for rows.
-        """
+        """Whether the values of cases are withheld: held-out rows of the table, and nobody asked for rows."""
         if self.rows or not self.alterations:
             return False
         scored = any("desired_no_action" in mapping(decision.get("score")) for decision in self.run.decisions)
@@ -109,37 +106,32 @@ class Material:
 
     @property
     def units(self) -> dict[str, str]:
-        """Variable to its unit, where the data set says so."""
+        """Variable to its unit, as far as the data set says so."""
         return {name: str(unit) for name, unit in mapping(self.run.words.get("units_of")).items() if unit}
 
     @property
     def wanted(self) -> str:
-        """The desired region of alterations in words; empty where it is not recorded, or too long."""
+        """The desired region in words; empty where it is not recorded, or too long."""
         return wanted_of(self.card)
 
     @property
     def nouns(self) -> tuple[str, str]:
-        """What one case is called, and what several are."""
+        """The words for one case and for several."""
         return (self.words.episode, self.words.episodes) if self.sequences else ("case", "cases")
 
     @property
     def decisions(self) -> list[Decided]:
-        """All decisions as the page may tell them."""
+        """All decisions, as far as the page may show them."""
         return list(map(without_values, self.run.decisions)) if self.withholds else self.run.decisions
 
     @property
     def shown(self) -> list[Decided]:
-        """The cases that are shown one by one: the first ones; of trials the last one alone."""
+        """The first decisions, which are shown one by one; of trials the last one alone."""
         return self.decisions[-1:] if self.trials else self.decisions[: self.cases]
 
 
 def material(folder: str | Path, *, cases: int = CASES, rows: bool = False, ended: bool = True) -> Material:
-    """Reads a run folder.
-
-    Raises:
-        FileNotFoundError: if the folder is not a run folder.
-        PlainFileError: if one of its files is damaged.
-    """
+    """Reads a run folder. FileNotFoundError if it is none, PlainFileError if one of its files is damaged."""
     run, files = read(folder), RunFolder(folder)
     card = card_in_words({str(key): value for key, value in files.read_yaml("data.yaml").items()})
     status = {} if ended else files.read_json("status.json")
@@ -198,7 +190,7 @@ def named(values: Mapping[str, object], between: str = ", ") -> str:
 
 
 def and_list(parts: Sequence[str]) -> str:
-    """Parts as a list in words: ``age, sex and s5``."""
+    """A list in words: ``age, sex and s5``."""
     return " and ".join([*([", ".join(parts[:-1])] if len(parts) > 1 else []), *parts[-1:]])
 
 

@@ -1,10 +1,10 @@
-"""What the answers of a run rest on: why, and what would overturn them; assumptions and the graph; warnings.
+"""Sections of a report on what its answers rest on: reasons and sensitivity; assumptions and graph; warnings.
 
 Reasons, support by data, certificates, hidden common causes (as odds of the action, or as partial R^2 for
-episodes), other graphs, and proofs of optimality are told as they were recorded. Nothing is computed here but
-medians and counts, by the functions that also serve the console, and what the recorded graph asks to adjust
-for (`graphs.separation`). The graph is the one of the data card, drawn from left to right; graphs of more
-than `DRAWN` variables are listed, not drawn.
+episodes), other graphs, and proofs of optimality are shown as they were recorded. Nothing is computed here
+but medians and counts, by the functions that also serve the console, and what the recorded graph asks to
+adjust for (`graphs.separation`). The graph of the data card is drawn from left to right; one of more than
+`DRAWN` variables is listed, not drawn.
 """
 
 import warnings
@@ -46,7 +46,7 @@ from rehearsal_torch.reporting.page.page_content import (
 )
 
 DRAWN, LISTED = 40, 400
-# What alterations of cases take for granted.
+# Assumptions, by the kind of a run.
 ALTERATIONS = (
     "Chances are estimated from past rows. They hold for actions only if the graph is right and no hidden "
     "common cause of an action and an outcome is missing from it.",
@@ -71,7 +71,7 @@ _LEGEND = (
 _UNKNOWN = "The run left no status: it was killed, or has not ended yet; the page shows what there was."
 _DASH = "-"
 # Candidate sets whose covariates are named one by one.
-_SETS = 12
+_MOST_SETS = 12
 _SUPPORT = "Support is the method's own count of the observations that speak for a decision."
 _BEYOND = "Of such cases, whose covariates differ, some have no row near them with these settings."
 _DISTANCE = "Distance is that to the fifth most similar row, in standard deviations of context and action."
@@ -88,38 +88,36 @@ _PROOF = (
 
 
 def why(of: Material) -> Markup:
-    """The section's content; empty where a run recorded nothing of the kind."""
+    """Reasons and sensitivity of the decisions; empty where a run recorded nothing of the kind."""
     decisions = of.run.decisions
     reasons = [(name_of(decision), reason) for decision in of.decisions if (reason := reason_of(decision))]
     parts = [
-        paragraphs(_adjusted(of) if of.alterations else []),
-        paragraphs(_overall(of)),
-        _strengths(of.shown),
-        _episodes(of.shown, of.words) if of.sequences else None,
+        paragraphs(_adjustment_sentences(of) if of.alterations else []),
+        paragraphs(_overall_sentences(of)),
+        _sensitivity_table(of.shown),
+        _episode_table(of.shown, of.words) if of.sequences else None,
         tag("h3", "Reasons given by the method") if reasons else None,
         grouped(reasons, len(decisions), *of.nouns),
-        _certificates(of.shown),
-        _next_trial(decisions[-1]) if of.trials else None,
+        _certificate_table(of.shown),
+        _last_trial_reasons(decisions[-1]) if of.trials else None,
     ]
     return joined(part for part in parts if part)
 
 
-def _adjusted(of: Material) -> list[str]:
-    """For each candidate set, among which rows it is compared; empty where the card has no graph that can be
-    read.
-    """
+def _adjustment_sentences(of: Material) -> list[str]:
+    """For each candidate set, the rows among which it is compared; empty without a readable graph."""
     try:
         graph = graph_of(of.card)
         if graph is None:
             return []
         context, alterable, outcomes = roles_in(graph, of.card)
-        columns = recorded_codings(of.card.get("codings")).values()
-        called = {column: names_of_set.name for names_of_set in columns for column in names_of_set.columns}
+        codings = recorded_codings(of.card.get("codings")).values()
+        variable_of = {column: coding.name for coding in codings for column in coding.columns}
         sets = [
-            tuple(dict.fromkeys(called.get(str(name), str(name)) for name in listed(names_of_set)))
-            for names_of_set in listed(of.card.get("candidates")) or [[name] for name in alterable]
+            tuple(dict.fromkeys(variable_of.get(str(name), str(name)) for name in listed(names)))
+            for names in listed(of.card.get("candidates")) or [[name] for name in alterable]
         ]
-        sets_with = [
+        adjustments = [
             (names, adjustment(graph, context, names, outcomes))
             for names in dict.fromkeys(sets)
             if names and set(names) <= set(graph.names)
@@ -127,31 +125,31 @@ def _adjusted(of: Material) -> list[str]:
     except (ValueError, TypeError, KeyError):
         return []
     sentences = []
-    for names, covariates in sets_with[:_SETS]:
-        every = [*context, *covariates.before, *covariates.between]
-        among = f"among rows alike in {and_list(every)}" if every else "among all rows, adjusted for nothing"
+    for names, covariates in adjustments[:_MOST_SETS]:
+        strata = and_list([*context, *covariates.before, *covariates.between])
+        among = f"among rows alike in {strata}" if strata else "among all rows, adjusted for nothing"
         if covariates.front_door:
-            known = [*context, *covariates.before]
-            given = f", among rows alike in {and_list(known)}" if known else ""
+            before = and_list([*context, *covariates.before])
+            alike = f", among rows alike in {before}" if before else ""
             sentence = (
                 f"A hidden cause joins {and_list(names)} and the outcome: what settings do is told through "
-                f"{and_list(covariates.between)} (the front door){given}."
+                f"{and_list(covariates.between)} (the front door){alike}."
             )
         elif of.record.get("by_adjustment"):
-            adjusted = " (the covariates adjusted for)" if every else ""
-            sentence = f"Settings of {and_list(names)} are compared {among}{adjusted}."
+            note = " (the covariates adjusted for)" if strata else ""
+            sentence = f"Settings of {and_list(names)} are compared {among}{note}."
         else:
             sentence = (
                 f"By the graph it suffices to compare settings of {and_list(names)} {among}; the method "
+                "itself fits the equations of the graph."
             )
-            sentence += "itself fits the equations of the graph."
         unmet = "; ".join(covariates.reasons)
         sentences.append(f"{sentence} That does not suffice: {unmet}." if unmet else sentence)
-    more = len(sets_with) - len(sentences)
+    more = len(adjustments) - len(sentences)
     return sentences + ([f"{counted(more, 'further candidate set')}: see model.explain."] if more > 0 else [])
 
 
-def _overall(of: Material) -> list[str]:
+def _overall_sentences(of: Material) -> list[str]:
     decisions = of.run.decisions
     if of.sequences:
         texts = [overturning_sentences.sequences_overall(decisions, of.words.actions)]
@@ -164,9 +162,9 @@ def _overall(of: Material) -> list[str]:
     return [text for text in texts if text]
 
 
-def _strengths(decisions: list[Decided]) -> Markup | None:
-    """Case by case: strengths of hidden causes, support and distance, with what these words mean."""
-    rows, weighed = [], False
+def _sensitivity_table(decisions: list[Decided]) -> Markup | None:
+    """Table by case: strengths of hidden causes, support and distance, with what these words mean."""
+    rows, has_sensitivity = [], False
     for decision in decisions:
         sensitivity = overturning_sentences.sensitivity_of(decision)
         beyond, *near = (finite(effort(decision, name)) for name in ("beyond", "support", "distance"))
@@ -174,10 +172,10 @@ def _strengths(decisions: list[Decided]) -> Markup | None:
             continue
         cells = [_DASH] * 3
         if sensitivity is not None:
-            weighed = True
+            has_sensitivity = True
             strongest = sensitivity.yardstick
-            known = _DASH if strongest is None else f"{sensitivity.covariate}: {factor(strongest)}"
-            cells = [factor(sensitivity.tipping), known, sensitivity.basis]
+            covariate = _DASH if strongest is None else f"{sensitivity.covariate}: {factor(strongest)}"
+            cells = [factor(sensitivity.tipping), covariate, sensitivity.basis]
         missing = _DASH if beyond is None else share(beyond)
         numbers = (_DASH if value is None else shown(value) for value in near)
         rows.append([name_of(decision), *cells, missing, *numbers])
@@ -185,26 +183,25 @@ def _strengths(decisions: list[Decided]) -> Markup | None:
         return None
     heads = ["case", "strength to overturn", "strongest covariate", "starts from"]
     heads += ["no row near for", "support", "distance"]
-    caption = "The observations near each decision"
-    if weighed:
-        caption = "What would overturn each decision, and the observations near it"
-    # A column that has nothing to say is left out.
-    kept = [column for column in range(len(heads)) if any(row[column] != _DASH for row in rows)]
+    both = "What would overturn each decision, and the observations near it"
+    caption = both if has_sensitivity else "The observations near each decision"
+    # An empty column is left out.
+    columns = [column for column in range(len(heads)) if any(row[column] != _DASH for row in rows)]
     meaning = {
         "strength to overturn": _STRENGTH,
         "no row near for": _BEYOND,
         "support": _SUPPORT,
         "distance": _DISTANCE,
     }
-    notes = [meaning[heads[column]] for column in kept if heads[column] in meaning]
-    words = [new for new, column in enumerate(kept) if column in (0, 2, 3)]
-    cells_of = [[row[column] for column in kept] for row in rows]
-    observations = table(caption, [heads[column] for column in kept], cells_of, words)
+    notes = [meaning[heads[column]] for column in columns if heads[column] in meaning]
+    text_columns = [new for new, column in enumerate(columns) if column in (0, 2, 3)]
+    body = [[row[column] for column in columns] for row in rows]
+    observations = table(caption, [heads[column] for column in columns], body, text_columns)
     return joined([observations, tag("p", " ".join(notes), class_="soft")])
 
 
-def _episodes(decisions: list[Decided], words: Wording) -> Markup | None:
-    """Episode by episode: strengths of hidden causes, and the state of the proof."""
+def _episode_table(decisions: list[Decided], words: Wording) -> Markup | None:
+    """Table by episode: strengths of hidden causes, and the state of the proof."""
     rows = []
     for decision in decisions:
         cause = overturning_sentences.hidden_cause_of(decision)
@@ -223,72 +220,61 @@ def _episodes(decisions: list[Decided], words: Wording) -> Markup | None:
     notes = [
         (name_of(decision), str(text)) for decision in decisions if (text := effort(decision, "hidden_cause"))
     ]
-    return joined(
-        [
-            table(caption, [words.episode, *columns], rows, texts=(0, 2, 3)),
-            tag("p", _PROOF.format(subject=words.subject), class_="soft"),
-            grouped(notes, 0, words.episode, words.episodes),
-        ]
-    )
+    overview = table(caption, [words.episode, *columns], rows, texts=(0, 2, 3))
+    proof = tag("p", _PROOF.format(subject=words.subject), class_="soft")
+    return joined([overview, proof, grouped(notes, 0, words.episode, words.episodes)])
 
 
-def _certificates(decisions: list[Decided]) -> Markup | None:
-    """The certificates, as they were recorded: numbers with their names, and what they bound."""
+def _certificate_table(decisions: list[Decided]) -> Markup | None:
+    """Table of the recorded certificates: numbers with their names, and what they bound."""
     rows, notes = [], list[str]()
     for decision in decisions:
         certificate = mapping(decision.get("certificate"))
         if certificate:
-            words = {name: str(value) for name, value in certificate.items() if isinstance(value, str)}
-            notes += [f"{name.replace('_', ' ')}: {value}" for name, value in words.items()]
-            bounds = {key.replace("_", " "): value for key, value in certificate.items() if key not in words}
+            texts = {name: str(value) for name, value in certificate.items() if isinstance(value, str)}
+            notes += [f"{name.replace('_', ' ')}: {value}" for name, value in texts.items()]
+            bounds = {key.replace("_", " "): value for key, value in certificate.items() if key not in texts}
             rows.append([name_of(decision), named(bounds)])
     if not rows:
         return None
     bounded = table("Bounds under the model, as recorded", ["case", "bounds"], rows, texts=(0, 1))
-    what = "; ".join(dict.fromkeys(notes))
-    return joined([tag("h3", "Certificates"), bounded, tag("p", what, class_="soft") if what else None])
+    legend = "; ".join(dict.fromkeys(notes))
+    return joined([tag("h3", "Certificates"), bounded, tag("p", legend, class_="soft") if legend else None])
 
 
-def _next_trial(last: Decided) -> Markup | None:
+def _last_trial_reasons(last: Decided) -> Markup | None:
     """Why the last trial was tried, and the best tried action beside the recommended one."""
     trace = mapping(last.get("trace"))
     sentences = []
-    wanted, predicted = finite(trace.get("acquisition")), finite(trace.get("predicted_reward"))
-    if wanted is not None:
+    acquisition, predicted = finite(trace.get("acquisition")), finite(trace.get("predicted_reward"))
+    if acquisition is not None:
         reward = "" if predicted is None else f", with a predicted reward of {shown(predicted)}"
-        among = counted(int(finite(trace.get("evaluations")) or 0), "evaluated setting")
+        count = counted(int(finite(trace.get("evaluations")) or 0), "evaluated setting")
         sentences.append(
             "A trial is chosen for what it may bring or teach: the last one had the largest acquisition "
-            f"value that the search found, {shown(wanted)}{reward}, among {among}."
+            f"value that the search found, {shown(acquisition)}{reward}, among {count}."
         )
-    if beside := mapping(trace.get("runner_up")):
-        sentences.append(f"The best tried setting beside the recommended one: {named(beside)}.")
+    if runner_up := mapping(trace.get("runner_up")):
+        sentences.append(f"The best tried setting beside the recommended one: {named(runner_up)}.")
     return paragraphs(sentences) if sentences else None
 
 
 def assumptions(of: Material) -> Markup:
-    """The section's content."""
+    """The assumptions of the run, and its graph."""
     sentences = ALTERATIONS if of.alterations else TRIALS if of.trials else SEQUENCES if of.sequences else ()
-    return joined([paragraphs(sentences), _graph(of)])
-
-
-def _graph(of: Material) -> Markup:
     try:
         graph = graph_of(of.card)
         if graph is None:
-            return tag("p", "The run recorded no graph.")
-        return joined([_drawn(graph, of), _edges(graph)])
+            parts = [tag("p", "The run recorded no graph.")]
+        else:
+            parts = [_graph_picture(graph, of), _graph_in_words(graph)]
     except (ValueError, TypeError) as error:
-        return tag("p", f"The graph in data.yaml cannot be drawn: {error}.")
+        parts = [tag("p", f"The graph in data.yaml cannot be drawn: {error}.")]
+    return joined([paragraphs(sentences), *parts])
 
 
 def graph_of(card: dict[str, Any]) -> RehearsalGraph | None:
-    """The graph of a data card; None if there is none.
-
-    Raises:
-        ValueError: if it is none that can be read.
-        TypeError: the same.
-    """
+    """The graph of a data card, None if there is none; ValueError or TypeError if it cannot be read."""
     plain = mapping(card.get("graph"))
     if not plain:
         return None
@@ -296,8 +282,8 @@ def graph_of(card: dict[str, Any]) -> RehearsalGraph | None:
     return RehearsalGraph(cliques, _pairs(plain.get("edges")), _pairs(plain.get("hidden")))
 
 
-def _drawn(graph: RehearsalGraph, of: Material) -> Markup | None:
-    """The picture and its legend; None for graphs that are too large."""
+def _graph_picture(graph: RehearsalGraph, of: Material) -> Markup:
+    """The figure with its legend, or a sentence on a graph that is too large."""
     if len(graph.names) > DRAWN:
         return tag("p", f"The graph has {len(graph.names)} variables, too many to be drawn.")
     roles = roles_in(graph, of.card)
@@ -326,13 +312,13 @@ def roles_in(graph: RehearsalGraph, card: dict[str, Any]) -> tuple[list[str], li
     return in_graph(map(str, listed(card.get("context")))), in_graph(alterable), in_graph(map(str, outcomes))
 
 
-def _edges(graph: RehearsalGraph) -> Markup:
-    """Each variable with what acts on it directly, and pairs with a hidden common cause."""
+def _graph_in_words(graph: RehearsalGraph) -> Markup:
+    """The graph in words: each variable with its parents, and pairs with a hidden common cause."""
     lines = [f"{' and '.join(graph.parents(name))} → {name}" for name in graph.names if graph.parents(name)]
     pairs = [f"{first} ↔ {second}" for first, second in graph.bidirected]
-    every = [*lines, *pairs]
-    more = len(every) - LISTED
-    items = bullets([*every[:LISTED], *([f"and {more} more, in data.yaml"] if more > 0 else [])])
+    edges = [*lines, *pairs]
+    more = len(edges) - LISTED
+    items = bullets([*edges[:LISTED], *([f"and {more} more, in data.yaml"] if more > 0 else [])])
     listing = items or tag("p", "No variable acts on another.")
     return tag("details", tag("summary", "The same graph in words"), listing, open=True)
 
@@ -340,9 +326,9 @@ def _edges(graph: RehearsalGraph) -> Markup:
 def _pairs(value: object) -> tuple[tuple[str, str], ...]:
     """Lists of two names as tuples."""
     pairs = [tuple(map(str, listed(pair))) for pair in listed(value)]
-    wrong = [pair for pair in pairs if len(pair) != 2]
-    if wrong:
-        raise ValueError(f"expected edges with two ends; got {wrong[0]}")
+    malformed = [pair for pair in pairs if len(pair) != 2]
+    if malformed:
+        raise ValueError(f"expected edges with two ends; got {malformed[0]}")
     return tuple((first, second) for first, second in pairs)
 
 
@@ -354,21 +340,16 @@ def limits(of: Material) -> list[tuple[str, str]]:
 
 
 def cautions(of: Material) -> Markup:
-    """The section's content; says so where nothing was recorded."""
+    """All warnings; a sentence where there are none."""
     general, of_cases = warnings_of_run(of), warnings_of_decisions(of.decisions)
     if not general and not of_cases:
         return tag("p", "The run recorded no warnings.")
-    return joined(
-        [
-            bullets(general),
-            tag("h3", "Warnings of decisions") if of_cases else None,
-            grouped(of_cases, len(of.run.decisions), *of.nouns),
-        ]
-    )
+    head = tag("h3", "Warnings of decisions") if of_cases else None
+    return joined([bullets(general), head, grouped(of_cases, len(of.run.decisions), *of.nouns)])
 
 
 def warnings_of_run(of: Material) -> list[str]:
-    """How the run ended, if not well; the cautions of its data card; what is known of its checkpoint."""
+    """How the run ended, if not well; the warnings of its data card; what is known of its checkpoint."""
     texts = []
     if not of.ended and of.status.get("state") != "ok":
         state, message = of.status.get("state"), of.status.get("message", "")
@@ -382,17 +363,17 @@ def warnings_of_run(of: Material) -> list[str]:
 
 
 def warnings_of_decisions(decisions: list[Decided]) -> list[tuple[str, str]]:
-    """The name of a case and a warning, for every warning of every decision."""
+    """Name of the case and warning, for every warning of every decision."""
     return [(name_of(decision), text) for decision in decisions for text in texts_of(decision)]
 
 
 def notice(of: Material) -> Markup | None:
-    """What stands at the top of the page: how many warnings there are, and that a run did not end well."""
+    """The box at the top of the page: how many warnings there are; None without any."""
     general, of_cases = warnings_of_run(of), warnings_of_decisions(of.run.decisions)
     if not general and not of_cases:
         return None
-    warned = len({name for name, _ in of_cases})
-    cases = f"{counted(warned, 'case')} of {len(of.run.decisions)} with warnings" if of_cases else ""
+    count = len({name for name, _ in of_cases})
+    cases = f"{counted(count, 'case')} of {len(of.run.decisions)} with warnings" if of_cases else ""
     data = f"{counted(len(general), 'warning')} of the run and its data" if general else ""
     words = f"{' and '.join(text for text in (data, cases) if text)}: "
     link = tag("a", "read them before acting", href="#warnings")

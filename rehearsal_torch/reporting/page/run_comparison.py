@@ -1,7 +1,6 @@
-"""One page that compares several runs: what they were asked, their answers case by case, their claims.
+"""Page that compares several runs: their questions, their answers case by case, their claims.
 
-Runs are compared as they were recorded. Where their data, their kinds or their commits differ, the page says
-so first: then their numbers do not answer the same question.
+Where data, kinds or commits of runs differ, so that numbers answer other questions, the page says so first.
 """
 
 from collections.abc import Sequence
@@ -36,27 +35,25 @@ _END = (
 
 
 def comparing_page(runs: Sequence[Material], cases: int) -> str:
-    """The page of several runs with decisions, which compares so many cases one by one."""
+    """The page of several runs with decisions; `cases` of them are compared one by one."""
     pairs, different = list(zip(labelled(runs), runs, strict=True)), differences(runs)
     top = [
         tag("p", f"{counted(len(runs), 'run')}.", class_="soft"),
         tag("div", paragraphs(different), class_="notice") if different else None,
     ]
     sections = [
-        Section("runs", "The runs", _overview(pairs)),
-        Section("asked", "What was asked", _asked(pairs)),
-        Section("cases", "Case by case", _cases(pairs, cases)),
-        Section("comparison", "All cases of each run", _summaries(pairs)),
+        Section("runs", "The runs", _run_table(pairs)),
+        Section("asked", "What was asked", _questions(pairs)),
+        Section("cases", "Case by case", _case_table(pairs, cases)),
+        Section("comparison", "All cases of each run", _summary_tables(pairs)),
         Section("warnings", "Warnings", _warnings(pairs)),
-        Section("provenance", "Where the numbers come from", _origins(pairs)),
+        Section("provenance", "Where the numbers come from", _provenance(pairs)),
     ]
     return document("Report: several runs", joined(top), sections, _END)
 
 
 def labelled(runs: Sequence[Material]) -> list[str]:
-    """A short name for each run, all different: its decision, with its data set and seed where others share
-    it, else the number of the run.
-    """
+    """A short name for each run, all different: decision, data set and seed as needed, else its number."""
     names = [""] * len(runs)
     for parts in (
         [run.run.choices.get("decision", run.run.path.name) for run in runs],
@@ -84,7 +81,7 @@ def differences(runs: Sequence[Material]) -> list[str]:
     return [sentence for sentence, values in compared.items() if any(value != values[0] for value in values)]
 
 
-def _overview(pairs: Sequence[tuple[str, Material]]) -> Markup:
+def _run_table(pairs: Sequence[tuple[str, Material]]) -> Markup:
     rows = [
         [
             label,
@@ -100,12 +97,12 @@ def _overview(pairs: Sequence[tuple[str, Material]]) -> Markup:
     return table("The runs, and how many cases got which answer", heads, rows, texts=(0, 1, 2, 5))
 
 
-def _asked(pairs: Sequence[tuple[str, Material]]) -> Markup:
+def _questions(pairs: Sequence[tuple[str, Material]]) -> Markup:
     questions = [(label, " ".join(question(run))) for label, run in pairs]
     return grouped([pair for pair in questions if pair[1]], len(pairs), "run")
 
 
-def _cases(pairs: Sequence[tuple[str, Material]], most: int) -> Markup:
+def _case_table(pairs: Sequence[tuple[str, Material]], limit: int) -> Markup:
     """Each case with the answer of each run; trials have one recommendation each."""
     if any(run.trials for _, run in pairs):
         rows = [
@@ -118,33 +115,32 @@ def _cases(pairs: Sequence[tuple[str, Material]], most: int) -> Markup:
     for label, run in pairs:
         for decision in run.run.decisions:
             by_case.setdefault(name_of(decision), {})[label] = decision
-    # What usually happens and the present values have a column each, as in the report of one run.
-    compared = any("unchanged" in decision for _, run in pairs for decision in run.run.decisions)
+    has_present = any("unchanged" in decision for _, run in pairs for decision in run.run.decisions)
     rows = [
         [
             name,
             label,
             _answer(answers[label]),
             _number(claim(answers[label], of="baseline"), run),
-            *([_number(claim(answers[label], of="unchanged"), run)] if compared else []),
+            *([_number(claim(answers[label], of="unchanged"), run)] if has_present else []),
             _after(answers[label], run),
         ]
-        for name, answers in list(by_case.items())[:most]
+        for name, answers in list(by_case.items())[:limit]
         for label, run in pairs
         if label in answers
     ]
     totals = {run.words.total for _, run in pairs if run.sequences}
-    # Where all runs speak of one quantity, it is the heading, and in its own sign.
-    what = totals.pop() if len(totals) == 1 and all(run.sequences for _, run in pairs) else ""
-    beside = ["usual in such a case", "present values"] if compared else ["with no action"]
-    heads = ["case", "run", "answer", *([f"{what}: as observed"] if what else beside), "with this answer"]
-    more = len(by_case) - most
-    rest = tag("p", f"{counted(more, 'further case')} in the folders of the runs.") if more > 0 else None
+    # One quantity of all runs is the heading, in its own sign.
+    total = totals.pop() if len(totals) == 1 and all(run.sequences for _, run in pairs) else ""
+    before = ["usual in such a case", "present values"] if has_present else ["with no action"]
+    heads = ["case", "run", "answer", *([f"{total}: as observed"] if total else before), "with this answer"]
+    more = len(by_case) - limit
+    note = tag("p", f"{counted(more, 'further case')} in the folders of the runs.") if more > 0 else None
     caption = "What each run recommends in each case, and its own estimates"
-    return joined([table(caption, heads, rows, texts=(0, 1, 2, len(heads) - 1)), rest])
+    return joined([table(caption, heads, rows, texts=(0, 1, 2, len(heads) - 1)), note])
 
 
-def _summaries(pairs: Sequence[tuple[str, Material]]) -> Markup:
+def _summary_tables(pairs: Sequence[tuple[str, Material]]) -> Markup:
     summaries = {label: next(iter(run.methods.values())) for label, run in pairs if run.alterations}
     rows = indented(method_rows(summaries)) if summaries else []
     tables = [table("Claims and, where a world knows it, the truth", ["", *summaries], rows)]
@@ -159,16 +155,15 @@ def _warnings(pairs: Sequence[tuple[str, Material]]) -> Markup:
     general = [(label, text) for label, run in pairs for text in warnings_of_run(run)]
     counts = []
     for label, run in pairs:
-        if warned := {name for name, _ in warnings_of_decisions(run.run.decisions)}:
-            counts.append(
-                f"{label}: {counted(len(warned), 'case')} with warnings, which its own report lists."
-            )
+        if names := {name for name, _ in warnings_of_decisions(run.run.decisions)}:
+            cases = counted(len(names), "case")
+            counts.append(f"{label}: {cases} with warnings, which its own report lists.")
     if not general and not counts:
         return tag("p", "The runs recorded no warnings.")
     return joined([grouped(general, len(pairs), "run"), bullets(counts)])
 
 
-def _origins(pairs: Sequence[tuple[str, Material]]) -> Markup:
+def _provenance(pairs: Sequence[tuple[str, Material]]) -> Markup:
     return joined(joined([tag("h3", label), facts(origin(run))]) for label, run in pairs)
 
 
@@ -184,16 +179,15 @@ def _after(decision: Decided, run: Material) -> str:
     if decision.get("alteration") is None:
         return "-"
     ends = [finite(claim(decision, end)) for end in ("lower", "upper")]
-    known = sorted(_sign(run) * end for end in ends if end is not None)
-    shown = f" [{figure(known[0])}, {figure(known[1])}]" if len(known) == 2 else ""
-    return _number(claim(decision), run) + shown
+    signed_ends = sorted(_sign(run) * end for end in ends if end is not None)
+    interval = f" [{figure(signed_ends[0])}, {figure(signed_ends[1])}]" if len(signed_ends) == 2 else ""
+    return _number(claim(decision), run) + interval
 
 
 def _sign(run: Material) -> float:
-    """-1 for a return that is told as minus a quantity."""
+    """-1 for a return that is shown as minus a quantity."""
     return run.words.sign if run.sequences else 1.0
 
 
 def _number(value: object, run: Material) -> str:
-    """A number in the words of its run."""
     return figure(_sign(run) * value) if isinstance(value, int | float) else "-"

@@ -1,17 +1,13 @@
-"""The page of a run: ``report.html`` in its folder, complete in one file that can be handed on.
+"""Report page of a run: ``report.html`` in its folder, complete in one file that can be handed on.
 
-In this order: what was asked and the answer for each case; the pictures; why, and what would overturn it;
-comparisons; assumptions with the graph; the data card; all warnings; where the page comes from. Every number
-comes from the files of the folder. By default no rows are shown but the cases decided for.
+In this order: the question and the answer for each case; figures; reasons and sensitivity; comparisons, as in
+the terminal (`alteration_report`, `trial_report`, `sequence_report`); assumptions with the graph; the data
+card; all warnings; provenance. Every number comes from the files of the folder.
 
-What is known of a case is said of cases that were given. Rows of the table that were held out and decided for
+The context of a case is shown if the case was given. Rows of the table that were held out and decided for
 instead may be those of persons who asked nothing: their values are left out, also of warnings and reasons,
-unless the reader asks for rows (`reporting.page.page_content`). The tables of comparisons are those of the
-terminal (`alteration_report`, `trial_report`, `sequence_report`), with the same digits.
-
-The data card shows sizes, ranges, units and the fingerprint of the data, as they were recorded. Rows are, for
-readers who asked for them, what the run recorded for its cases (context, steps of episodes, answers); rows of
-the table that the method learnt from are in no run folder.
+unless the reader asks for rows (`reporting.page.page_content`). Rows are then what the run recorded for its
+cases (context, steps of episodes, answers); rows that the method learnt from are in no run folder.
 """
 
 from collections.abc import Mapping, Sequence
@@ -58,9 +54,9 @@ _END = (
     "A recommendation is a claim of a model that was fitted to data, not a prescription. Every number on "
     "this page comes from the files of the run."
 )
-_BOXES = {ACTS: "case", NOTHING: "case none", REFUSED: "case refused"}
+_CLASS_OF_ANSWER = {ACTS: "case", NOTHING: "case none", REFUSED: "case refused"}
 # Entries of the data card that other sections show.
-_ELSEWHERE = frozenset(
+_SHOWN_ELSEWHERE = frozenset(
     {"graph", "box", "actions", "region", "caution", "findings", "ranges", "features", "desired", "reward"}
 )
 # Characters of an entry of the data card, and of the configuration; variables of a table.
@@ -85,18 +81,18 @@ def page(of: Material) -> str:
 
 
 def title(of: Material) -> str:
-    """What the page is called: by the table of a problem file, else by the name of the run or its folder."""
+    """The title of the page: by the table of a problem file, else by the name of the run or its folder."""
     source = of.card.get("source")
-    if not _of_a_file(of) or not isinstance(source, str):
+    if not _has_default_name(of) or not isinstance(source, str):
         return f"Report: {of.run.config.get('name') or of.run.path.name}"
     return f"The next experiment after {source}" if of.trials else f"Decisions for {_count(of)} of {source}"
 
 
-def _of_a_file(of: Material) -> bool:
+def _has_default_name(of: Material) -> bool:
     """Whether the run is one of a problem file, and was given no name of its own."""
-    own = ("own_problem", "own_sequence", "own_trials")
+    default_names = ("own_problem", "own_sequence", "own_trials")
     path = str(of.run.config.get("path") or "")
-    return path.endswith((".yaml", ".yml")) and of.run.config.get("name") in own
+    return path.endswith((".yaml", ".yml")) and of.run.config.get("name") in default_names
 
 
 def _count(of: Material) -> str:
@@ -104,18 +100,18 @@ def _count(of: Material) -> str:
 
 
 def _lead(of: Material) -> Markup:
-    keys = {"decision": "method"} if _of_a_file(of) else {"dataset": "dataset", "decision": "decision"}
-    chosen = [f"{word} {of.run.choices[key]}" for key, word in keys.items() if key in of.run.choices]
-    answered = [] if of.trials else [verdicts(of.run.decisions)]
-    words = "; ".join([_count(of), *answered, *chosen])
+    keys = {"decision": "method"} if _has_default_name(of) else {"dataset": "dataset", "decision": "decision"}
+    choices = [f"{word} {of.run.choices[key]}" for key, word in keys.items() if key in of.run.choices]
+    answer_counts = [] if of.trials else [verdicts(of.run.decisions)]
+    words = "; ".join([_count(of), *answer_counts, *choices])
     return joined([tag("p", f"{words}.", class_="soft"), notice(of)])
 
 
 def answers(of: Material) -> Markup:
     """The question, then one box for each case."""
-    boxes = [_box(decision, of) for decision in of.shown]
+    boxes = [_case_box(decision, of) for decision in of.shown]
     more = 0 if of.trials else len(of.run.decisions) - len(boxes)
-    rest = f"{counted(more, 'further case')} of {len(of.run.decisions)} in decisions.jsonl and table.csv."
+    note = f"{counted(more, 'further case')} of {len(of.run.decisions)} in decisions.jsonl and table.csv."
     overall = [sentences.overall(of.run.decisions, of.wanted), averages(of.run)] if of.alterations else []
     overall += sequence_report.headline(of.sequence_rows, of.words) if of.sequences else []
     return joined(
@@ -124,7 +120,7 @@ def answers(of: Material) -> Markup:
             *(tag("p", sentence, class_="answer") for sentence in overall if sentence),
             tag("p", WITHHELD) if of.withholds else None,
             *boxes,
-            tag("p", rest) if more > 0 else None,
+            tag("p", note) if more > 0 else None,
         ]
     )
 
@@ -133,12 +129,10 @@ def verdicts(decisions: Sequence[Decided]) -> str:
     """How many cases got which answer, in words."""
     groups = [group_of(decision) for decision in decisions]
     words = {ACTS: "with a recommendation", NOTHING: "without action", REFUSED: "refused"}
-    return ", ".join(
-        f"{groups.count(group)} {verdict}" for group, verdict in words.items() if group in groups
-    )
+    return ", ".join(f"{groups.count(group)} {words[group]}" for group in words if group in groups)
 
 
-def _box(decision: Decided, of: Material) -> Markup:
+def _case_box(decision: Decided, of: Material) -> Markup:
     if of.trials:
         title, headline, texts = sentences.said_of_trials(of)
     elif of.sequences:
@@ -146,61 +140,53 @@ def _box(decision: Decided, of: Material) -> Markup:
     else:
         title, headline, texts = sentences.said_of_case(decision, of)
     head = [tag("h3", title), tag("p", headline, class_="answer")]
-    return tag("div", *head, paragraphs(texts), class_=_BOXES[group_of(decision)])
+    return tag("div", *head, paragraphs(texts), class_=_CLASS_OF_ANSWER[group_of(decision)])
 
 
 def comparison(of: Material) -> Markup:
-    """Compared with no action, with the parts of the method, and with the outcomes that were held out; empty
-    where there is nothing to compare.
-    """
+    """Comparisons with no action, of the parts of the method, and with held-out outcomes; else empty."""
     if of.trials:
         heads, body = trial_report.last_rounds(of.run)
         caption = f"The last {len(body)} of {len(of.run.decisions)} trials"
         reached = paragraphs(f"{sentence}." for sentence in trial_report.reached(of.run))
         return joined([table(caption, heads, body, texts=(0, 1)), reached])
     if of.alterations:
-        return joined(
-            [
-                table("All cases of the run", ["", *of.methods], indented(method_rows(of.methods))),
-                paragraphs(alteration_report.online_sentences(of.run)),
-                _parts(of.shown),
-                paragraphs(filter(None, [no_action_score.line(of.run)])),
-            ]
-        )
+        methods = table("All cases of the run", ["", *of.methods], indented(method_rows(of.methods)))
+        online = paragraphs(alteration_report.online_sentences(of.run))
+        score = paragraphs(filter(None, [no_action_score.line(of.run)]))
+        return joined([methods, online, _part_table(of.shown), score])
     results, *scores = sequence_tables(of) or [Markup()]
     observed = sequence_report.observed_as_text(sequence_report.observed_groups(of.run))
-    read_with = sequence_report.sentences(of.sequence_rows, of.words)
-    return joined([results, paragraphs(read_with), *scores, paragraphs(observed)])
+    notes = sequence_report.sentences(of.sequence_rows, of.words)
+    return joined([results, paragraphs(notes), *scores, paragraphs(observed)])
 
 
 def indented(rows: Sequence[Sequence[str]]) -> list[list[Child]]:
-    """The rows of methods with heads that begin with spaces set in below the one before."""
+    """Rows of methods; heads that begin with spaces are set in below the one before."""
     return [
         [tag("span", head.strip(), class_="sub") if head.startswith(" ") else head, *cells]
         for head, *cells in rows
     ]
 
 
-def _parts(decisions: list[Decided]) -> Markup:
-    """Case by case: no action, the decision, what each part of a method of several estimates, and the claim
-    before it was corrected for the choice.
-    """
+def _part_table(decisions: list[Decided]) -> Markup:
+    """Table by case: no action, decision, estimates of the parts of the method, and the uncorrected claim."""
     estimates = [mapping(effort(decision, "estimates")) for decision in decisions]
     names = list(dict.fromkeys(name for parts in estimates for name in parts))
     corrected = any(effort(decision, "claimed_in_sample") is not None for decision in decisions)
-    compared = any("unchanged" in decision for decision in decisions)
+    has_present = any("unchanged" in decision for decision in decisions)
     rows = [
         [
             name_of(decision),
             figure(claim(decision, of="baseline")),
-            *([figure(claim(decision, of="unchanged"))] if compared else []),
+            *([figure(claim(decision, of="unchanged"))] if has_present else []),
             figure(claim(decision)) if decision.get("alteration") is not None else "-",
             *(_number(parts.get(name)) for name in names),
             *([_number(effort(decision, "claimed_in_sample"))] if corrected else []),
         ]
         for decision, parts in zip(decisions, estimates, strict=True)
     ]
-    before = ["usual in such a case", "present values"] if compared else ["no action"]
+    before = ["usual in such a case", "present values"] if has_present else ["no action"]
     heads = ["case", *before, "decision", *(f"by {name}" for name in names)]
     heads += ["before correction for the choice"] if corrected else []
     caption = "Estimated probability of a desired outcome, case by case"
@@ -213,9 +199,7 @@ def _number(value: object) -> str:
 
 
 def sequence_tables(of: Material, of_run: str = "") -> list[Markup]:
-    """The results of decisions other than alterations and trials, then their scores; `of_run` begins
-    captions.
-    """
+    """Results of decisions other than alterations and trials, then scores; `of_run` begins captions."""
     title = f"{len(of.run.decisions)} decisions"
     return [
         table(f"{of_run}{caption}", heads, body, texts=(0, 2) if "score" in heads else (0,))
@@ -224,22 +208,22 @@ def sequence_tables(of: Material, of_run: str = "") -> list[Markup]:
 
 
 def origin(of: Material) -> list[tuple[str, Child]]:
-    """Name to value of everything that ``run.json`` says of where the run comes from."""
+    """Name to value of the provenance in ``run.json``."""
     record = of.record
 
     def coded(name: str, key: str) -> list[tuple[str, Child]]:
         return [(name, tag("code", str(record[key])))] if record.get(key) else []
 
-    known = [*coded("command", "command"), *coded("commit", "commit")]
+    entries = [*coded("command", "command"), *coded("commit", "commit")]
     if "commit" in record and not record["commit"]:
-        known.append(("commit", "not known: the package was installed without its history"))
-    known += [("seed", shown(record["seed"]))] if "seed" in record else []
-    several = {key: mapping(record.get(key)) for key in ("versions", "machine")}
-    known += [(name, named(values)) for name, values in several.items() if values]
+        entries.append(("commit", "not known: the package was installed without its history"))
+    entries += [("seed", shown(record["seed"]))] if "seed" in record else []
+    mappings = {key: mapping(record.get(key)) for key in ("versions", "machine")}
+    entries += [(name, named(values)) for name, values in mappings.items() if values]
     if of.run.choices:
-        known.append(("chosen", ", ".join(f"{group} {name}" for group, name in of.run.choices.items())))
-    known += coded("fingerprint of the data", "data_fingerprint")
-    return [*known, ("run folder", tag("code", str(of.run.path)))]
+        entries.append(("chosen", ", ".join(f"{group} {name}" for group, name in of.run.choices.items())))
+    entries += coded("fingerprint of the data", "data_fingerprint")
+    return [*entries, ("run folder", tag("code", str(of.run.path)))]
 
 
 def _configuration(of: Material) -> Markup:
@@ -253,26 +237,23 @@ def _configuration(of: Material) -> Markup:
 
 
 def data_card(of: Material) -> Markup:
-    """The data card; says so where a run recorded none."""
+    """The data card; a sentence where a run recorded none."""
     if not of.card:
         return tag("p", "The run recorded no data card.")
     simple, tables = list[tuple[str, Child]](), list[Markup]()
     for key, value in of.card.items():
-        if key in _ELSEWHERE:
+        if key in _SHOWN_ELSEWHERE:
             continue
-        if (
-            value
-            and isinstance(value, Mapping)
-            and all(isinstance(inner, Mapping) for inner in value.values())
-        ):
-            tables.append(_nested(key, mapping(value)))
+        rows = mapping(value)
+        if rows and all(isinstance(inner, Mapping) for inner in rows.values()):
+            tables.append(_nested_table(key, rows))
         else:
             words = _short(in_words(key, value, of.card))
             simple.append((label(key), tag("code", words) if key == "fingerprint" else words))
     ranges = {name: listed(value) for name, value in mapping(of.card.get("ranges")).items()}
-    ends = [[name, *map(shown, value)] for name, value in ranges.items() if len(value) == 2]
+    range_rows = [[name, *map(shown, value)] for name, value in ranges.items() if len(value) == 2]
     features = {name: mapping(value) for name, value in mapping(of.card.get("features")).items()}
-    seen = [
+    feature_rows = [
         [name, *(shown(feature.get(key)) for key in ("min", "median", "max")), str(feature.get("unit", ""))]
         for name, feature in features.items()
     ]
@@ -280,24 +261,24 @@ def data_card(of: Material) -> Markup:
     return joined(
         [
             facts([*simple, *limits(of)]),
-            table("Observed ranges", ["variable", "smallest", "largest"], ends[:VARIABLES]),
-            table("Observed variables", heads, seen[:VARIABLES], texts=(0, 4)),
+            table("Observed ranges", ["variable", "smallest", "largest"], range_rows[:VARIABLES]),
+            table("Observed variables", heads, feature_rows[:VARIABLES], texts=(0, 4)),
             *tables,
         ]
     )
 
 
-def _nested(key: str, mappings: Mapping[str, Any]) -> Markup:
+def _nested_table(key: str, mappings: Mapping[str, Any]) -> Markup:
     """A mapping of mappings as a table with a column for each key."""
     lines = {name: mapping(value) for name, value in mappings.items()}
     heads = list(dict.fromkeys(head for line in lines.values() for head in line))
     rows = [[name, *(_short(shown(line.get(head, ""))) for head in heads)] for name, line in lines.items()]
-    words = [
+    text_columns = [
         column
         for column, head in enumerate(heads, 1)
         if any(finite(line.get(head)) is None for line in lines.values())
     ]
-    return table(key.replace("_", " "), ["", *heads], rows[:VARIABLES], texts=(0, *words))
+    return table(key.replace("_", " "), ["", *heads], rows[:VARIABLES], texts=(0, *text_columns))
 
 
 def _short(words: str) -> str:
@@ -313,21 +294,21 @@ def recorded_rows(of: Material) -> Markup:
     answers = [mapping(mapping(decision.get("answer")).get("rows")) for decision in decisions]
     observed = [(name, row) for (name, _), row in zip(given, answers, strict=True) if row]
     tables = [
-        _rows("What was known of each case", given),
-        _rows("What was observed after each decision", observed),
-        *(_steps(decision, of) for decision in decisions),
+        _row_table("What was known of each case", given),
+        _row_table("What was observed after each decision", observed),
+        *(_step_table(decision, of) for decision in decisions),
     ]
     return joined(tables) or tag("p", "The run recorded no rows.")
 
 
-def _rows(caption: str, cases: Sequence[tuple[str, Mapping[str, object]]]) -> Markup:
+def _row_table(caption: str, cases: Sequence[tuple[str, Mapping[str, object]]]) -> Markup:
     """Cases with their values, a column for each name; empty without any."""
     names = list(dict.fromkeys(name for _, row in cases for name in row))
     rows = [[case, *(shown(row[name]) if name in row else "" for name in names)] for case, row in cases]
     return table(caption, ["case", *names], rows if names else [])
 
 
-def _steps(decision: Decided, of: Material) -> Markup:
+def _step_table(decision: Decided, of: Material) -> Markup:
     """An episode step by step: rewards and doses, as observed and under the decision."""
     trajectory, words = mapping(decision.get("trajectory")), of.words
     observed, replayed = (listed(trajectory.get(key)) for key in ("observed_rewards", "rewards"))

@@ -1,14 +1,13 @@
-"""One sentence for each part of a decision: what to set, the chances or the outcome, the truth, and why.
+"""Sentences on recorded decisions: what to set, the chances or the outcome, the truth where known, and why.
 
-The numbers are those of the decision's line in ``decisions.jsonl``. Chances are in per cent with their
-intervals, differences in percentage points (`data.estimate`), settings in four significant digits.
-The desired region is named by its words (`wanted`), which are empty where they are too long
-(`data.codings.decision_texts`). Tables have more digits
-(`reporting.alteration_report`).
+The numbers are those of the decision's line in ``decisions.jsonl``: chances in per cent with their intervals,
+differences in percentage points (`data.estimate`), settings in four significant digits; tables have more
+digits (`reporting.alteration_report`). The desired region is named by its words (`wanted`), which are empty
+where they are too long (`data.codings.decision_texts`).
 
 Of an episode, doses and outcomes are those of the recorded trajectory, with the names and units of
 `reporting.labels`. What was done is the dose that was given; what would be set, that of a level, unless the
-dose keeps its level. A reward of minus one variable is told as that variable. Time steps have the times of
+dose keeps its level. A reward of minus one variable is shown as that variable. Time steps have the times of
 the table where all units begin at the same one; else they are counted from 0, as in ``action[t]``.
 """
 
@@ -49,26 +48,23 @@ from rehearsal_torch.reporting.page.page_content import (
 )
 from rehearsal_torch.reporting.trial_report import kept
 
-# With more cases than these, one sentence on all of them stands before the sentences of each.
+# With more cases than these, a sentence on all of them comes first.
 SEVERAL = 5
 Units = Mapping[str, str]
 NO_UNITS: Units = MappingProxyType({})
 
 
 def headline(decision: Decided, units: Units = NO_UNITS) -> str:
-    """What is recommended of a case, in one sentence; it may help where the gain is not told from zero."""
+    """The recommendation of a case in one sentence; it may help where the gain is not told from zero."""
     setting = mapping(decision.get("alteration"))
-    if setting:
-        change = changes(setting, mapping(decision.get("present")), units)
-        return (
-            f"May help: {change}."
-            if decision.get("status") == "may"
-            else f"{change[:1].upper()}{change[1:]}."
-        )
-    return _nothing(decision, "No action is recommended.")
+    if not setting:
+        return _no_action_headline(decision, "No action is recommended.")
+    change = changes(setting, mapping(decision.get("present")), units)
+    may = decision.get("status") == "may"
+    return f"May help: {change}." if may else f"{change[:1].upper()}{change[1:]}."
 
 
-def _nothing(decision: Decided, better: str) -> str:
+def _no_action_headline(decision: Decided, better: str) -> str:
     refused = "Refused: the method cannot answer, and recommends nothing."
     return refused if undecided(decision) else better
 
@@ -84,7 +80,7 @@ def _with_unit(name: str, value: object, units: Units) -> str:
 
 
 def settings(setting: Mapping[str, Any], word: str = "to", units: Units = NO_UNITS) -> str:
-    """What is set to which value, in words: ``rate to 0.3 % and term to 12 months``."""
+    """Settings in words: ``rate to 0.3 % and term to 12 months``."""
     return and_list([f"{name} {word} {_with_unit(name, value, units)}" for name, value in setting.items()])
 
 
@@ -94,35 +90,31 @@ def changes(setting: Mapping[str, Any], present: Mapping[str, Any], units: Units
     """
     parts = []
     for name, value in setting.items():
-        before, then = present.get(name), _with_unit(name, value, units)
+        before, target = present.get(name), _with_unit(name, value, units)
         old, new = finite(before), finite(value)
-        if isinstance(before, str) and isinstance(value, str):
-            parts.append(
-                ("set", f"{name} from {before} to {then}")
-                if before != value
-                else ("leave", f"{name} at {then}")
-            )
+        texts = isinstance(before, str) and isinstance(value, str)
+        if texts and before != value:
+            parts.append(("set", f"{name} from {before} to {target}"))
+        elif texts or (old is not None and new is not None and shown(old) == shown(value)):
+            parts.append(("leave", f"{name} at {target}"))
         elif old is None or new is None:
-            parts.append(("set", f"{name} to {then}"))
-        elif shown(old) == shown(value):
-            parts.append(("leave", f"{name} at {then}"))
+            parts.append(("set", f"{name} to {target}"))
         else:
-            parts.append(("raise" if new > old else "lower", f"{name} from {shown(old)} to {then}"))
+            parts.append(("raise" if new > old else "lower", f"{name} from {shown(old)} to {target}"))
     if {verb for verb, _ in parts} == {"set"}:
-        return f"set {and_list([what for _, what in parts])}"
-    return and_list([f"{verb} {what}" for verb, what in parts])
+        return f"set {and_list([phrase for _, phrase in parts])}"
+    return and_list([f"{verb} {phrase}" for verb, phrase in parts])
 
 
 def context(decision: Decided, units: Units = NO_UNITS) -> str:
     """What is known of the case; empty if nothing is."""
-    facts = [
-        f"{name} {_with_unit(name, value, units)}" for name, value in mapping(decision.get("given")).items()
-    ]
-    return f"Known before deciding: {', '.join(facts)}." if facts else ""
+    given = mapping(decision.get("given"))
+    facts = ", ".join(f"{name} {_with_unit(name, value, units)}" for name, value in given.items())
+    return f"Known before deciding: {facts}." if facts else ""
 
 
 def estimated(decision: Decided, of: Material) -> list[str]:
-    """What is estimated of a case: chances, or the value of another objective."""
+    """The estimated chances of a case, or the value of another objective."""
     if of.alterations:
         return chances(decision, of.wanted)
     value = finite(decision.get("value"))
@@ -130,139 +122,133 @@ def estimated(decision: Decided, of: Material) -> list[str]:
 
 
 def overall(decisions: Sequence[Decided], wanted: str = "") -> str:
-    """All cases in one sentence: the mean chances without and with what is decided; where the gain has no
-    draws, in how many an alteration is recommended, and their chances, and nothing for few cases. Before it,
-    where that is so, that the model is not one to act on alone.
+    """All cases in one sentence: the mean chances without and with the decisions, or, where the gain has no
+    draws, of the recommended alterations of many cases. A warning of a model not to act on alone is first.
     """
-    first = doubts(each for decision in decisions for each in findings_of(decision))
-    whole = overall_of(decisions) if len(decisions) > 1 else None
-    last = _on_average(decisions, wanted) if whole is None else in_all(whole, wanted)
-    return " ".join([*first, *([last] if last else [])])
+    sentences = doubts(finding for decision in decisions for finding in findings_of(decision))
+    total = overall_of(decisions) if len(decisions) > 1 else None
+    summary = _average_sentence(decisions, wanted) if total is None else in_all(total, wanted)
+    return " ".join([*sentences, *([summary] if summary else [])])
 
 
-def _on_average(decisions: Sequence[Decided], wanted: str) -> str:
+def _average_sentence(decisions: Sequence[Decided], wanted: str) -> str:
     if len(decisions) <= SEVERAL:
         return ""
-    acted = [decision for decision in decisions if decision.get("alteration") is not None]
-    sentence = f"In {len(acted)} of {len(decisions)} cases an alteration is recommended"
-    within = [decision for decision in acted if not in_place(findings_of(decision))]
-    pairs = [(finite(compared_with(decision)), finite(claim(decision))) for decision in within]
-    both = [(before, after) for before, after in pairs if before is not None and after is not None]
-    if not both or len(both) < len(within):
-        return f"{sentence}{'' if within or not acted else ', outside the data in all of them'}."
-    these = "these" if len(within) == len(acted) else f"the {len(within)} of these within the data"
-    before, after = fmean(pair[0] for pair in both), fmean(pair[1] for pair in both)
-    of, intervals, fine = _of(acted[0]), Intervals(), alike(before, after)
-    number = intervals.chance if is_chance(of) else intervals.plain
+    recommended = [decision for decision in decisions if decision.get("alteration") is not None]
+    sentence = f"In {len(recommended)} of {len(decisions)} cases an alteration is recommended"
+    inside = [decision for decision in recommended if not in_place(findings_of(decision))]
+    pairs = [(finite(compared_with(decision)), finite(claim(decision))) for decision in inside]
+    estimates = [(before, after) for before, after in pairs if before is not None and after is not None]
+    if not estimates or len(estimates) < len(inside):
+        return f"{sentence}{'' if inside or not recommended else ', outside the data in all of them'}."
+    subset = "these" if len(inside) == len(recommended) else f"the {len(inside)} of these within the data"
+    before, after = fmean(pair[0] for pair in estimates), fmean(pair[1] for pair in estimates)
+    quantity, intervals, fine = _measure(recommended[0]), Intervals(), alike(before, after)
+    number = intervals.chance if is_chance(quantity) else intervals.plain
     ends = f"{number(before, fine=fine)} to {number(after, fine=fine)}"
-    what = in_words(of, wanted)
-    return f"{sentence}; in {these}, the estimated {what} {_way(before, after)} on average from {ends}."
+    noun = in_words(quantity, wanted)
+    return f"{sentence}; in {subset}, the estimated {noun} {_trend(before, after)} on average from {ends}."
 
 
 def chances(decision: Decided, wanted: str = "") -> list[str]:
-    """The estimated chance before and after, with its interval; what the rejected alteration was estimated
-    to bring, where one was rejected; what it costs and nets, where that is known. Where the decision lies
-    outside the data, that reason in place of all of them (`data.finding`).
+    """The estimated chance before and after, with its interval, also of a rejected alteration; costs, where
+    they are known. Where the decision lies outside the data, that reason in place of all (`data.finding`).
     """
     if beyond := in_place(findings_of(decision)):
         return [beyond]
     costs = cost_sentence(decision)
-    return [*_chances(decision, in_words(_of(decision), wanted)), *([costs] if costs else [])]
+    return [*_chances(decision, in_words(_measure(decision), wanted)), *([costs] if costs else [])]
 
 
-def _chances(decision: Decided, what: str) -> list[str]:
-    compared, after, intervals = _compared(decision), finite(claim(decision)), Intervals()
-    against = finite(claim(decision, of=compared))
-    left = "no action" if compared == "baseline" else _left(decision)
+def _chances(decision: Decided, noun: str) -> list[str]:
+    comparison, after, intervals = _comparison(decision), finite(claim(decision)), Intervals()
+    reference = finite(claim(decision, of=comparison))
+    without = "no action" if comparison == "baseline" else _unchanged(decision)
     if decision.get("alteration") is None:
         sentences = []
-        if against is not None:
-            number = _number(decision, compared, intervals)
-            sentences = [f"With {left}, the estimated {what} is {number}.", *_usual(decision, intervals)]
-        if would := mapping(effort(decision, "would_set")):
-            brings = "" if after is None else f", estimated at {_number(decision, 'estimate', intervals)}"
-            sentences.append(f"The alteration that was withdrawn would have set {settings(would)}{brings}.")
+        if reference is not None:
+            number = _estimate(decision, comparison, intervals)
+            sentences.append(f"With {without}, the estimated {noun} is {number}.")
+            sentences += _usual_chance(decision, intervals)
+        if setting := mapping(effort(decision, "would_set")):
+            estimate = "" if after is None else f", estimated at {_estimate(decision, 'estimate', intervals)}"
+            withdrawn = f"{settings(setting)}{estimate}"
+            sentences.append(f"The alteration that was withdrawn would have set {withdrawn}.")
         return sentences
     if after is None:
         return ["The method estimates no chance for this."]
-    if against is None:
-        return [f"The estimated {what} is {_number(decision, 'estimate', intervals)}."]
+    if reference is None:
+        return [f"The estimated {noun} is {_estimate(decision, 'estimate', intervals)}."]
     fine = _decimals(decision)
-    start, end = (_number(decision, of, intervals, fine) for of in (compared, "estimate"))
-    way, gained = _way(against, after), _gained(decision, intervals, fine)
-    sentence = f"The estimated {what} {way} from {start} with {left} to {end}{gained}."
-    counted = counted_beyond(mapping(decision.get("trace")))
-    return [sentence, *([f"{counted}."] if counted else []), *_usual(decision, intervals)]
+    start, end = (_estimate(decision, of, intervals, fine) for of in (comparison, "estimate"))
+    direction, difference = _trend(reference, after), _difference(decision, intervals, fine)
+    sentence = f"The estimated {noun} {direction} from {start} with {without} to {end}{difference}."
+    beyond = counted_beyond(mapping(decision.get("trace")))
+    return [sentence, *([f"{beyond}."] if beyond else []), *_usual_chance(decision, intervals)]
 
 
-def _compared(decision: Decided) -> str:
-    """Which estimate a decision is compared with: that of the present values where it is known."""
+def _comparison(decision: Decided) -> str:
+    """The estimate that a decision is compared with: that of the present values where it is known."""
     return "baseline" if finite(claim(decision, of="unchanged")) is None else "unchanged"
 
 
-def _of(decision: Decided) -> str:
-    """What the estimates of a decision are of."""
+def _measure(decision: Decided) -> str:
+    """The quantity that is estimated."""
     return str(claim(decision, "of") or claim(decision, "of", "baseline") or CHANCE)
 
 
-def _gained(decision: Decided, intervals: Intervals, fine: int) -> str:
+def _difference(decision: Decided, intervals: Intervals, fine: int) -> str:
     """The difference to changing nothing, and whether it is told from zero; empty where it is not known."""
-    gain, ends = finite(claim(decision, of="gain")), _ends(decision, "gain")
+    gain, ends, level = _recorded(decision, "gain")
     if gain is None:
         return ""
     unclear = ", not told from zero" if ends is not None and ends[0] <= 0 <= ends[1] else ""
-    level = finite(claim(decision, "level", "gain"))
     number = (
         intervals.difference(gain, ends, level, fine)
-        if is_chance(_of(decision))
+        if is_chance(_measure(decision))
         else intervals.plain(gain, ends, level)
     )
     return f": a difference of {number}{unclear}"
 
 
-def _number(decision: Decided, of: str, intervals: Intervals, fine: int = 0) -> str:
-    """An estimate of a decision with its interval, in words; for want of one, with that of a certificate."""
-    point, ends, chance = finite(claim(decision, of=of)), _ends(decision, of), is_chance(_of(decision))
+def _estimate(decision: Decided, of: str, intervals: Intervals, fine: int = 0) -> str:
+    """An estimate with its interval, in words; for want of one, with that of a certificate."""
+    (point, ends, level), chance = _recorded(decision, of), is_chance(_measure(decision))
     assert point is not None
     lower, upper = map(finite, interval_of(decision)) if of == "estimate" and ends is None else (None, None)
     if lower is not None and upper is not None and chance:
         in_percent = percents([point, lower, upper], fine)
         return f"{in_percent[0]} (error of counting under the model {in_percent[1]} to {in_percent[2]})"
-    level = finite(claim(decision, "level", of))
     return intervals.chance(point, ends, level, fine) if chance else intervals.plain(point, ends, level, fine)
 
 
 def _decimals(decision: Decided) -> int:
     """The decimals of the chances before and after, and of their difference."""
-    numbers = []
-    for of in (_compared(decision), "estimate", "gain"):
-        point = finite(claim(decision, of=of))
-        numbers.append([] if point is None else [point, *(_ends(decision, of) or ())])
-    before, after, gain = numbers
-    return decimals(before, after, gain) if before and after and is_chance(_of(decision)) else 0
+    estimates = (_recorded(decision, of) for of in (_comparison(decision), "estimate", "gain"))
+    before, after, gain = ([] if point is None else [point, *(ends or ())] for point, ends, _ in estimates)
+    return decimals(before, after, gain) if before and after and is_chance(_measure(decision)) else 0
 
 
-def _ends(decision: Decided, of: str) -> Ends:
-    """The interval of an estimate; None without one."""
-    lower, upper = (finite(claim(decision, end, of)) for end in ("lower", "upper"))
-    return None if lower is None or upper is None else (lower, upper)
+def _recorded(decision: Decided, of: str = "estimate") -> tuple[float | None, Ends, float | None]:
+    """Point, interval and level of an estimate, as far as they were recorded."""
+    parts = ("point", "lower", "upper", "level")
+    point, lower, upper, level = (finite(claim(decision, part, of)) for part in parts)
+    return point, None if lower is None or upper is None else (lower, upper), level
 
 
 def truth(decision: Decided) -> list[str]:
-    """What a simulated world knows of the decision, and bounds on the true probability within the data; empty
-    without either.
-    """
+    """The truth where a simulated world knows it, and bounds on the true probability within the data."""
     sentences = []
     bounds = {name: finite(value) for name, value in truth_bounds(decision).items()}
     lower, upper = bounds.get("truth_lower"), bounds.get("truth_upper")
     if lower is not None and upper is not None and not in_place(findings_of(decision)):
         level = finite(mapping(decision.get("certificate")).get("level"))
-        sure = "" if level is None else f"with a probability of {100 * level:g}%, "
+        odds = "" if level is None else f"with a probability of {100 * level:g}%, "
         least, most = percents([lower, upper])
-        sentences.append(f"If the model is right, {sure}the true chance lies between {least} and {most}.")
+        sentences.append(f"If the model is right, {odds}the true chance lies between {least} and {most}.")
     if scored_by_world(decision):
-        known = [finite(decision["score"][name]) for name in ("probability", "no_action", "oracle")]
-        with_this, without, best = ("-" if value is None else percent(value) for value in known)
+        values = [finite(decision["score"][name]) for name in ("probability", "no_action", "oracle")]
+        with_this, without, best = ("-" if value is None else percent(value) for value in values)
         after = "" if decision.get("alteration") is None else f"{with_this} after this, "
         sentences.append(
             f"The truth, which this simulated world knows: the chance is {after}{without} with no action and "
@@ -271,25 +257,25 @@ def truth(decision: Decided) -> list[str]:
     return sentences
 
 
-def _way(before: float, after: float) -> str:
+def _trend(before: float, after: float) -> str:
     if percents([before], True) == percents([after], True):
         return "hardly changes,"
     return "rises" if after > before else "falls"
 
 
-def _left(decision: Decided) -> str:
-    """What would be left as it is: ``rate left at 7.1``."""
+def _unchanged(decision: Decided) -> str:
+    """What stays as it is: ``rate left at 7.1``."""
     names = mapping(decision.get("alteration")) or mapping(effort(decision, "would_set"))
     present = mapping(decision.get("present"))
-    left = [f"{name} left at {shown(present[name])}" for name in names if name in present]
-    return " and ".join(left) or "nothing changed"
+    parts = [f"{name} left at {shown(present[name])}" for name in names if name in present]
+    return " and ".join(parts) or "nothing changed"
 
 
-def _usual(decision: Decided, intervals: Intervals) -> list[str]:
-    """What usually happens, where the comparison is with something else."""
-    if _compared(decision) == "baseline" or finite(claim(decision, of="baseline")) is None:
+def _usual_chance(decision: Decided, intervals: Intervals) -> list[str]:
+    """The chance of no action, where the comparison is with something else."""
+    if _comparison(decision) == "baseline" or finite(claim(decision, of="baseline")) is None:
         return []
-    return [f"With what is usual in such a case, it is {_number(decision, 'baseline', intervals)}."]
+    return [f"With what is usual in such a case, it is {_estimate(decision, 'baseline', intervals)}."]
 
 
 def said_of_case(decision: Decided, of: Material) -> tuple[str, str, list[str]]:
@@ -307,30 +293,30 @@ def said_of_episode(decision: Decided, words: Wording) -> tuple[str, str, list[s
     if setting:
         steps = len(listed(trajectory.get("observed_actions")))
         may = "May help: change" if decision.get("status") == "may" else "Change"
-        first = f"{may} {len(setting)} of {counted(steps, 'action')}."
-        sentences += [*_points(trajectory, words), *_truth(decision, words)]
+        lead = f"{may} {len(setting)} of {counted(steps, 'action')}."
+        sentences += [*_points(trajectory, words), *_true_outcome(decision, words)]
     else:
-        first = _nothing(decision, "No change is recommended.")
+        lead = _no_action_headline(decision, "No change is recommended.")
     sentences += why(decision)
-    if would := mapping(effort(decision, "would_set")):
-        changes = " ".join(_change(name, trajectory, decision, words) for name in would)
+    if withdrawn := mapping(effort(decision, "would_set")):
+        changes = " ".join(_dose_change(name, trajectory, decision, words) for name in withdrawn)
         sentences.append(f"Withdrawn: {changes}")
-    return words.titled(name_of(decision)), first, sentences + _warned(decision)
+    return words.titled(name_of(decision)), lead, sentences + _warnings(decision)
 
 
-def _warned(decision: Decided) -> list[str]:
+def _warnings(decision: Decided) -> list[str]:
     return [f"Warning: {text}." for text in texts_of(decision)]
 
 
 def answer_of(decision: Decided, words: Wording) -> list[str]:
     """What is changed at which time step, and the outcome as observed and under these changes."""
     setting, trajectory = mapping(decision.get("alteration")), mapping(decision.get("trajectory"))
-    changes = [_change(name, trajectory, decision, words) for name in setting]
+    changes = [_dose_change(name, trajectory, decision, words) for name in setting]
     return changes + _outcome(trajectory, words, changed=bool(setting))
 
 
-def _change(name: str, trajectory: dict[str, Any], decision: Decided, words: Wording) -> str:
-    """What is changed at one time step, each dose with its unit before and after."""
+def _dose_change(name: str, trajectory: dict[str, Any], decision: Decided, words: Wording) -> str:
+    """The change at one time step, each dose with its unit before and after."""
     try:
         step = action_step(name)
     except ValueError:
@@ -350,8 +336,8 @@ def _change(name: str, trajectory: dict[str, Any], decision: Decided, words: Wor
         change = f"stays at {first}" if new in (old, level) else f"from {first} to {second}"
         parts.append(f"{dose.name} {change}{f' {dose.unit}' if dose.unit else ''}")
     units = finite(mapping(trajectory.get("support")).get(str(step)))
-    such = "" if units is None else f" ({units:g} {words.subjects} had this in a comparable step)"
-    return f"{words.at(step)}: {', '.join(parts)}{such}."
+    support = "" if units is None else f" ({units:g} {words.subjects} had this in a comparable step)"
+    return f"{words.at(step)}: {', '.join(parts)}{support}."
 
 
 def _outcome(trajectory: dict[str, Any], words: Wording, *, changed: bool) -> list[str]:
@@ -363,10 +349,10 @@ def _outcome(trajectory: dict[str, Any], words: Wording, *, changed: bool) -> li
     if not changed:
         return [f"{total} as observed: {_signed(before, words)}."]
     improvement = finite(trajectory.get("improvement"))
-    better = ""
+    gain_words = ""
     if improvement is not None:
-        better = f", {100 * abs(improvement):.1f}% {'better' if improvement >= 0 else 'worse'}"
-    better += claimed_ends(trajectory)
+        gain_words = f", {100 * abs(improvement):.1f}% {'better' if improvement >= 0 else 'worse'}"
+    gain_words += claimed_ends(trajectory)
     gains = [gain for gain in map(finite, listed(trajectory.get("member_gains"))) if gain is not None]
     models = ""
     if len(gains) > 1 and "searched" not in trajectory:
@@ -375,17 +361,17 @@ def _outcome(trajectory: dict[str, Any], words: Wording, *, changed: bool) -> li
         models = f"; the {len(gains)} models of the ensemble predict {ends}"
     return [
         f"{total}: {_signed(before, words)} as observed, {_signed(after, words)} predicted by the model "
-        f"under these changes{better}{models}."
+        f"under these changes{gain_words}{models}."
     ]
 
 
 def _points(trajectory: dict[str, Any], words: Wording) -> list[str]:
     """The outcome with the points that actions score because they are given; empty for other rewards."""
     scored = mapping(mapping(trajectory.get("related")).get("with doses"))
-    own, (first, second) = (
+    unscored, (first, second) = (
         [finite(returns.get(key)) for key in ("observed", "value")] for returns in (trajectory, scored)
     )
-    if None in own or first is None or second is None or [first, second] == own:
+    if None in unscored or first is None or second is None or [first, second] == unscored:
         return []
     return [
         f"With the points that {words.an_action} scores because it is given: {_signed(first, words)} and "
@@ -393,8 +379,8 @@ def _points(trajectory: dict[str, Any], words: Wording) -> list[str]:
     ]
 
 
-def _truth(decision: Decided, words: Wording) -> list[str]:
-    """The true outcome, where a simulation knows it; empty otherwise."""
+def _true_outcome(decision: Decided, words: Wording) -> list[str]:
+    """The true outcome, where a simulation knows it."""
     score = mapping(decision.get("score"))
     name = counterpart(mapping(decision.get("trajectory")), score)
     if name is None:
@@ -414,33 +400,30 @@ def _signed(value: float, words: Wording) -> str:
 
 def _row_at(rows: object, step: int) -> list[Any]:
     """The row of a time step; empty if there is none."""
-    every = listed(rows)
-    return listed(every[step]) if step < len(every) else []
+    values = listed(rows)
+    return listed(values[step]) if step < len(values) else []
 
 
 def said_of_trials(of: Material) -> tuple[str, str, list[str]]:
-    """Title, headline and sentences of the last decision of a run of trials.
-
-    In a system of one's own, whose experiments are run elsewhere, the headline is the next experiment; in a
-    simulated world it is the action to keep.
+    """Title, headline and sentences of the last decision of a run of trials. The headline is the next
+    experiment, where experiments are run elsewhere; in a simulated world the action to keep.
     """
     last, count = of.run.decisions[-1], len(of.run.decisions)
     setting, tried = mapping(kept(last)), mapping(last.get("alteration"))
-    title, first = f"Recommendation after {counted(count, 'decision')}", "Nothing is recommended."
-    if setting:
-        first = f"Keep {_at_setting(setting, of)}."
-    keep = f"To keep, if you had to stop now: {_at_setting(setting, of)}."
-    sentences = [*_predicted(of), *_runner_up(of), *_before(of)]
+    title = f"Recommendation after {counted(count, 'decision')}"
+    lead = f"Keep {_at(setting, of)}." if setting else "Nothing is recommended."
+    keep = f"To keep, if you had to stop now: {_at(setting, of)}."
+    sentences = [*_prediction(of), *_runner_up(of), *_best_reward_before(of)]
     if proposes(last):
         name = str(last.get("identity") or "")
         title = f"{name[:1].upper()}{name[1:]}" if name else "Next experiment"
-        first = f"Try {_at_setting(tried, of)}."
+        lead = f"Try {_at(tried, of)}."
         same = "It is also the setting to keep, if you had to stop now."
-        sentences = [*([same] if tried == setting else [_next(last), keep]), *sentences]
+        sentences = [*([same] if tried == setting else [_purpose(last), keep]), *sentences]
     elif last.get("reward") is None and setting and reason_of(last):
-        title, first = "Next experiment", "There is nothing to try before further results are known."
+        title, lead = "Next experiment", "There is nothing to try before further results are known."
         sentences = [keep, *sentences]
-    return title, first, [*sentences, *why(last), *_warned(last)]
+    return title, lead, [*sentences, *why(last), *_warnings(last)]
 
 
 def proposes(last: Decided) -> bool:
@@ -448,58 +431,53 @@ def proposes(last: Decided) -> bool:
     return last.get("reward") is None and bool(last.get("alteration"))
 
 
-def _at_setting(setting: Mapping[str, Any], of: Material) -> str:
-    """A setting in words, with units where they are known."""
+def _at(setting: Mapping[str, Any], of: Material) -> str:
     return settings(setting, "at", of.units) or "nothing"
 
 
-def _next(last: Decided) -> str:
+def _purpose(last: Decided) -> str:
     """What the next experiment is for."""
     predicted = finite(effort(last, "predicted_reward"))
-    what = "It" if predicted is None else f"Its predicted reward is {shown(predicted)}: it"
-    return f"{what} is chosen for what it may bring, or teach, not as the best known setting."
+    subject = "It" if predicted is None else f"Its predicted reward is {shown(predicted)}: it"
+    return f"{subject} is chosen for what it may bring, or teach, not as the best known setting."
 
 
-def _predicted(of: Material) -> list[str]:
+def _prediction(of: Material) -> list[str]:
     """The predicted reward of the action to keep, with its interval if one was recorded."""
-    last = of.run.decisions[-1]
-    point = finite(claim(last))
+    point, ends, level = _recorded(of.run.decisions[-1])
     if point is None:
         return []
-    lower, upper, level = (finite(claim(last, part)) for part in ("lower", "upper", "level"))
-    ends = "; the run recorded no interval for it"
-    if lower is not None and upper is not None:
-        covers = "" if level is None else f"{100 * level:g}% "
-        ends = f" ({covers}interval {shown(lower)} to {shown(upper)})"
-    sentences = [f"Predicted reward of this setting: {shown(point)}{ends}."]
-    if lower is not None:
-        sentences.append(
-            "The interval covers what is not known of the mechanisms, not the noise of a single experiment "
-            "and not a wrong graph; in simulated systems it held the truth in some nineteen of twenty cases."
-        )
-    return sentences
+    prediction = f"Predicted reward of this setting: {shown(point)}"
+    if ends is None:
+        return [f"{prediction}; the run recorded no interval for it."]
+    coverage = "" if level is None else f"{100 * level:g}% "
+    return [
+        f"{prediction} ({coverage}interval {shown(ends[0])} to {shown(ends[1])}).",
+        "The interval covers what is not known of the mechanisms, not the noise of a single experiment and "
+        "not a wrong graph; in simulated systems it held the truth in some nineteen of twenty cases.",
+    ]
 
 
 def _runner_up(of: Material) -> list[str]:
     """The best other setting that was tried, and the chance that the one to keep is better."""
-    beside = mapping(effort(of.run.decisions[-1], "runner_up"))
-    setting = mapping(beside.get("action"))
-    predicted, chance = finite(beside.get("predicted")), finite(beside.get("chance"))
+    runner_up = mapping(effort(of.run.decisions[-1], "runner_up"))
+    setting = mapping(runner_up.get("action"))
+    predicted, chance = finite(runner_up.get("predicted")), finite(runner_up.get("chance"))
     if not setting or predicted is None or chance is None:
         return []
-    sure = f"{100 * chance:.0f}%" if 0.01 <= chance <= 0.99 else "below 1%" if chance < 0.5 else "above 99%"
+    odds = f"{100 * chance:.0f}%" if 0.01 <= chance <= 0.99 else "below 1%" if chance < 0.5 else "above 99%"
     return [
-        f"The best other setting that was tried is {_at_setting(setting, of)}, with a predicted reward of "
-        f"{shown(predicted)}; the claimed probability that the one to keep is better is {sure}."
+        f"The best other setting that was tried is {_at(setting, of)}, with a predicted reward of "
+        f"{shown(predicted)}; the claimed probability that the one to keep is better is {odds}."
     ]
 
 
-def _before(of: Material) -> list[str]:
+def _best_reward_before(of: Material) -> list[str]:
     """The best reward before: observed in a system of one's own, or known by a world."""
     best, setting = finite(of.card.get("best reward so far")), mapping(of.card.get("at"))
     if best is not None:
-        where = f", at {named(setting)}" if setting else ""
-        return [f"Largest reward that was observed in the experiments so far: {shown(best)}{where}."]
+        at_setting = f", at {named(setting)}" if setting else ""
+        return [f"Largest reward that was observed in the experiments so far: {shown(best)}{at_setting}."]
     last = of.run.decisions[-1]
     if not scored_trial(last):
         return []
