@@ -40,7 +40,7 @@ EMPTY = frozenset(
 # The largest share of limits among numbers, and the columns that a note names.
 LIMITS, NAMED = 0.05, 5
 MISSING = re.compile(
-    "[-\N{EN DASH}\N{EM DASH}]+|" r"[.?]|n\.? ?[abdmv]\.?|n/[abdm]\.?|k\.? ?a\.?", re.IGNORECASE
+    "[-\N{EN DASH}\N{EM DASH}\N{MINUS SIGN}]+|" r"[.?]|n\.? ?[abdmv]\.?|n/[abdm]\.?|k\.? ?a\.?", re.IGNORECASE
 )
 _SIGNED = re.compile(
     r"(?P<limit>[<>]=?|[≤≥])? ?(?P<before>[$€£¥]|CHF|EUR|USD)? ?"
@@ -152,6 +152,7 @@ def _read(texts: list[str], counts: np.ndarray, sign: str) -> tuple[np.ndarray, 
     """The number of each different text, (n,), NaN where it is none; its kind, (n,): a key of `_READ`,
     "plain", "truth", "empty" or "text"; and the unit of all numbers.
     """
+    texts = [text.replace("\N{MINUS SIGN}", "-") for text in texts]
     pointed = [text.translate(_COMMAS) for text in texts] if sign == "," else texts
     values = np.array(pd.to_numeric(pd.Series(pointed, dtype=object), errors="coerce"), dtype=np.float64)
     kinds = np.where(np.isnan(values), "text", "plain").astype(object)
@@ -243,6 +244,15 @@ def dates_of(column: pd.Series) -> pd.Series:
         pd.Series([*made, None], dtype=object), errors="coerce", format="ISO8601", utc=True
     )
     return dates.iloc[codes].set_axis(column.index)
+
+
+def order_unknown(column: pd.Series) -> bool:
+    """Whether a column has dates such as 01/02/2024 alone, of which none shows whether the day or the month
+    comes first.
+    """
+    cells = column.dropna().astype(str)
+    days = cells.str.fullmatch(_DAY.pattern, flags=re.DOTALL)
+    return bool(len(cells) and days.all() and dates_of(column).isna().all())
 
 
 def _iso(year: str, month: str, day: str, rest: str) -> str:

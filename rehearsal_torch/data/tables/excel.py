@@ -1,8 +1,9 @@
 """Excel workbooks (.xlsx, .xlsm): one sheet as a table, with its numbers as the workbook holds them.
 
 The header is the first row with a value; lines in messages are rows of the sheet. Formulas count with the
-values that the spreadsheet last computed. Dates are text, and so refused where numbers are expected. Cells
-with an error, such as #DIV/0!, are text too; #N/A is a missing value.
+values that the spreadsheet last computed. Percentages are read as they are shown, 45 % and not .45, as from
+the same sheet saved as text. Dates are text, and so refused where numbers are expected. Cells with an error,
+such as #DIV/0!, are text too; #N/A is a missing value.
 
 All parts are unpacked and measured once, a piece at a time, before any is parsed: the parser keeps an element
 for each mark until the row, or the text, that it belongs to ends, and one for each of these until the end.
@@ -18,7 +19,7 @@ Source: ECMA-376 for the format, read by openpyxl.
 
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, islice, pairwise
 from pathlib import Path
@@ -103,6 +104,7 @@ def _rows(sheet: Any) -> Iterator[tuple[int, list[Any]]]:
     from openpyxl.worksheet._reader import WorkSheetParser
 
     book, last = sheet.parent, 0
+    percent = {place for place, style in enumerate(book._cell_styles) if "%" in _format(book, style.numFmtId)}
     with sheet._get_source() as source:
         parser = WorkSheetParser(
             source,
@@ -120,9 +122,27 @@ def _rows(sheet: Any) -> Iterator[tuple[int, list[Any]]]:
             ordered = all(earlier < later for earlier, later in pairwise(columns))
             if not ordered or any(cell["row"] != number for cell in cells):
                 raise ValueError(f"the cells of row {number} are numbered wrongly")
-            filled = {cell["column"]: cell["value"] for cell in cells if cell["value"] is not None}
+            filled = {cell["column"]: _shown(cell, percent) for cell in cells if cell["value"] is not None}
             if filled:
                 yield number - 1, [filled.get(column) for column in range(1, max(filled) + 1)]
+
+
+def _format(book: Any, number: int) -> str:
+    """The format of a style; those below 164 are of the standard."""
+    from openpyxl.styles.numbers import BUILTIN_FORMATS, BUILTIN_FORMATS_MAX_SIZE
+
+    if number < BUILTIN_FORMATS_MAX_SIZE:
+        return str(BUILTIN_FORMATS.get(number, ""))
+    own = book._number_formats
+    place = number - BUILTIN_FORMATS_MAX_SIZE
+    return str(own[place]) if place < len(own) else ""
+
+
+def _shown(cell: Mapping[str, Any], percent: Collection[int]) -> Any:
+    """The value of a cell; a percentage as text."""
+    value = cell["value"]
+    shown = cell["style_id"] in percent and isinstance(value, int | float) and not isinstance(value, bool)
+    return f"{100 * value:.15g}%" if shown else value
 
 
 def _measured(archive: ZipFile, file: Path) -> None:

@@ -6,6 +6,9 @@ The header is the first line with a cell, unless lines of titles stand above it:
     complete    it has more cells than each line above it, and names every column that has a cell below it
     above data  a column of numbers or dates begins under it
 
+A line of units below the header, such as ``kg, mg/dl``, is no row: all of its cells in columns of numbers, of
+which there are some, are units, and it has none in other columns but those in brackets and signs for nothing.
+
 A row at the end is no row of the table if its only cell is a text in a column of numbers, or a remark
 (``Source: ...``, ``n = 20``). Rows at the end that begin with names of statistics, such as ``mean``, are none
 if each of their numbers is that statistic of the rows above, each name stands once and in no row above, and
@@ -38,6 +41,13 @@ _STATISTICS = {
     "max": ("max", "maximum"),
     "count": ("n", "count", "anzahl"),
 }
+_UNIT = (
+    r"(?:[kmcdnpM\u00b5\u03bc]?(?:g|m|l|L|s|mol|M|Pa|bar|W|Wh|V|A|Hz|J|N|U|IU|Eq|cal)|mmHg|°[CF]?|%|[$€£]|min|h|hrs?"
+    r"|hours?|d|days?|weeks?|months?|y|yrs?|years?|sec|seconds?|minutes?|bpm|rpm|pp[mb]|USD|EUR|CHF|points?|K|ha)"
+    r"(?:[²³]|\^?-?\d)?"
+)
+_UNITS = re.compile(rf"{_UNIT}(?: ?[/*·] ?[\d.]* ?{_UNIT})*|1/{_UNIT}")
+_BRACKETS = re.compile(r"\([^()]{1,20}\)|\[[^\[\]]{1,20}\]")
 # Those that are met by chance, and names of people.
 _CHANCE = ("min", "max", "count")
 _STATISTIC = {word: name for name, words in _STATISTICS.items() for word in words}
@@ -72,6 +82,21 @@ def header_place(rows: Sequence[Sequence[Any]]) -> int:
             if numbers and numbers[0] and 2 * sum(numbers) >= len(numbers):
                 return place
     return top
+
+
+def units_below(frame: pd.DataFrame) -> dict[int, str]:
+    """The units of columns, by their places, if the first row below the header has these; else none."""
+    found = dict[int, str]()
+    for place in range(frame.shape[1] if len(frame) > 2 else 0):
+        cell = frame.iat[0, place]
+        text = "" if pd.isna(cell) else plain_text(str(cell))
+        bracketed = _BRACKETS.fullmatch(text) is not None
+        if not text or MISSING.fullmatch(text):
+            continue
+        if not bracketed and not (_UNITS.fullmatch(text) and _of_numbers(frame.iloc[1:, place])):
+            return {}
+        found[place] = text[1:-1].strip() if bracketed else text
+    return found if any(_of_numbers(frame.iloc[1:, place]) for place in found) else {}
 
 
 def footers(frame: pd.DataFrame, sign: str = ".") -> int:

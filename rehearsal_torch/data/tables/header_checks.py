@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 from rehearsal_torch.data.tables.cell_values import EMPTY, Told, column_of, plain_text, unit_of
-from rehearsal_torch.data.tables.header_and_footer import footers
+from rehearsal_torch.data.tables.header_and_footer import footers, units_below
 from rehearsal_torch.files.bounded_yaml import repeated
 from rehearsal_torch.files.redaction import InputError, beginning
 from rehearsal_torch.files.schema import is_number
@@ -166,13 +166,17 @@ def table_of(
         notes.append(f"of {where}, {words} ({beginning(first, 40)!r})")
         frame = frame.iloc[:-below]
     columns, units = dict[str, pd.Series](), dict[str, str]()
+    if stated := units_below(frame):
+        words = f"line {int(frame.index[0]) + 2} has units and is no row of the table"
+        notes.append(f"of {where}, {words} ({', '.join(stated.values())[:60]})")
+        frame = frame.iloc[1:]
     for place, name in enumerate(names_of(header)):
         if names[place] is None and not frame[place].notna().any():
             continue
         columns[name] = column_of(frame[place], name, told, sign)
         if columns[name].dtype.kind == "O" and (gone := gaps[place]):
             told.add("word", name, gone[0], len(gone))
-        if unit := unit_of(name) or told.units.get(name, ""):
+        if unit := unit_of(name) or stated.get(place, "") or told.units.get(name, ""):
             units[name] = unit
         if sign == ",":
             wrong += _mixed_signs(name, frame[place], columns[name])

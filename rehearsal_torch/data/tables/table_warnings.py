@@ -1,6 +1,7 @@
 """What makes a table doubtful whatever is asked of it: rows, values and columns that may mean something else.
 
     repeated rows      5% of the rows repeat another one (below)
+    totals             a row that begins with total or subtotal, between the others
     stand-ins          values such as -999 or -9 in many rows of a column: far from all others, or in a column
                        in which hardly anything else repeats
     alike classes      names that differ in case, blanks, dots and hyphens alone
@@ -38,6 +39,9 @@ from rehearsal_torch.data.tables.identifiers import words_of
 from rehearsal_torch.data.tables.reader import numbers_of
 
 SHARE, DISCRETE, CHANCE, SHOWN = 0.05, 20, 5, 3
+# Cells of a row that is the total of others, and the largest share of rows that are: elsewhere it is a class.
+_TOTAL = r"(?:grand |sub|sub-|sub )?totals?:?|(?:zwischen|gesamt)?summe:?"
+MOST_TOTALS = 1 / 3
 # The fewest rows of a stand-in, the least share, and how many times as many as any other value has.
 MANY, SEVERAL, TIMES = 3, 0.005, 5
 # Of the others: the share that differ where hardly anything repeats, the part of their range that is a gap,
@@ -62,6 +66,24 @@ def repeated(frame: pd.DataFrame) -> str:
         f"{'s' if count > 1 else ''} {', '.join(map(str, lines))}{more}): a row that stands there twice "
         "counts twice, and makes intervals too narrow; take repeats out, unless each was observed by itself"
     )
+
+
+def totals(frame: pd.DataFrame) -> str:
+    """A sentence on the rows that are called totals of others; empty if there are none."""
+    words = np.zeros(len(frame), dtype=bool)
+    for name in frame.columns if len(frame) else ():
+        if frame[name].dtype.kind == "O":
+            words |= (
+                frame[name].astype(str).str.strip().str.fullmatch(_TOTAL, case=False).to_numpy(dtype=bool)
+            )
+    if not words.any() or words.mean() > MOST_TOTALS:
+        return ""
+    lines = [int(index) + 2 for index in frame.index[words]]
+    if len(lines) == 1:
+        return f"line {lines[0]} may be a total of other rows, which then count twice: delete it, if it is"
+    more = f" and {len(lines) - SHOWN} more" if len(lines) > SHOWN else ""
+    shown = ", ".join(map(str, lines[:SHOWN]))
+    return f"lines {shown}{more} may be totals of other rows, which then count twice: delete those that are"
 
 
 def _many(column: pd.Series) -> bool:

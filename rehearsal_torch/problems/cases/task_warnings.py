@@ -3,6 +3,7 @@
     few rows                 fewer than 10 for each variable, or fewer than 50
     no context               every case gets the same answer
     repeated rows            5% of the rows repeat another one
+    totals                   a row between the others that is called a total
     stand-ins                a value in many rows, such as -999 or -9, where nothing else is like it
     alike classes            female and Female
     rows that count          a column says how many rows each stands for
@@ -37,7 +38,14 @@ from rehearsal_torch.data.problem_file.cases_builder import WrittenProblem
 from rehearsal_torch.data.problem_file.diagnostics import Findings
 from rehearsal_torch.data.tables.decision_cases import assumed_usual
 from rehearsal_torch.data.tables.identifiers import identifier
-from rehearsal_torch.data.tables.table_warnings import alike_classes, one_hot, repeated, row_counts, stand_ins
+from rehearsal_torch.data.tables.table_warnings import (
+    alike_classes,
+    one_hot,
+    repeated,
+    row_counts,
+    stand_ins,
+    totals,
+)
 from rehearsal_torch.graphs.separation import adjustment, reaches
 
 if TYPE_CHECKING:
@@ -110,6 +118,8 @@ def note_doubts(problem: "RehearsalTable", found: Findings) -> None:
     table, task, frame = problem.every, problem.task, problem.frame
     if sentence := repeated(frame):
         found.warn("data", "rows", sentence, repeated=int(frame.duplicated().sum()), rows=len(frame))
+    if sentence := totals(frame):
+        found.warn("data", "rows", sentence)
     of_texts = {column for each in task.coded.values() for column in each.columns}
     numbers = {name: table.columns((name,))[:, 0] for name in table.names if name not in of_texts}
     bounds = task.box.bounds()

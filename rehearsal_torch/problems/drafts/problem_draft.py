@@ -16,7 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
+from rehearsal_torch.data.tables.cell_values import order_unknown
 from rehearsal_torch.data.tables.reader import TableError, numbers_of, read_table
+from rehearsal_torch.files.redaction import beginning
 from rehearsal_torch.problems.drafts.draft_yaml import (
     MARK,
     arrows,
@@ -70,6 +72,11 @@ def draft(
     given = {option: typed_names(text, option, names) for option, text in typed.items()}
     file = Path(os.path.relpath(Path(data).resolve(), out.parent.resolve())).as_posix()
     source, notes = Source(table, file, str(out), given, ask), [f"Note: {note}." for note in table.notes]
+    for name in names:
+        if order_unknown(table.frame[name]):
+            first = beginning(str(table.frame[name].dropna().iloc[0]), 20)
+            what = f"dates of {name} such as {first} may begin with the day or the month"
+            notes.append(f"Note: {what}, and no row shows which: write them as 2024-03-01.")
     if question == "auto" and not {"unit", "time"} & set(given):
         question = "cases"
         if (found := episodes(table.frame)) is not None:

@@ -4,7 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rehearsal_torch.data.tables.cell_values import Told, column_of, dates_of, plain_text, unit_of
+from rehearsal_torch.data.tables.cell_values import (
+    Told,
+    column_of,
+    dates_of,
+    order_unknown,
+    plain_text,
+    unit_of,
+)
 from rehearsal_torch.data.tables.reader import TableError, number_faults, read_table
 
 TEN = [str(place) for place in range(1, 11)]
@@ -141,3 +148,16 @@ def test_thousands_show_the_decimal_sign(tmp_path):
     (tmp_path / "t.csv").write_text("dose;sales;y\n0;5.123,50;4.567\n1;6.001,25;3.210\n")
     with pytest.raises(TableError, match="y: expected decimal commas, without signs between thousands"):
         read_table(tmp_path / "t.csv")
+
+
+def test_a_minus_of_typesetters_is_one():
+    column = column_of(pd.Series(["\N{MINUS SIGN}5", "3.5", "\N{MINUS SIGN}"], dtype=object), "a", Told())
+    assert column.tolist()[:2] == [-5.0, 3.5]
+    assert np.isnan(column.iloc[2])
+
+
+def test_dates_whose_order_no_row_shows_are_known_as_such():
+    assert order_unknown(pd.Series(["01/02/2024", "03/04/2024", None]))
+    assert not order_unknown(pd.Series(["01/02/2024", "13/04/2024"]))
+    assert not order_unknown(pd.Series(["01.02.2024", "x"]))
+    assert not order_unknown(pd.Series([1, 2]))

@@ -10,7 +10,7 @@ from openpyxl import Workbook
 
 from rehearsal_torch.data.tables import excel, header_checks
 from rehearsal_torch.data.tables.excel import TableError, read_workbook
-from rehearsal_torch.data.tables.reader import number_columns, number_faults
+from rehearsal_torch.data.tables.reader import number_columns, number_faults, read_table
 
 
 def written(file, **sheets):
@@ -40,6 +40,20 @@ def test_a_sheet_is_read_with_its_rows(tmp_path):
     assert "when: expected numbers; got '2024-01-02' in line 3" in faults[1]
     other = read_workbook(tmp_path / "t.xlsx", "other")
     assert (other.frame["c"].tolist(), other.notes) == ([4], ())
+
+
+def test_percentages_are_read_as_of_the_sheet_saved_as_text(tmp_path):
+    book = Workbook()
+    book.active.append(["rate", "share"])
+    for row in ((0.07, 0.5), (0.155, 0.25)):
+        book.active.append(row)
+        book.active.cell(book.active.max_row, 1).number_format = "0.0%"
+    book.save(tmp_path / "t.xlsx")
+    (tmp_path / "t.csv").write_text("rate,share\n7%,0.5\n15.5%,0.25\n")
+    sheet, text = read_workbook(tmp_path / "t.xlsx"), read_table(tmp_path / "t.csv")
+    assert sheet.frame.equals(text.frame)
+    assert sheet.frame["rate"].tolist() == [7.0, 15.5]
+    assert sheet.units == text.units == {"rate": "%"}
 
 
 def test_what_is_no_workbook_is_refused(tmp_path, monkeypatch):

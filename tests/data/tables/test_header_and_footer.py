@@ -122,6 +122,21 @@ def test_a_sum_of_decimal_commas_and_thousands_is_a_sum(tmp_path):
     assert read_table(tmp_path / "t.csv").frame["Wert (kg)"].tolist() == [1234.5, 2.5]
 
 
+@pytest.mark.parametrize("second", ["years,mg/dl,", "(y),(mg/dl),(-)", "y,mg/dl,-"])
+def test_a_line_of_units_is_no_row(tmp_path, second):
+    (tmp_path / "t.csv").write_text(f"age,chol,group\n{second}\n50,200,a\n60,210,b\n70,190,m\n")
+    read = read_table(tmp_path / "t.csv")
+    assert (read.frame["age"].tolist(), list(read.frame.index)) == ([50, 60, 70], [1, 2, 3])
+    assert read.units["chol"] == "mg/dl"
+    assert "line 2 has units and is no row" in read.notes[0]
+
+
+@pytest.mark.parametrize("first", ["50,high,a", "50,200,m", "50,200,(m)", ",,m"])
+def test_a_row_with_a_word_is_no_line_of_units(tmp_path, first):
+    (tmp_path / "t.csv").write_text(f"age,chol,group\n{first}\n60,210,b\n70,190,m\n")
+    assert len(read_table(tmp_path / "t.csv").frame) == 3
+
+
 def test_a_sheet_need_not_begin_in_the_first_cell(tmp_path):
     book = Workbook()
     sheet, hidden = book.active, book.create_sheet("old", 0)

@@ -4,7 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rehearsal_torch.data.tables.table_warnings import alike_classes, one_hot, repeated, row_counts, stand_ins
+from rehearsal_torch.data.tables.table_warnings import (
+    alike_classes,
+    one_hot,
+    repeated,
+    row_counts,
+    stand_ins,
+    totals,
+)
 
 RANDOM = np.random.default_rng(3)
 ROWS = pd.DataFrame({"x": RANDOM.normal(size=100), "group": RANDOM.choice(["a", "b"], 100), "n": range(100)})
@@ -196,3 +203,12 @@ def test_rare_flags_are_not_told_for_never_meeting():
     assert one_hot(rare) == []
     assert one_hot({"one": np.ones(50), "x": Y[:50]}) == []
     assert one_hot({}) == []
+
+
+def test_rows_that_are_totals_are_told_and_classes_are_not():
+    parts = pd.DataFrame(
+        {"part": ["x", "y", "Subtotal", "z", "u", "v", "Total:"], "n": [1, 2, 3, 4, 5, 6, 18]}
+    )
+    assert totals(parts).startswith("lines 4, 8 may be totals")
+    assert totals(parts.head(6)).startswith("line 4 may be a total")
+    assert totals(pd.DataFrame({"kind": ["total", "part"] * 10})) == ""
