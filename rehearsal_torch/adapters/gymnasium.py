@@ -1,45 +1,35 @@
-"""The worlds of this package as Gymnasium environments.
+"""Gymnasium environments of the worlds of this package.
 
 Needs Gymnasium (`pip install "rehearsal-torch[rl]"`), as nothing else in the package does. Importing this
 module registers ``rehearsal_torch/NAME-v0`` for RideHailing and Bermuda, for Sepsis and Machines, and for the
 causal worlds (`TRIALS`), whose modules are imported when an environment is made.
 
-Worlds of cases (RideHailing, Bermuda), with one decision per episode:
+Worlds of cases (RideHailing, Bermuda) have one decision per episode. An observation is the context of the
+next round, an action an alteration as a point of a cube (`AlterationCode`), and the reward 1 if the outcome
+is desired, else 0. The world determines what happens in round t; an agent that is run for as many episodes as
+the world has rounds meets the same rounds as a rehearsal method. After the last round the first one follows
+again. `reset(seed=s)` starts at the first round of the same world with seed s: equal seeds give equal
+contexts and noise, different seeds different ones.
 
-    reset   returns the context of the next round
-    step    applies an alteration; the reward is 1 if the outcome is desired, else 0
+An episode of the worlds of trials is a campaign of experiments. An observation is the nodes of the last one,
+at first of the best one of the start design, and the reward is its reward. An action is a point of the cube
+[-1, 1]^k, with -1 at the lower and 1 at the upper bound of each of the k actions; an action with levels takes
+the nearest. A campaign ends after the rounds of the world. The noise of round t is that of the world: every
+agent meets the same one as the methods of this package. `reset(seed=s)` takes the world with seed s from
+there on; without a seed the same campaign starts again.
 
-The world determines what happens in round t; an agent that is run for as many episodes as the world has
-rounds meets the same rounds as a rehearsal method. After the last round the first one follows again.
-`reset(seed=s)` starts at the first round of the same world with seed s: equal seeds give equal contexts and
-noise, different seeds different ones. An agent's action is a point of a cube (`AlterationCode`).
-
-Worlds of trials, where an episode is a campaign of experiments:
-
-    reset   returns the nodes of the best experiment of the start design
-    step    runs the next experiment; returns its nodes, and its reward as the reward
-
-An action is a point of the cube [-1, 1]^k, with -1 at the lower and 1 at the upper bound of each of the k
-actions; an action with levels takes the nearest. A campaign ends after the rounds of the world. The noise of
-round t is that of the world: every agent meets the same one as the methods of this package. `reset(seed=s)`
-takes the world with seed s from there on; without a seed the same campaign starts again.
-
-Worlds of episodes, one simulated unit after the other, step by step:
-
-    reset   returns the first state of the next unit
-    step    sets the doses (or levels) of one time step; returns the next state and the reward of the step
+An episode of the worlds of episodes is a simulated unit, a step of it one time step:
 
     Sepsis     actions: level 0 to 4 of vasopressor and of fluids; reward: minus the SOFA score of the step,
                of the organs alone (without the points for the vasopressor itself) or in full
     Machines   actions: service 0 to 2 and load 0 or 1; reward: minus risk points and costs of the week
 
 A unit keeps its own noise, so that an agent that repeats the recorded levels meets the recorded course but
-for the exact doses, and the sum of its rewards is the true return of its actions
-(`problems.sequences.sepsis_cohort.true_scores`, `problems.sequences.machine_maintenance.true_returns`). The
-last step changes no state; after it the last state is returned again. An observation is what the table shows
-of a step before the action: states and static features in their units. `reset(seed=s)` takes the units of the
-world with seed s from there on, from the first; `reset()` continues with the next unit, and after the last
-with the first.
+for the exact doses, and the sum of its rewards is the true return of its actions (`cohort.true_scores`,
+`machines.true_returns`). The last step changes no state; after it the last state is returned again. An
+observation is what the table shows of a step before the action: states and static features in their units.
+`reset(seed=s)` takes the units of the world with seed s from there on, from the first; `reset()` continues
+with the next unit, and after the last with the first.
 
 Source: Qin et al. (2023), Sec. 6 (reinforcement learning on the same task; reward: whether the outcome falls
 into S; success rounds, true success probability); Ren et al. (2025), Sec. 3 (the protocol of trials);
@@ -48,6 +38,7 @@ for the interface.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -71,10 +62,9 @@ from rehearsal_torch.spaces.box import Alteration, Box
 
 
 class AlterationCode:
-    """The encoding of a task's alterations as points of the cube [-1, 1]^(m + k).
-
-    The largest of the first m numbers selects the candidate set, and the others are the values, with -1 at
-    the lower and 1 at the upper bound; values of variables outside the set are ignored.
+    """Encoding of a task's alterations as points of the cube [-1, 1]^(m + k): the largest of the first m
+    numbers selects the candidate set, and the others are the values, with -1 at the lower and 1 at the upper
+    bound; values of variables outside the set are ignored.
 
     Attributes:
         choices: m, the number of candidate sets; 0 if there is only one.
@@ -90,26 +80,16 @@ class AlterationCode:
         self.size = self.choices + len(self.names)
 
     def decode(self, point: Sequence[float] | Tensor) -> Alteration:
-        """The alteration of a point (m + k,); values outside [-1, 1] are clamped, and a variable with levels
-        takes the nearest.
-
-        Raises:
-            ValueError: if the point has another size, or a number is not finite.
-        """
-        what = f"{self.choices} for the set and one each for {list(self.names)}"
-        numbers = _numbers(point, self.size, what)
+        """The alteration of a point (m + k,), clamped, at the nearest levels; ValueError if invalid."""
+        meaning = f"{self.choices} for the set and one each for {list(self.names)}"
+        numbers = _finite(point, self.size, meaning)
         names = self.candidates[int(numbers[: self.choices].argmax())] if self.choices else self.candidates[0]
-        values = _between(self.box, numbers[self.choices :])
+        values = _in_box(self.box, numbers[self.choices :])
         values = self.box.project(values) if self.box.levels else values
         return Alteration(names, values[[self.names.index(name) for name in names]])
 
     def encode(self, alteration: Alteration) -> Tensor:
-        """A point (m + k,) that decodes to an alteration; variables outside its candidate set are at the
-        centre.
-
-        Raises:
-            ValueError: if the altered variables are not a candidate set.
-        """
+        """A point (m + k,) of an alteration, else ValueError; variables outside its set are at the centre."""
         if tuple(alteration.names) not in self.candidates:
             raise ValueError(
                 f"expected an alteration of one of {[list(names) for names in self.candidates]}; got "
@@ -126,15 +106,15 @@ class AlterationCode:
         return point
 
 
-def _numbers(point: Any, size: int, what: str) -> Tensor:
+def _finite(point: Any, size: int, meaning: str) -> Tensor:
     """A point as finite numbers, (size,)."""
     numbers = torch.as_tensor(point, dtype=torch.float64).detach().reshape(-1)
     if len(numbers) != size or not bool(numbers.isfinite().all()):
-        raise ValueError(f"expected {size} finite numbers, {what}; got {numbers.tolist()}")
+        raise ValueError(f"expected {size} finite numbers, {meaning}; got {numbers.tolist()}")
     return numbers
 
 
-def _between(box: Box, numbers: Tensor) -> Tensor:
+def _in_box(box: Box, numbers: Tensor) -> Tensor:
     """Numbers in [-1, 1], or clamped to it, as values between the bounds of a box."""
     return box.lower + (numbers.clamp(-1.0, 1.0) + 1) / 2 * box.width
 
@@ -144,16 +124,17 @@ gymnasium: Any = import_module("gymnasium")
 Step = tuple[np.ndarray, float, bool, bool, dict[str, Any]]
 
 
-class RehearsalEnvironment(gymnasium.Env):
+class _WorldEnvironment(gymnasium.Env):
+    metadata: Mapping[str, Any] = {"render_modes": []}
+    render_mode = None
+
+
+class RehearsalEnvironment(_WorldEnvironment):
     """A rehearsal world as an environment with one decision per episode.
 
     Args:
-        scored: Whether the ``info`` of each step holds the true ``probability`` of success, that of
-            ``no_action`` and that of the ``oracle``.
+        scored: Whether ``info`` holds the true ``probability`` of success, ``no_action`` and ``oracle``.
     """
-
-    metadata: Mapping[str, Any] = {"render_modes": []}
-    render_mode = None
 
     def __init__(self, world: RehearsalWorld | ChangingWorld, scored: bool = True) -> None:
         self.world, self.scored, self.code = world, scored, AlterationCode(world.task)
@@ -165,9 +146,7 @@ class RehearsalEnvironment(gymnasium.Env):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Returns the context of the next round, or of round t with ``{"round": t}``; with a seed, that of
-        the first round of the world with this seed from here on.
-        """
+        """The context of the next round, or of round t with ``{"round": t}``; a seed restarts its world."""
         super().reset(seed=seed)
         if seed is not None:
             self._next = 0
@@ -178,11 +157,7 @@ class RehearsalEnvironment(gymnasium.Env):
         return self._observation(), {"round": self._round}
 
     def step(self, action: np.ndarray) -> Step:
-        """Applies an action and returns the outcome; the episode ends.
-
-        Raises:
-            RuntimeError: before the first `reset`, or at a second step of an episode.
-        """
+        """Applies an action and returns the outcome; the episode ends. RuntimeError before `reset`."""
         if self._round < 0:
             raise RuntimeError("an episode has one step: call reset() before the next step")
         case = self.world.case(self._round)
@@ -199,8 +174,8 @@ class RehearsalEnvironment(gymnasium.Env):
         return observation, reward, True, False, info
 
     def _observation(self) -> np.ndarray:
-        given = self.world.case(self._round).given
-        return np.array([float(given[name]) for name in self.world.task.context], dtype=np.float32)
+        context = self.world.case(self._round).given
+        return np.array([float(context[name]) for name in self.world.task.context], dtype=np.float32)
 
 
 def ride_hailing(rounds: int = 10_000, seed: int = 0, released: bool = False) -> RehearsalEnvironment:
@@ -213,16 +188,12 @@ def bermuda(rounds: int = 10_000, seed: int = 0, preset: str = "qwz23") -> Rehea
     return RehearsalEnvironment(Bermuda(preset, size=SampleSize(rows=10, contexts=rounds), seed=seed))
 
 
-class TrialEnvironment(gymnasium.Env):
+class TrialEnvironment(_WorldEnvironment):
     """A causal world as an environment, made by a function of a seed.
 
     Args:
-        scored: Whether the ``info`` of each step holds the true ``expected`` reward of the action, and its
-            ``regret``; it may take a second for each step.
+        scored: Whether ``info`` holds the true ``expected`` reward and ``regret``, in up to a second.
     """
-
-    metadata: Mapping[str, Any] = {"render_modes": []}
-    render_mode = None
 
     def __init__(self, make: Callable[[int], CausalWorld], seed: int = 0, scored: bool = False) -> None:
         self.make, self.scored, self.world = make, scored, make(seed)
@@ -237,9 +208,7 @@ class TrialEnvironment(gymnasium.Env):
         seed: int | None = None,
         options: dict[str, Any] | None = None,  # noqa: ARG002
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Starts a campaign, with `seed` in the world of that seed, and returns the nodes of the best
-        experiment of the start design.
-        """
+        """Starts a campaign, of the world of a `seed`, and returns the nodes of its best first experiment."""
         super().reset(seed=seed)
         if seed is not None and seed != self.world.seed:
             self.world = self.make(seed)
@@ -251,16 +220,10 @@ class TrialEnvironment(gymnasium.Env):
         return values, {"round": 0, "reward": float(rewards[best]), "settings": self._settings(start, best)}
 
     def step(self, action: np.ndarray) -> Step:
-        """Runs the next experiment of the campaign.
-
-        Raises:
-            RuntimeError: before the first `reset`, or after the last round.
-            ValueError: if the action is not k finite numbers, or lies outside the limits of the task.
-        """
+        """Runs the next experiment; RuntimeError without a round left, ValueError for an invalid action."""
         if not 0 <= self._round < self.world.count():
-            raise RuntimeError(
-                f"a campaign has {self.world.count()} rounds: call reset() before the next one"
-            )
+            rounds = self.world.count()
+            raise RuntimeError(f"a campaign has {rounds} rounds: call reset() before the next one")
         settings = self.decode(action)
         decision = Decision(Alteration(self._box.names, settings), float("nan"))
         row = self.world.respond(self.world.case(self._round), decision)
@@ -274,12 +237,10 @@ class TrialEnvironment(gymnasium.Env):
         return values, reward, self._round == self.world.count(), False, info
 
     def decode(self, action: Any) -> Tensor:
-        """The settings of a point of the cube, (k,), in the actions' units; numbers outside [-1, 1] are
-        clamped.
-        """
+        """The settings of a point of the cube, (k,), in the actions' units; numbers are clamped to it."""
         names = self._box.names
-        numbers = _numbers(np.asarray(action, dtype=np.float64), len(names), f"one for each of {list(names)}")
-        return self._box.project(_between(self._box, numbers))
+        numbers = _finite(np.asarray(action, dtype=np.float64), len(names), f"one for each of {list(names)}")
+        return self._box.project(_in_box(self._box, numbers))
 
     def _settings(self, table: Table, row: int) -> dict[str, float]:
         names = self.world.task.actions
@@ -297,9 +258,7 @@ TRIALS: Mapping[str, str] = {
 def trials(
     world: str, rounds: int = 100, seed: int = 0, scored: bool = False, **settings: Any
 ) -> TrialEnvironment:
-    """The environment of a world of `TRIALS` by name, with the experiments of a campaign, and further
-    arguments of the world.
-    """
+    """The environment of a world of `TRIALS`, by name, with the rounds and further arguments of the world."""
     if world not in TRIALS:
         raise ValueError(f"world: expected one of {', '.join(TRIALS)}; got {world!r}")
     kind = getattr(import_module(f"rehearsal_torch.problems.trials.{TRIALS[world]}"), world)
@@ -308,13 +267,7 @@ def trials(
 
 
 class SepsisUnits:
-    """The patients of a simulated cohort, whose doses may be changed; the reward is "organs" or "score".
-
-    Attributes:
-        features: The names of the numbers of an observation.
-        actions: The names of what is set at a step.
-        levels: How many levels each of these has.
-    """
+    """The patients of a simulated cohort, whose doses may be changed; the reward is "organs" or "score"."""
 
     features = ("gender", "re_admission", "age", "mechvent", *STATES)
     actions = ("max_dose_vaso", "input_4hourly")
@@ -328,17 +281,15 @@ class SepsisUnits:
 
     def shown(self, unit: int, time: int, latent: Tensor) -> Tensor:
         """The observation of a step, (features,): static features, ventilation and vital signs."""
-        known = (self.cohort.static[unit], self.cohort.ventilated[unit, time].reshape(1))
-        return torch.cat((*known, simulator.emit(latent)))
+        fixed = (self.cohort.static[unit], self.cohort.ventilated[unit, time].reshape(1))
+        return torch.cat((*fixed, simulator.emit(latent)))
 
     def doses(self, chosen: Tensor) -> Tensor:
         """The doses of levels, (2,)."""
         return torch.stack((simulator.VASOPRESSOR[chosen[0]], simulator.FLUID[chosen[1]]))
 
     def reward(self, latent: Tensor, chosen: Tensor) -> float:
-        """The reward of a step at which levels (actions,) long are set: minus the SOFA score, with or without
-        the points for the vasopressor.
-        """
+        """Minus the SOFA score of a step with the levels (actions,) long, in full or of the organs."""
         vasopressor = self.doses(chosen)[0] if self.of == "score" else torch.zeros((), dtype=torch.float64)
         return -float(simulator.sofa(simulator.emit(latent), vasopressor))
 
@@ -380,19 +331,13 @@ class MachineUnits:
         return self.fleet.actions[unit, time].double()
 
 
-class EpisodeEnvironment(gymnasium.Env):
-    """Simulated units as an environment, made by a function of a seed; the present `unit`, and its `time`
-    step, from 0.
-    """
-
-    metadata: Mapping[str, Any] = {"render_modes": []}
-    render_mode = None
+class EpisodeEnvironment(_WorldEnvironment):
+    """Simulated units as an environment, made by a function of a seed; the present `unit` and `time` step."""
 
     def __init__(self, make: Callable[[int], SepsisUnits | MachineUnits], seed: int = 0) -> None:
         self.make, self.units, self._seed = make, make(seed), seed
-        self.observation_space = gymnasium.spaces.Box(
-            -np.inf, np.inf, (len(self.units.features),), np.float64
-        )
+        shape = (len(self.units.features),)
+        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, shape, np.float64)
         self.action_space = gymnasium.spaces.MultiDiscrete(np.array(self.units.levels))
         self.unit, self.time, self._next, self._over = 0, 0, 0, True
         self._latent = self.units.world.latent[0, 0]
@@ -400,27 +345,19 @@ class EpisodeEnvironment(gymnasium.Env):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Returns the first state of the next unit, or of unit i with ``{"unit": i}``; with a seed, that of
-        the first of the units with this seed from here on.
-        """
+        """The first state of the next unit, or of unit i with ``{"unit": i}``; a seed restarts its units."""
         super().reset(seed=seed)
         if seed is not None:
             self._next = 0
             if seed != self._seed:
                 self.units, self._seed = self.make(seed), seed
-        count = len(self.units.world.horizon)
-        self.unit = int((options or {}).get("unit", self._next)) % count
+        self.unit = int((options or {}).get("unit", self._next)) % len(self.units.world.horizon)
         self._next, self.time, self._over = self.unit + 1, 0, False
         self._latent = self.units.world.latent[self.unit, 0]
         return self._observation(), self._info()
 
     def step(self, action: np.ndarray) -> Step:
-        """Sets the levels of the present step.
-
-        Raises:
-            RuntimeError: before the first `reset`, or after the last step of a unit.
-            ValueError: if the action is not one level each.
-        """
+        """Sets the levels of a step. RuntimeError if the episode is over; ValueError if not one each."""
         if self._over:
             raise RuntimeError("the episode is over: call reset() before the next step")
         chosen = torch.as_tensor(np.asarray(action)).reshape(-1).long()
@@ -440,7 +377,7 @@ class EpisodeEnvironment(gymnasium.Env):
         return values
 
     def _info(self) -> dict[str, Any]:
-        """Unit and step, and what the record has there, by action."""
+        """Unit, step, and the recorded actions of the step."""
         recorded = zip(self.units.actions, self.units.recorded(self.unit, self.time).tolist(), strict=True)
         return {"unit": self.unit, "time": self.time, "recorded": dict(recorded)}
 
@@ -449,25 +386,18 @@ def sepsis(
     patients: int = 500, seed: int = 0, confounding: float = 0.0, min_length: int = 10, reward: str = "organs"
 ) -> EpisodeEnvironment:
     """The simulated sepsis patients; for measuring agents, never for evidence about treatments."""
-    return EpisodeEnvironment(
-        lambda number: SepsisUnits(simulator.simulate(patients, number, min_length, confounding), reward),
-        seed,
-    )
+    simulated = partial(simulator.simulate, patients, min_length=min_length, confounding=confounding)
+    return EpisodeEnvironment(lambda number: SepsisUnits(simulated(number), reward), seed)
 
 
 def machines(machines: int = 500, seed: int = 0, min_length: int = 10) -> EpisodeEnvironment:
     """The simulated machines in maintenance."""
-    return EpisodeEnvironment(
-        lambda number: MachineUnits(machine_dynamics.simulate(machines, number, min_length)), seed
-    )
+    simulated = partial(machine_dynamics.simulate, machines, min_length=min_length)
+    return EpisodeEnvironment(lambda number: MachineUnits(simulated(number)), seed)
 
 
-for _name, _factory in {
-    "RideHailing": ride_hailing,
-    "Bermuda": bermuda,
-    "Sepsis": sepsis,
-    "Machines": machines,
-}.items():
+_FACTORIES = {"RideHailing": ride_hailing, "Bermuda": bermuda, "Sepsis": sepsis, "Machines": machines}
+for _name, _factory in _FACTORIES.items():
     gymnasium.register(id=f"rehearsal_torch/{_name}-v0", entry_point=_factory)
 for _name in TRIALS:
     gymnasium.register(id=f"rehearsal_torch/{_name}-v0", entry_point=trials, kwargs={"world": _name})

@@ -1,4 +1,4 @@
-"""Linear rehearsal as an estimator of scikit-learn: it predicts outcomes, and decides what to set.
+"""Scikit-learn estimator of linear rehearsal: it predicts outcomes, and decides what to set.
 
     X      n rows of context and actions; y, their outcomes, (n,) or (n, q)
     predict(X)          the mean outcomes of such a context after setting such actions
@@ -8,17 +8,13 @@
 The model is the linear Gaussian one of `decision=care`, of the graph in which the context precedes the
 actions, these precede the outcomes, and everything that precedes something may affect it. Columns that are no
 actions are context: whatever was observed before the actions and affects both them and the outcomes belongs
-into X. A variable that the actions affect does not.
+into X. A variable that the actions affect does not. It works in `clone`, pipelines and searches over
+parameters; a pipeline that scales the columns decides in the scaled units.
 
-It works in `clone`, pipelines and searches over parameters. A pipeline that scales the columns decides in the
-scaled units.
-
-What scikit-learn calls array-like is read by the rules of tables from files. A data frame of any library, and
-an array whose cells are no numbers, pass through the gate of frames in memory (`data.tables.in_memory`), and
-all numbers through that of numeric columns (`data.tables.reader.number_faults`): dates, bytes, texts, names
-that occur twice, and values beyond what can be computed with are refused in one paragraph, with the column
-and the row. Arrays of numbers are left to scikit-learn, which checks their shape; what it says of them, and
-what NumPy says, is said with the name of the argument.
+Array-likes are read by the rules of tables from files (`data.tables.in_memory`, and `number_faults` of
+`data.tables.reader`): dates, bytes, texts, names that occur twice, and values beyond what can be computed
+with are refused in one paragraph, with the column and the row. Arrays of numbers are left to scikit-learn,
+which checks their shape; its messages and NumPy's get the name of the argument.
 
 Source: Qin et al. (2025b), Eq. 8 (the linear method); Buitinck et al. (2013) for the interface.
 """
@@ -51,12 +47,11 @@ Bounds = tuple[float | None, float | None]
 
 
 class RehearsalDecider(RegressorMixin, BaseEstimator):
-    """A linear model of outcomes that decides which actions to set.
+    """A linear model of outcomes that decides which actions to set; without a region it only predicts.
 
     Args:
         actions: The columns of X that may be set, by name or place; None takes the last one.
-        region: The desired outcomes: (lower, upper) for one outcome, or a mapping of outcomes, by name or
-            place, to these; None leaves a side open. Without a region it predicts, and does not decide.
+        region: The desired (lower, upper), or those of outcomes by name or place; None for an open side.
         bounds: What an action may be set to, by name or place, (lower, upper); of others the observed range.
         draws: Number of draws of the parameters, for the intervals of decisions.
         level: Coverage probability of these.
@@ -76,37 +71,28 @@ class RehearsalDecider(RegressorMixin, BaseEstimator):
         self.draws, self.level, self.seed = draws, level, seed
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Fits the model.
-
-        Args:
-            X: Context and actions, (n, p), at least 10 rows.
-            y: Outcomes, (n,) or (n, q).
-
-        Raises:
-            ValueError: if a value is missing or infinite, a column is constant, or a parameter names no
-                column.
-        """
-        self._checked()
+        """Fits context and actions X, (n, p), n >= 10, and outcomes y, (n,) or (n, q); or ValueError."""
+        self._validate_parameters()
         outcomes = _outcome_names(y)
-        given, wanted = numeric(X, "X"), y if y is None else numeric(y, "y")
+        inputs_given, outcomes_given = numeric(X, "X"), y if y is None else numeric(y, "y")
         with spoken("X and y"):
             rules = {"multi_output": True, "y_numeric": True, "ensure_min_samples": MIN_ROWS}
-            inputs, targets = validate_data(self, given, wanted, dtype=np.float64, **rules)
+            inputs, targets = validate_data(self, inputs_given, outcomes_given, dtype=np.float64, **rules)
         self._single = targets.ndim == 1
         targets = np.asarray(targets, dtype=np.float64).reshape(len(inputs), -1)
-        known = list(getattr(self, "feature_names_in_", [f"x{place}" for place in range(inputs.shape[1])]))
-        names = [str(name) for name in known]
+        columns = list(getattr(self, "feature_names_in_", [f"x{k}" for k in range(inputs.shape[1])]))
+        names = [str(name) for name in columns]
         outcomes = [
-            name if name not in names else f"outcome {place}"
-            for place, name in enumerate(outcomes or [f"y{place}" for place in range(targets.shape[1])])
+            name if name not in names else f"outcome {k}"
+            for k, name in enumerate(outcomes or [f"y{k}" for k in range(targets.shape[1])])
         ]
         computable(inputs, names, "X", varying=True)
         computable(targets, outcomes, "y", varying=True)
         self._decides = self.region is not None
-        chosen = (
-            names[-1:] if self.actions is None else [_named(each, names, "actions") for each in self.actions]
+        action_names = (
+            names[-1:] if self.actions is None else [_column(key, names, "actions") for key in self.actions]
         )
-        self._actions = tuple(name for name in names if name in chosen)
+        self._actions = tuple(name for name in names if name in action_names)
         self.task_ = self._task(names, outcomes, inputs)
         values = torch.from_numpy(np.concatenate((inputs, targets), 1))
         with torch.random.fork_rng(devices=[]):
@@ -124,19 +110,19 @@ class RehearsalDecider(RegressorMixin, BaseEstimator):
         box: dict[str, Any] = {
             name: [float(column[name].min()), float(column[name].max())] for name in self._actions
         }
-        for given, bounds in (self.bounds or {}).items():
-            box[_named(given, self._actions, "bounds")] = bounds
+        for action, bounds in (self.bounds or {}).items():
+            box[_column(action, self._actions, "bounds")] = bounds
         # A task has a region, on which this fit does not depend; without one, nothing is decided.
         region = (None, 0.0) if self.region is None else self.region
         region = region if isinstance(region, Mapping) else {0: region}
-        wanted = {_named(key, outcomes, "region"): ends for key, ends in region.items()}
+        limits = {_column(key, outcomes, "region"): ends for key, ends in region.items()}
         return RehearsalTask.of(
             {
                 "graph": {"parents": parents, "bidirected": [list(outcomes)] if len(outcomes) > 1 else []},
                 "context": context,
                 "box": box,
                 "region": {
-                    name: (None, None) if wanted.get(name) is None else wanted[name] for name in outcomes
+                    name: (None, None) if limits.get(name) is None else limits[name] for name in outcomes
                 },
                 "candidates": [list(self._actions)],
             },
@@ -144,72 +130,61 @@ class RehearsalDecider(RegressorMixin, BaseEstimator):
         )
 
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """The mean outcomes after setting the actions, (n,) or (n, q) as `fit` was given them, from context
-        and actions, (n, p).
-
-        Raises:
-            NotFittedError: before `fit`.
-            ValueError: if X has other columns, or a value is missing or infinite.
-        """
+        """The mean outcomes after setting the actions, (n,) or (n, q) as in `fit`, from X, (n, p)."""
         check_is_fitted(self)
-        given = numeric(X, "X")
+        numbers = numeric(X, "X")
         with spoken("X"):
-            # A copy, as what is given may be read-only.
-            values = np.array(validate_data(self, given, dtype=np.float64, reset=False))
-        computable(values, [f"column {place}" for place in range(values.shape[1])], "X")
+            # A copy: the array may be read-only.
+            values = np.array(validate_data(self, numbers, dtype=np.float64, reset=False))
+        computable(values, [f"column {k}" for k in range(values.shape[1])], "X")
         inputs = torch.from_numpy(values)
         response = self.surrogate_.response(self._actions)
-        context, actions = (inputs[:, self._places(names)] for names in (self.task_.context, self._actions))
+        context, actions = (inputs[:, self._columns(names)] for names in (self.task_.context, self._actions))
         means: np.ndarray = (response.base(context) + actions @ response.action.mT).detach().numpy()
         return means[:, 0] if self._single else means
 
     def decide(self, contexts: ArrayLike) -> np.ndarray:
         """The actions to set in each case, (n, k), in the order of X's columns; NaN where nothing is
-        recommended (`decisions` says why).
-
-        Args:
-            contexts: The context columns, (n, p - k), in the order of X; or a data frame that has them.
-
-        Raises:
-            NotFittedError: before `fit`.
-            ValueError: if there is no region, columns are missing, or a value is missing or infinite.
+        recommended (`decisions` says why). `contexts` are the context columns, (n, p - k), or a data frame
+        that has them; ValueError if there is no region, columns are missing, or a value is missing or
+        infinite.
         """
-        settings = [each.alteration for each in self.decisions(contexts)]
-        nothing = [np.nan] * len(self._actions)
-        rows = [nothing if each is None else each.values.tolist() for each in settings]
+        settings = [decision.alteration for decision in self.decisions(contexts)]
+        missing = [np.nan] * len(self._actions)
+        rows = [missing if setting is None else setting.values.tolist() for setting in settings]
         return np.array(rows, dtype=np.float64).reshape(len(rows), len(self._actions))
 
     def decisions(self, contexts: ArrayLike) -> list[Decision]:
         """The decisions with estimates, intervals, warnings and reasons; the same as `decide` otherwise."""
         check_is_fitted(self)
-        self._checked()
+        self._validate_parameters()
         if self.region is None or not self._decides:
             raise ValueError(
                 "region: expected the desired outcomes when it was fitted, such as "
                 "RehearsalDecider(region=(0.6, None)); got None"
             )
         names = list(self.task_.context)
-        named = getattr(self, "feature_names_in_", None) is not None
-        columns = getattr(contexts, "columns", None) if named else None
-        known = names if columns is None else [str(name) for name in columns]
-        if missing := [name for name in names if name not in known]:
+        has_names = getattr(self, "feature_names_in_", None) is not None
+        columns = getattr(contexts, "columns", None) if has_names else None
+        available = names if columns is None else [str(name) for name in columns]
+        if missing := [name for name in names if name not in available]:
             raise ValueError(f"contexts: no column {missing}; expected {names}")
         cells = numeric(contexts, "contexts", None if columns is None else names)
         with spoken("contexts"):
-            given = check_array(cells, dtype=np.float64, ensure_min_features=0, input_name="contexts")
-        if given.shape[1] != len(names):
-            raise ValueError(f"contexts: expected the columns {names}; got {given.shape[1]} columns")
-        computable(given, names, "contexts")
+            values = check_array(cells, dtype=np.float64, ensure_min_features=0, input_name="contexts")
+        if values.shape[1] != len(names):
+            raise ValueError(f"contexts: expected the columns {names}; got {values.shape[1]} columns")
+        computable(values, names, "contexts")
         cases = [
-            RehearsalCase(str(place), dict(zip(names, row, strict=True)), self.task_.box.bounds())
-            for place, row in enumerate(torch.from_numpy(np.array(given)))
+            RehearsalCase(str(k), dict(zip(names, row, strict=True)), self.task_.box.bounds())
+            for k, row in enumerate(torch.from_numpy(np.array(values)))
         ]
         objective = GaussianSuccess.for_cases(self.surrogate_, cases, level=self.level)
-        found, misfit = ProjectionNewton().batch_search(objective), self.surrogate_.misfit()
-        return found if misfit is None else [each.told([misfit]) for each in found]
+        decisions, misfit = ProjectionNewton().batch_search(objective), self.surrogate_.misfit()
+        return decisions if misfit is None else [decision.told([misfit]) for decision in decisions]
 
-    def _checked(self) -> None:
-        """Refuses parameters that no column decides about."""
+    def _validate_parameters(self) -> None:
+        """Raises ValueError for parameters that are invalid whatever the columns."""
         bounded("draws", whole(self.draws), MAX_DRAWS, 0)
         check_seed(self.seed)
         if isinstance(self.level, bool) or not isinstance(self.level, Real) or not 0 < self.level < 1:
@@ -219,12 +194,12 @@ class RehearsalDecider(RegressorMixin, BaseEstimator):
         ):
             raise ValueError(f"actions: expected a list of columns, by name or place; got {self.actions!r}")
         if not isinstance(self.bounds, Mapping | None):
-            what = "a mapping of actions, by name or place, to (lower, upper)"
-            raise ValueError(f"bounds: expected {what}; got {self.bounds!r}")
+            mapping = "a mapping of actions, by name or place, to (lower, upper)"
+            raise ValueError(f"bounds: expected {mapping}; got {self.bounds!r}")
 
-    def _places(self, names: Sequence[str]) -> list[int]:
-        every = list(getattr(self, "feature_names_in_", [f"x{k}" for k in range(self.n_features_in_)]))
-        return [every.index(name) for name in names]
+    def _columns(self, names: Sequence[str]) -> list[int]:
+        columns = list(getattr(self, "feature_names_in_", [f"x{k}" for k in range(self.n_features_in_)]))
+        return [columns.index(name) for name in names]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -241,13 +216,13 @@ def _outcome_names(y: Any) -> list[str]:
     return [str(name)] if isinstance(name, str) else []
 
 
-def _named(given: str | int, names: Sequence[str], role: str) -> str:
-    """The column that a name or a place means."""
-    if isinstance(given, str) and given in names:
-        return given
-    if isinstance(given, Integral) and not isinstance(given, bool) and -len(names) <= given < len(names):
-        return names[int(given)]
-    raise ValueError(f"{role}: {given!r} is none of {list(names)}, nor a place among them")
+def _column(key: str | int, names: Sequence[str], role: str) -> str:
+    """The column of a name or a position."""
+    if isinstance(key, str) and key in names:
+        return key
+    if isinstance(key, Integral) and not isinstance(key, bool) and -len(names) <= key < len(names):
+        return names[int(key)]
+    raise ValueError(f"{role}: {key!r} is none of {list(names)}, nor a place among them")
 
 
 EXPECTED = "expected a table of numbers, with one row for each observation"
@@ -259,21 +234,18 @@ class CellError(TableError, TypeError):
 
 
 def numeric(given: Any, role: str, names: Sequence[str] | None = None) -> Any:
-    """What was given: of a frame (its columns `names`, or all) or a series, or of cells that are no numbers,
-    their numbers; a data frame of float64 where there were names, else an array with as many dimensions.
-
-    Raises:
-        TableError: if a cell is no finite number of at most 1e150, two columns have the same name, or NumPy
-            makes no array of it.
+    """The numbers of a frame (its columns `names`, or all), a series, or cells of texts or objects: a data
+    frame of float64 where there were names, else an array with as many dimensions; other arrays as they are.
+    TableError if a cell is no finite number of at most 1e150, or two columns have the same name.
     """
     if isinstance(given, torch.Tensor):
         with spoken(role):
             return (given if given.is_complex() else given.double()).detach().cpu().numpy()
     column, kind = isinstance(given, pd.Series), TableError
     if column or row_count(given) is not None:
-        whole = given.to_frame("values" if given.name is None else given.name) if column else given
-        named = any(isinstance(name, str) for name in whole.columns)
-        frame = data_frame(whole, role)
+        source = given.to_frame("values" if given.name is None else given.name) if column else given
+        has_names = any(isinstance(name, str) for name in source.columns)
+        frame = data_frame(source, role)
     else:
         with spoken(role):
             cells = np.asarray(given)
@@ -289,25 +261,23 @@ def numeric(given: Any, role: str, names: Sequence[str] | None = None) -> Any:
             raise TableError(f"{role}: {EXPECTED}; got a {type(given).__name__}: {hint}")
         # pandas takes an array of bytes for numbers.
         cells = cells.astype(object) if cells.dtype.kind == "S" else cells
-        column, named, kind = cells.ndim == 1, False, CellError
+        column, has_names, kind = cells.ndim == 1, False, CellError
         frame = data_frame(pd.DataFrame(cells.reshape(len(cells), -1)).add_prefix("column "), role)
     chosen = list(frame.columns) if names is None else list(names)
     if faults := number_faults(frame, chosen, 0, at=_row):
-        also = (
+        hint_of_type = (
             "" if kind is TableError else "; an argument must be made of cells that are a string or a number"
         )
-        raise kind(listed(role, faults, NOTHING) + also)
+        raise kind(listed(role, faults, NOTHING) + hint_of_type)
     values = {name: numbers_of(frame[name]) for name in chosen}
-    if named and not column:
+    if has_names and not column:
         return pd.DataFrame(values, index=frame.index)
-    found = np.stack([*values.values()], -1) if values else np.empty((len(frame), 0))
-    return found[:, 0] if column else found
+    array = np.stack([*values.values()], -1) if values else np.empty((len(frame), 0))
+    return array[:, 0] if column else array
 
 
 def computable(values: np.ndarray, names: Sequence[str], role: str, varying: bool = False) -> None:
-    """Refuses numbers (n, p) beyond 1e150, and, with `varying`, a column that is constant or varies by less
-    than 1e-150.
-    """
+    """Refuses numbers (n, p) beyond 1e150 and, with `varying`, columns that vary by less than 1e-150."""
     frame = pd.DataFrame(values, columns=list(names))
     if faults := number_faults(frame, list(names), 0, varying, at=_row):
         raise TableError(listed(role, faults, NOTHING))
@@ -319,7 +289,7 @@ def _row(index: int) -> str:
 
 @contextmanager
 def spoken(role: str) -> Iterator[None]:
-    """Says what scikit-learn and NumPy refuse with the name of the argument, and with what was expected."""
+    """Puts the name of the argument and what was expected into messages of scikit-learn and NumPy."""
     try:
         yield
     except TableError:

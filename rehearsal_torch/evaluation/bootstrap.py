@@ -28,9 +28,7 @@ RESAMPLES = 2000
 
 @dataclass(frozen=True)
 class Interval:
-    """The mean of so many values and its confidence interval, in their unit; NaN where there are no values,
-    and bounds for fewer than two.
-    """
+    """The mean of so many values and its confidence interval, in their unit; NaN where there are too few."""
 
     mean: float
     low: float
@@ -47,27 +45,18 @@ class Interval:
 
 
 def t_interval(values: Sequence[float]) -> Interval:
-    """The mean of finite values with Student's 95% interval, for few values, such as means over seeds, of
-    which the bootstrap makes intervals that are too narrow.
-    """
+    """The mean of a few finite values, such as means over seeds, with Student's 95% interval."""
     numbers = np.asarray(values, dtype=np.float64)
     count = len(numbers)
     mean = float(numbers.mean()) if count else math.nan
     if count < 2:
         return Interval(mean, math.nan, math.nan, count)
-    half = float(stdtrit(count - 1, 0.975) * numbers.std(ddof=1) / math.sqrt(count))
-    return Interval(mean, mean - half, mean + half, count)
+    half_width = float(stdtrit(count - 1, 0.975) * numbers.std(ddof=1) / math.sqrt(count))
+    return Interval(mean, mean - half_width, mean + half_width, count)
 
 
 def mean_interval(values: Sequence[float], units: Sequence[str] | None = None) -> Interval:
-    """The mean of one value per episode or row with its 95% bootstrap interval.
-
-    Args:
-        units: The unit of each value, which are resampled as a whole; None if every value is independent.
-
-    Raises:
-        ValueError: if a value is not finite, or there is not one unit for each value.
-    """
+    """The mean with its 95% BCa interval, resampled by `units`; ValueError if a value is not finite."""
     if units is not None and len(units) != len(values):
         raise ValueError(f"expected a unit for each of {len(values)} values; got {len(units)}")
     numbers = np.asarray(values, dtype=np.float64)
@@ -114,8 +103,7 @@ def _by_unit(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The sum of the values of each unit and their number."""
     _, unit = np.unique(np.asarray(units, dtype=str), return_inverse=True)
-    sums = np.bincount(unit, weights=numbers).astype(np.float64)
-    return sums, np.bincount(unit).astype(np.float64)
+    return np.bincount(unit, weights=numbers).astype(np.float64), np.bincount(unit).astype(np.float64)
 
 
 def _ratio(sums: NDArray[np.float64], sizes: NDArray[np.float64], axis: int) -> NDArray[np.float64]:

@@ -1,10 +1,10 @@
-"""What a method claims over each action: curves through its decisions, with intervals, and where rows lie.
+"""Curves of a method's claims over each action, with intervals, and where observations lie.
 
 For a few decisions of a run, those with the largest, the median and the smallest claimed difference, the
-probability of a desired outcome over each action that is set, the others as recommended. A place outside the
+probability of a desired outcome over each action that is set, the others as recommended. A point outside the
 data, and one that the method refuses, has no number. Beside a curve stand the setting, the present value
-where it is known, what is claimed of no action or of the present values, and how many observations lie where:
-bins with 1 to 4 rows are not told apart, so that no row can be read off.
+where it is known, the claim for no action or the present values, and how many observations lie where: bins
+with 1 to 4 rows are not told apart, so that no row can be read off.
 """
 
 import math
@@ -31,9 +31,8 @@ from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.surrogate import Surrogate
 
 CLAIM, SET, PRESENT, BEFORE, ROWS = "claim", "set", "present", "before", "observations"
-# Points of all curves of a case together, points of one of them, actions that have one, decisions that have
-# some; bins of observations, the fewest rows of a bin that are told apart from none, and the width of the bar
-# of a level as a share of the smallest distance of two.
+# The most points of all curves of a case and of one, actions with one, and decisions; bins of observations,
+# the fewest rows of a bin that are told from none, and the bar of a level as a share of the least distance.
 POINTS, EACH, MOST, CASES = 66, 33, 12, 3
 BINS, FEWEST, BROAD = 12, 5, 0.8
 
@@ -44,10 +43,8 @@ class ClaimRow:
 
     Attributes:
         along: The action on the horizontal axis.
-        series: "claim"; "set" and "present", the value that the decision sets and the present one; "before",
-            what is claimed of no action, or of leaving the present values; or "observations".
-        x: The value of the action, of classes their place 0, 1, ...; the left edge of a bin, or the level of
-            which the bar is.
+        series: "claim", "set", "observations", or "present" and "before", which it is compared with.
+        x: The value of the action, of classes their place 0, 1, ...; the left edge of a bin, or its level.
         point: The estimate, or the number of observations.
         lower, upper: The ends of its interval with coverage `level`, or the edges of a bar.
     """
@@ -69,23 +66,19 @@ def claim_table(
     lines: Sequence[Decided],
     seed: int = 0,
 ) -> list[dict[str, Any]]:
-    """The rows of ``claims.csv`` for the lines of ``decisions.jsonl``; none if nothing is recommended, or the
-    method has no estimates of the probability for given alterations.
-    """
+    """The rows of ``claims.csv``; none without recommendations, or estimates for given alterations."""
     if not isinstance(surrogate, RehearsalSurrogate) or problem.kind != "rehearse":
         return []
     rows: list[ClaimRow] = []
     for line in shown(lines):
         case = problem.case(int(line["index"]))
         if isinstance(case, RehearsalCase):
-            rows += _of_case(case, surrogate, objective, line, seed)
+            rows += _case_rows(case, surrogate, objective, line, seed)
     return [asdict(row) for row in rows]
 
 
 def shown(lines: Sequence[Decided]) -> list[Decided]:
-    """The decisions that have curves: those with the largest, the median and the smallest difference between
-    the estimate and what it is compared with, in the order of their cases.
-    """
+    """The decisions with the largest, the median and the smallest claimed difference, in order of cases."""
     acted = [line for line in lines if line.get("alteration") and math.isfinite(_difference(line))]
     ranked = sorted(acted, key=_difference, reverse=True)
     ranks = sorted({0, len(ranked) // 2, len(ranked) - 1}) if ranked else []
@@ -93,45 +86,41 @@ def shown(lines: Sequence[Decided]) -> list[Decided]:
 
 
 def places(case: RehearsalCase, name: str, count: int) -> list[float]:
-    """The values of an action at which its curve is asked; of classes their places."""
+    """The values of an action at which its curve is evaluated; of classes their places."""
     classes = _classes(case, name)
     if classes is not None:
         return [float(index) for index in offered(classes, case.levels)]
     lower, upper = case.feasible[name]
     levels = case.levels.get(name)
     if levels is not None:
-        every = torch.linspace(0, len(levels) - 1, min(count, len(levels))).round().long().tolist()
-        return [float(levels[index]) for index in every]
+        indices = torch.linspace(0, len(levels) - 1, min(count, len(levels))).round().long().tolist()
+        return [float(levels[index]) for index in indices]
     return torch.linspace(lower, upper, count if lower < upper else 1, dtype=torch.float64).tolist()
 
 
 def _classes(case: RehearsalCase, name: str) -> Coding | None:
     """The coding of an action of classes; None for others."""
-    return next(
-        (coding for coding in case.codings if coding.name == name and coding.reference is not None), None
-    )
+    matches = (coding for coding in case.codings if coding.name == name and coding.reference is not None)
+    return next(matches, None)
 
 
 def bins(surrogate: RehearsalSurrogate, case: RehearsalCase, name: str) -> dict[str, Any] | None:
     """How many of the observations lie where, within the range of an action; None if the model holds no rows.
-
-    Args:
-        surrogate: The fitted model, which keeps at most 2000 evenly spaced rows.
-        name: An action; one of levels or classes has a bar at each of them, of the rows next to it.
+    An action of levels or classes has a bar at each of them, of the rows next to it.
 
     Returns:
-        For each bar where it stands (``at``, the left edge of a bin), its ends ``low`` and ``high``, and
-        ``counts``, None for 1 to 4 rows; and how many ``rows`` there are.
+        For each bar its place (``at``, the left edge of a bin), its ends ``low`` and ``high``, and
+            ``counts``, None for 1 to 4 rows; and how many ``rows`` there are, of at most 2000 evenly spaced
+            ones.
     """
     overlap = surrogate.overlap
     if not overlap.known:
         return None
     classes = _classes(case, name)
     columns = (name,) if classes is None else classes.columns
-    where = [overlap.names.index(column) for column in columns]
-    values = (overlap.location[where] + overlap.scale[where] * overlap.rows[:, where]).to(
-        "cpu", torch.float64
-    )
+    columns_at = [overlap.names.index(column) for column in columns]
+    offsets = overlap.scale[columns_at] * overlap.rows[:, columns_at]
+    values = (overlap.location[columns_at] + offsets).to("cpu", torch.float64)
     if classes is None:
         along, levels = values[:, 0], list(case.levels.get(name, ()))
     else:
@@ -144,9 +133,9 @@ def bins(surrogate: RehearsalSurrogate, case: RehearsalCase, name: str) -> dict[
     if gap > 0 and len(levels) <= EACH:
         at = torch.tensor(levels, dtype=torch.float64)
         # A row between two levels belongs to one of them.
-        next_to = (along.unsqueeze(-1) - at).abs()
-        mine = (next_to <= gap / 2) & (next_to.argmin(-1, keepdim=True) == torch.arange(len(at)))
-        counts, low, high = mine.sum(0), at - BROAD * gap / 2, at + BROAD * gap / 2
+        distances = (along.unsqueeze(-1) - at).abs()
+        members = (distances <= gap / 2) & (distances.argmin(-1, keepdim=True) == torch.arange(len(at)))
+        counts, low, high = members.sum(0), at - BROAD * gap / 2, at + BROAD * gap / 2
     else:
         edges = torch.linspace(lower - gap / 2, upper + gap / 2, BINS + 1, dtype=torch.float64)
         inside = along[(along >= edges[0]) & (along <= edges[-1])]
@@ -166,7 +155,7 @@ def _difference(line: Decided) -> float:
     return number(claim(line)) - number(before(line))
 
 
-def _of_case(
+def _case_rows(
     case: RehearsalCase,
     surrogate: RehearsalSurrogate,
     objective: Callable[..., Any],
@@ -174,34 +163,33 @@ def _of_case(
     seed: int,
 ) -> list[ClaimRow]:
     """The curves of one decision."""
-    stated = {name: float(value) for name, value in line["alteration"].items()}
-    setting, columns = in_places(stated, case.codings), tuple(stated)
+    codes = {name: float(value) for name, value in line["alteration"].items()}
+    setting, columns = in_places(codes, case.codings), tuple(codes)
     names = list(setting)[:MOST]
     count = max(5, min(EACH, POINTS // len(names)))
-    asked = {name: places(case, name, count) for name in names}
-    coded = [in_indicators({**setting, name: value}, case.codings) for name in names for value in asked[name]]
+    grids = {name: places(case, name, count) for name in names}
+    coded = [in_indicators({**setting, name: value}, case.codings) for name in names for value in grids[name]]
     settings = [{column: values[column] for column in columns} for values in coded]
     claims = iter(_estimates(case, surrogate, objective, settings, paired_seed(seed, int(line["index"]))))
-    curves = {name: [next(claims) for _ in asked[name]] for name in names}
+    curves = {name: [next(claims) for _ in grids[name]] for name in names}
     if not any(estimate is not None for curve in curves.values() for estimate in curve):
         return []
     identity = str(line.get("identity", line["index"]))
     present = {name: float(value) for name, value in (line.get("present") or {}).items()}
-    held, compared = in_places(present, case.codings), number(before(line))
-    ends = [number(claim(line, part)) for part in ("point", "lower", "upper", "level")]
+    present_places, before_point = in_places(present, case.codings), number(before(line))
+    estimate_cells = [number(claim(line, part)) for part in ("point", "lower", "upper", "level")]
     rows = []
     for name in names:
-        for x, estimate in zip(asked[name], curves[name], strict=True):
-            rows.append(ClaimRow(identity, name, CLAIM, x, *_ends(estimate)))
-        rows.append(ClaimRow(identity, name, SET, setting[name], *map(_known, ends)))
-        if name in held:
-            rows.append(ClaimRow(identity, name, PRESENT, held[name]))
-        rows.append(ClaimRow(identity, name, BEFORE, setting[name], _known(compared)))
+        for x, estimate in zip(grids[name], curves[name], strict=True):
+            rows.append(ClaimRow(identity, name, CLAIM, x, *_estimate_cells(estimate)))
+        rows.append(ClaimRow(identity, name, SET, setting[name], *map(_or_empty, estimate_cells)))
+        if name in present_places:
+            rows.append(ClaimRow(identity, name, PRESENT, present_places[name]))
+        rows.append(ClaimRow(identity, name, BEFORE, setting[name], _or_empty(before_point)))
         if bars := bins(surrogate, case, name):
-            for at, count, low, high in zip(
-                *(bars[part] for part in ("at", "counts", "low", "high")), strict=True
-            ):
-                rows.append(ClaimRow(identity, name, ROWS, at, _known(count), low, high))
+            parts = (bars[part] for part in ("at", "counts", "low", "high"))
+            for at, count, low, high in zip(*parts, strict=True):
+                rows.append(ClaimRow(identity, name, ROWS, at, _or_empty(count), low, high))
     return rows
 
 
@@ -212,30 +200,30 @@ def _estimates(
     settings: Sequence[Mapping[str, float]],
     seed: int,
 ) -> list[Estimate | None]:
-    """What the method claims of each setting; None where it has no number, or one that is withheld."""
+    """The estimate of each setting; None where there is no number, or it is withheld."""
     alterations = [
         Alteration(tuple(values), torch.tensor(list(values.values()), dtype=torch.float64))
         for values in settings
     ]
     with in_numbers("the fitted surrogate"), seeded(seed):
-        built = objective_for(objective, surrogate, [case] * len(alterations))
-        if not isinstance(built, Candidates):
+        scores = objective_for(objective, surrogate, [case] * len(alterations))
+        if not isinstance(scores, Candidates):
             return [None] * len(alterations)
-        return [None if found is None else _shown(found) for found in claimed(built, alterations)]
+        return [None if claim is None else _visible(claim) for claim in claimed(scores, alterations)]
 
 
-def _shown(found: Claimed) -> Estimate | None:
+def _visible(claim: Claimed) -> Estimate | None:
     """The estimate that may be shown; None if it is of something else, refused, or outside the data."""
-    estimate = found.decision.estimate
-    beyond, _ = outside(found.decision.findings)
-    return None if estimate is None or estimate.of != CHANCE or found.refused or beyond else estimate
+    estimate = claim.decision.estimate
+    beyond, _ = outside(claim.decision.findings)
+    return None if estimate is None or estimate.of != CHANCE or claim.refused or beyond else estimate
 
 
-def _ends(estimate: Estimate | None) -> list[float | str]:
+def _estimate_cells(estimate: Estimate | None) -> list[float | str]:
     if estimate is None:
         return [""] * 4
-    return list(map(_known, (estimate.point, estimate.lower, estimate.upper, estimate.level)))
+    return list(map(_or_empty, (estimate.point, estimate.lower, estimate.upper, estimate.level)))
 
 
-def _known(value: float | None) -> float | str:
+def _or_empty(value: float | None) -> float | str:
     return "" if value is None or math.isnan(value) else value

@@ -17,10 +17,10 @@ probability, and the processor time of the whole round in seconds. The names of 
 joined with a plus sign. In a round without an alteration, target, value, information and bounds are empty.
 
 Trials: a row holds, for one round of one run, the expected reward of the action that was tried
-    (``expected``), the best of all tried so far, the start design included (``best_expected``), the expected
-    reward of the action that the method would have recommended in that round (``recommended_expected``), the
-    largest possible one (``optimum``), the best of the start design (``start``) and the seconds of the round.
-    Expected rewards are the world's own; the method observes one noisy reward per round.
+(``expected``), the best of all tried so far, the start design included (``best_expected``), the expected
+reward of the action that the method would have recommended in that round (``recommended_expected``), the
+largest possible one (``optimum``), the best of the start design (``start``) and the seconds of the round.
+Expected rewards are the world's own; the method observes one noisy reward per round.
 
 Source: Du et al. (2026), Sec. 4.1 (AUF probability) and Tab. 1; Qin et al. (2023), Sec. 6 and Fig. 4; Ren et
 al. (2025), Sec. 11.1 (expected reward by round).
@@ -68,23 +68,19 @@ def row(dataset: str, method: str, seed: int, decided: Decided) -> Row:
         "upper": upper,
         "seconds": decided.get("seconds"),
     }
-    named = {"dataset": dataset, "method": method, "seed": seed, "context": decided.get("identity", "")}
-    return named | {key: number(numbers[key]) for key in NUMBERS}
+    key_columns = {"dataset": dataset, "method": method, "seed": seed, "context": decided.get("identity", "")}
+    return key_columns | {key: number(numbers[key]) for key in NUMBERS}
 
 
 def interval_of(decided: Decided) -> tuple[Any, Any]:
-    """Lower and upper bound of the claimed probability: those of the estimate, else those of the certificate;
-    None if there are none.
-    """
+    """The bounds of the claimed probability: of the estimate, else of the certificate; None if missing."""
     certificate = decided.get("certificate") or {}
     lower, upper = claim(decided, "lower"), claim(decided, "upper")
     return (certificate.get("lower"), certificate.get("upper")) if lower is None else (lower, upper)
 
 
 def truth_bounds(decided: Decided) -> dict[str, float]:
-    """The certificate's bounds on the true probability, `TRUTH` to number; NaN without an alteration, empty
-    if the certificate has none.
-    """
+    """The certificate's bounds on the true probability, if any, by `TRUTH`; NaN without an alteration."""
     certificate, acted = decided.get("certificate") or {}, bool(decided.get("alteration"))
     return {key: number(certificate[key] if acted else None) for key in TRUTH if key in certificate}
 
@@ -103,9 +99,7 @@ def number(value: object) -> float:
 
 def typed(rows: Iterable[Mapping[str, str]]) -> list[Row]:
     """Rows read from CSV, with texts converted to numbers."""
-    return [
-        {**line, "seed": int(line["seed"]), **{key: number(line[key]) for key in NUMBERS}} for line in rows
-    ]
+    return [{**row, "seed": int(row["seed"]), **{key: number(row[key]) for key in NUMBERS}} for row in rows]
 
 
 def written(rows: Sequence[Mapping[str, object]], columns: Sequence[str], *, head: bool = True) -> str:
@@ -130,22 +124,16 @@ def online(decided: Decided) -> bool:
 
 
 def online_row(world: str, method: str, tau: str, repeat: int, decided: Decided) -> Row:
-    """The row of one round; unknown numbers are NaN.
-
-    Args:
-        tau: The probability threshold, as text; empty for a method without one.
-        repeat: Number of the repeat: the seed of world and method.
-        decided: A line of ``decisions.jsonl`` of an online run, with `seconds`.
-    """
+    """The row of one round, with the threshold `tau` as text and the seed `repeat`; NaN for unknown."""
     score, setting = decided.get("score") or {}, decided.get("alteration") or {}
     # A bound for no action would be mistaken for that of an alteration.
     bound = (decided.get("certificate") or {}) if setting else {}
-    informed = bool(setting) and effort(decided, "search") == "informative"
+    informative = bool(setting) and effort(decided, "search") == "informative"
     numbers = {
         "success": None if decided.get("success") is None else int(decided["success"]),
         "p_true": score.get("probability"),
         "oracle": score.get("oracle"),
-        "information": decided.get("value") if informed else None,
+        "information": decided.get("value") if informative else None,
         "lower": bound.get("lower"),
         "upper": bound.get("upper"),
         "seconds": decided.get("seconds"),
@@ -171,13 +159,7 @@ def scored_trial(decided: Decided) -> bool:
 
 
 def trial_rows(problem: str, setting: str, method: str, seed: int, decisions: Sequence[Decided]) -> list[Row]:
-    """The rows of one run, in the order of its rounds.
-
-    Args:
-        setting: Variant of the world; empty if there is only one.
-        seed: Seed of world and method.
-        decisions: Scored trials, with `seconds`, from the first round on.
-    """
+    """The rows of the rounds of a run, all scored, from the first on; `setting` is the world's variant."""
     scores = [decision["score"] for decision in decisions]
     start = number(scores[0]["start"]) if scores else None
     best = list(accumulate((number(score["expected"]) for score in scores), max, initial=start))[1:]

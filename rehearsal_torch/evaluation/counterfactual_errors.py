@@ -12,21 +12,19 @@ nothing had changed) and a prediction with fresh noise (the model without abduct
 sequence there are its claimed improvement, its true one with the part that is due to organs, and its regret:
 the difference between the best sequence under the true mechanism and the recommended one.
 
-The simulator's own mechanism, with the patient's level and the noise that each step really had, determines
-what the patient would have gone through under other doses. A changed action gives the dose that its level
-stands for, an unchanged one the dose that was really given, jitter included, so that a sequence without
-changes reproduces the observed trajectory. A true gain has two parts. With the states x, x' and the
-vasopressor doses v, v' of the observed and of the changed trajectory, the summed score S falls by
+The truth is the simulator's own mechanism with the patient's level and the noise that each step really had. A
+changed action gives the dose that its level stands for, an unchanged one the dose that was really given,
+jitter included, so that a sequence without changes reproduces the observed trajectory. A true gain has two
+parts. With the states x, x' and the vasopressor doses v, v' of the observed and of the changed trajectory,
+the summed score S falls by
 
     S(x, v) - S(x', v') = [S(x, v) - S(x', v)] + [S(x', v) - S(x', v')]
                              through states          through scoring
 
 The first part is the effect on the patient; the second is what the score no longer counts because a drug was
 withheld, or counts because it was given. The reverse order, scoring first, gives another decomposition where
-the two interact.
-
-Causal worlds know the noise behind their rows (`noise_recovery`); other problems know no truth beyond the
-score of each decision.
+the two interact. Causal worlds know the noise behind their rows (`noise_recovery`); other problems know no
+truth beyond the score of each decision.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 and Eq. 6 (with the true noise instead of an abducted
 one); Komorowski et al. (2018) for the score of a step.
@@ -83,13 +81,10 @@ class TruthRow:
     Attributes:
         sequence: The treatment sequence: "recommended" or "random change".
         quantity: "rmse", "rmse of all steps", "improvement", "gain", "return" or "regret".
-        feature: The state variable of an RMSE; "organs" or "doses scored" for the two parts of a gain; "SOFA"
-            or "organ SOFA" for an improvement, "reward" for one claimed by another reward, whose truth is not
-            known; "SOFA" otherwise.
-        estimator: "learnt", "observed trajectory", "fresh noise", "claimed", "true", "no action" or "true
-            optimum".
-        value: In the feature's unit; improvements are relative; gains, returns and regrets are in summed
-            SOFA points.
+        feature: The state of an RMSE; "organs" or "doses scored" for the parts of a gain; "organ SOFA" or
+            "reward" for improvements claimed in these, the latter of unknown truth; "SOFA" otherwise.
+        estimator: Such as "learnt", "observed trajectory", "fresh noise", "claimed", "true", "no action".
+        value: In the feature's unit; improvements relative; gains, returns, regrets in summed SOFA points.
     """
 
     episode: str
@@ -112,9 +107,7 @@ def truth_rows(
 
     Args:
         changes: k, the maximum number of changes of a decision.
-        optimum: Largest k for which the true optimum is computed, by enumeration over the model's dose
-            levels; None to never compute it. For 12 steps, a patient takes about 0.1 s at two changes and
-            5 s at three.
+        optimum: Largest k whose true optimum is enumerated (0.1 s a patient for 2, 5 s for 3); None for none.
         claims: What the decisions claim: "SOFA", "organ SOFA" or "reward" for each; None for SOFA.
     """
     # The truth lies on the CPU.
@@ -122,11 +115,10 @@ def truth_rows(
     claimed = iter(["SOFA"] * len(decisions) if claims is None else claims)
     for case, decision in decisions:
         episode = case.episode
-        yield from _errors(surrogate, problem, episode, decision, "recommended")
-        yield from _errors(
-            surrogate, problem, episode, random_change(surrogate, problem, episode), "random change"
-        )
-        yield from _gains(surrogate, problem, case, decision, changes, optimum, next(claimed))
+        yield from _error_rows(surrogate, problem, episode, decision, "recommended")
+        change = random_change(surrogate, problem, episode)
+        yield from _error_rows(surrogate, problem, episode, change, "random change")
+        yield from _gain_rows(surrogate, problem, case, decision, changes, optimum, next(claimed))
 
 
 def random_change(surrogate: Model, problem: SepsisSimulated, episode: Episode) -> Decision:
@@ -135,16 +127,14 @@ def random_change(surrogate: Model, problem: SepsisSimulated, episode: Episode) 
     levels = surrogate.each[0].levels
     observed, count = levels.digitise(episode.columns(levels.names))[:-1], levels.actions
     step = int(torch.randint(0, max(1, (len(observed) + 1) // 2), (), generator=generator))
-    given, other = int(observed[step]), int(torch.randint(1, count, (), generator=generator))
+    current, offset = int(observed[step]), int(torch.randint(1, count, (), generator=generator))
     # The drawn action, or the next selectable one.
-    others = [(given + 1 + (other - 1 + more) % (count - 1)) % count for more in range(count - 1)]
-    action = next((action for action in others if bool(levels.selectable[action])), given)
-    if action == given:
+    candidates = [(current + 1 + (offset - 1 + k) % (count - 1)) % count for k in range(count - 1)]
+    action = next((action for action in candidates if bool(levels.selectable[action])), current)
+    if action == current:
         return Decision(None, math.nan)
-    name, chosen = action_name(step), observed.new_tensor([action])
-    return Decision(
-        Alteration((name,), chosen), math.nan, doses={name: tuple(surrogate.doses(chosen[0]).tolist())}
-    )
+    name, new = action_name(step), observed.new_tensor([action])
+    return Decision(Alteration((name,), new), math.nan, doses={name: tuple(surrogate.doses(new[0]).tolist())})
 
 
 @dataclass(frozen=True)
@@ -156,7 +146,7 @@ class _Errors:
     change: int
 
 
-def _errors(
+def _error_rows(
     surrogate: Model, problem: SepsisSimulated, episode: Episode, decision: Decision, sequence: str
 ) -> Iterator[TruthRow]:
     for estimator, errors in _differences(surrogate, problem, episode, decision).items():
@@ -180,27 +170,27 @@ def _differences(
 ) -> dict[str, _Errors]:
     """Estimator to prediction minus truth; empty without changes."""
     trajectory = surrogate.trajectory(episode)
-    given = surrogate.doses(trajectory.observed)
+    given_doses = surrogate.doses(trajectory.observed)
     changed = {
         step: action
         for step, action in decision.actions().items()
-        if bool((surrogate.doses(torch.tensor(action)) != given[step]).any())
+        if bool((surrogate.doses(torch.tensor(action)) != given_doses[step]).any())
     }
     if not changed:
         return {}
-    chosen = trajectory.observed.clone()
-    chosen[list(changed)] = torch.tensor(list(changed.values()))
+    actions = trajectory.observed.clone()
+    actions[list(changed)] = torch.tensor(list(changed.values()))
     before, after = problem.trajectories_of_doses(episode, decision)
     predictions = {
-        "learnt": (replay(trajectory, chosen.unsqueeze(0))[0], after),
+        "learnt": (replay(trajectory, actions.unsqueeze(0))[0], after),
         "observed trajectory": (trajectory.states, before),
-        "fresh noise": (_fresh(surrogate, episode, chosen[:-1]), after),
+        "fresh noise": (_fresh_noise(surrogate, episode, actions[:-1]), after),
     }
     truth = problem.true_states(episode, decision)
     errors = {}
     for estimator, (states, doses) in predictions.items():
         members = [
-            _scored(surrogate.names, predicted, doses[:, 0])
+            _with_sofa(surrogate.names, predicted, doses[:, 0])
             for predicted in surrogate.member_units(states).unbind(-2)
         ]
         features, values = members[0][0], torch.stack([predicted for _, predicted in members]).mean(0)
@@ -209,7 +199,7 @@ def _differences(
     return errors
 
 
-def _scored(names: Sequence[str], states: Tensor, vasopressor: Tensor) -> tuple[tuple[str, ...], Tensor]:
+def _with_sofa(names: Sequence[str], states: Tensor, vasopressor: Tensor) -> tuple[tuple[str, ...], Tensor]:
     """The predicted features with a known truth; SOFA by its rules where only its vitals are states."""
     columns = {name: states[:, column] for column, name in enumerate(names)}
     if "SOFA" not in columns and all(name in columns for name in STATES):
@@ -220,31 +210,29 @@ def _scored(names: Sequence[str], states: Tensor, vasopressor: Tensor) -> tuple[
     return features, torch.stack([columns[name] for name in features], -1)
 
 
-def _fresh(surrogate: Model, episode: Episode, actions: Tensor) -> Tensor:
-    """The states under the actions with fresh noise, (T, D), or (T, M D) of an ensemble: the prediction of a
-    model without abduction.
-    """
+def _fresh_noise(surrogate: Model, episode: Episode, actions: Tensor) -> Tensor:
+    """The states (T, D), or (T, M D) of an ensemble, with fresh noise: a prediction without abduction."""
     members = surrogate.each if isinstance(surrogate, TransitionEnsemble) else (surrogate,)
     members = members[: surrogate.members]
-    return torch.cat([_fresh_states(model, episode, actions) for model in members], -1)
+    return torch.cat([_fresh_noise_member(model, episode, actions) for model in members], -1)
 
 
-def _fresh_states(surrogate: TransitionModel, episode: Episode, actions: Tensor) -> Tensor:
+def _fresh_noise_member(surrogate: TransitionModel, episode: Episode, actions: Tensor) -> Tensor:
     """The states under the actions with fresh noise, (T, D)."""
     mechanism = surrogate.mechanism
-    boxed = surrogate.rescale.scale(episode.columns(surrogate.rescale.names)).to(mechanism.factor)
+    scaled = surrogate.rescale.scale(episode.columns(surrogate.rescale.names)).to(mechanism.factor)
     width = len(surrogate.varying)
     # The same noise for every seed of the configuration.
     with seeded(int(episode.identity)):
         noise = mechanism.noise((len(actions),))
-    states = [boxed[0, :width]]
-    encoded = surrogate.levels.encoded(actions).to(boxed)
+    states = [scaled[0, :width]]
+    encoded = surrogate.levels.encoded(actions).to(scaled)
     for step, dose in enumerate(encoded):
-        states.append(mechanism(torch.cat([states[-1], boxed[step, width:], dose]), noise[step]))
+        states.append(mechanism(torch.cat([states[-1], scaled[step, width:], dose]), noise[step]))
     return torch.stack(states).to(torch.float64)
 
 
-def _gains(
+def _gain_rows(
     surrogate: Model,
     problem: SepsisSimulated,
     case: EpisodeCase,
@@ -281,42 +269,37 @@ def truth_table(
     """Compares the lines of a run's decisions with the truth; no rows where that is not known."""
     if isinstance(problem, CausalWorld) and isinstance(surrogate, CausalModel):
         return [asdict(row) for row in recovery_rows(problem, surrogate)]
-    if not isinstance(problem, SepsisSimulated) or not isinstance(
-        surrogate, TransitionModel | TransitionEnsemble
-    ):
+    if not isinstance(problem, SepsisSimulated) or not isinstance(surrogate, Model):
         return []
     decisions, claims, changes = [], [], 0
     for line in lines:
         case = problem.case(line["index"])
         assert isinstance(case, EpisodeCase)
         decisions.append((case, decision_of(line)))
-        asked = counterpart(line["trajectory"], problem.score(*decisions[-1]))
-        claims.append(SCORES[asked] if asked else "reward")
+        truth = counterpart(line["trajectory"], problem.score(*decisions[-1]))
+        claims.append(SCORES[truth] if truth else "reward")
         changes = max(changes, int(line["trajectory"]["changes"]))
     return [asdict(row) for row in truth_rows(surrogate, problem, decisions, changes, claims=claims)]
 
 
 def gain_parts(problem: SepsisSimulated, episode: Episode, decision: Decision) -> tuple[float, float]:
-    """The parts of the true gain of a decision in summed SOFA points, positive if better: through the states,
-    and through scoring.
-    """
-    given, changed = problem.trajectories_of_doses(episode, decision)
-    observed, altered = emit(
-        true_trajectory(problem.cohort, int(episode.identity), torch.stack((given, changed)))
-    )
-    before, moved, both = (
+    """The true gain of a decision through states and through scoring, in SOFA points, positive if better."""
+    doses_before, doses_after = problem.trajectories_of_doses(episode, decision)
+    pair = torch.stack((doses_before, doses_after))
+    observed, altered = emit(true_trajectory(problem.cohort, int(episode.identity), pair))
+    observed_sum, state_sum, changed_sum = (
         float(sofa(states, doses[:, 0]).sum())
-        for states, doses in ((observed, given), (altered, given), (altered, changed))
+        for states, doses in ((observed, doses_before), (altered, doses_before), (altered, doses_after))
     )
-    return before - moved, moved - both
+    return observed_sum - state_sum, state_sum - changed_sum
 
 
 LATENT = (*(f"latent_{index}" for index in range(8)), "step")
 
 
 class SepsisTruth(EpisodeSurrogate):
-    """The simulator as a surrogate without parameters to fit, so that any search can find the true optimum:
-    its state is latent, followed by the number of the step. An episode's identity is its patient's number.
+    """The simulator as a surrogate without parameters, so that any search can find the true optimum: its
+    states are latent, then the number of the step; episodes are identified by patients.
     """
 
     def __init__(self, cohort: Cohort, levels: DoseLevels) -> None:
@@ -335,12 +318,12 @@ class SepsisTruth(EpisodeSurrogate):
     def trajectory(self, episode: Episode) -> Trajectory:
         """The patient's true trajectory, in latent coordinates; without a Lipschitz constant."""
         patient, horizon = int(episode.identity), episode.horizon
-        given = dose_options(episode, self.levels)
+        options = dose_options(episode, self.levels)
         cohort = self.cohort
         vent, noise, level = cohort.ventilated[patient], cohort.noise[patient], cohort.level[patient]
 
         def equation(states: Tensor, time: int, actions: Tensor) -> Tensor:
-            moved = move(states[:, :8], level, given[time][actions], vent[time], noise[time])
+            moved = move(states[:, :8], level, options[time][actions], vent[time], noise[time])
             return torch.nn.functional.pad(moved, (0, 1), value=float(time + 1))
 
         observed = self.levels.digitise(episode.columns(self.levels.names))
@@ -366,11 +349,7 @@ class SepsisTruth(EpisodeSurrogate):
 
 
 class TrueScore(Reward):
-    """Minus the SOFA score of latent states under each action; a step function, so no Lipschitz constant.
-
-    Args:
-        vasopressor: The dose of each action at each step, (T, A), in mcg/kg/min.
-    """
+    """Minus the SOFA score of latent states under actions with doses `vasopressor`, (T, A), in mcg/kg/min."""
 
     def __init__(self, vasopressor: Tensor) -> None:
         self.vasopressor = vasopressor
@@ -398,12 +377,8 @@ class TrueScore(Reward):
 def true_return(
     cohort: Cohort, levels: DoseLevels, episode: Episode, changes: int, organs: bool = False
 ) -> CounterfactualReturn:
-    """The true return of changing at most k of the first T - 1 actions of a simulated patient.
-
-    The last action affects no state and is kept, as in the learnt problem.
-
-    Args:
-        organs: Whether to leave out the points that a vasopressor scores because it is given.
+    """The true return of changing at most k of the first T - 1 actions of a simulated patient; the last one
+    affects no state and is kept. With `organs`, points scored because a vasopressor is given are left out.
     """
     truth = SepsisTruth(cohort, levels)
     fixed = torch.zeros(episode.horizon, dtype=torch.bool)

@@ -1,6 +1,5 @@
-"""What actions do on average over the rows of a table, in words and as rows of a file.
-
-Source: `surrogates.outcome.average_effects`.
+"""Average effects of actions over the rows of a table (`surrogates.outcome.average_effects`), as text and
+file.
 """
 
 import math
@@ -34,8 +33,7 @@ class AverageEffect:
         gain: The difference with its interval, by the draws of single cases.
         beyond: S, the share of rows in whose place no row is near with the action.
         check: A doubly robust estimate of it; None where there is none, as for continuous actions.
-        told: Whether it is told from zero, by `gain` or by `check`; where the model predicts rows that were
-            left out no better than a constant, by `check` alone.
+        told: Whether it is told from zero, by `gain` (if the model predicts new rows) or `check`.
         contradicted: Whether the two intervals lie apart, so that one of the models is wrong.
         levels: Whether the action is one of levels.
     """
@@ -50,29 +48,28 @@ class AverageEffect:
     levels: bool
 
     def __str__(self) -> str:
-        said = Intervals()
-        words = [_difference(self.gain, said)]
-        words += [] if self.check is None else [f"doubly robust {_difference(self.check, said)}"]
+        intervals = Intervals()
+        parts = [_difference(self.gain, intervals)]
+        parts += [] if self.check is None else [f"doubly robust {_difference(self.check, intervals)}"]
         doubts = ["the two contradict each other"] if self.contradicted else []
         doubts += [] if self.told else ["not told from zero"]
-        return "; ".join(
-            [f"{_words(self.action)} against {_words(self.against)}: {', '.join(words)}", *doubts]
-        )
+        actions = f"{_action_text(self.action)} against {_action_text(self.against)}"
+        return "; ".join([f"{actions}: {', '.join(parts)}", *doubts])
 
 
-def _words(action: Mapping[str, Any]) -> str:
+def _action_text(action: Mapping[str, Any]) -> str:
     pairs = (
         (name, value if isinstance(value, str) else setting_text(value)) for name, value in action.items()
     )
     return " and ".join(f"{name} {text}" for name, text in pairs) or NO_ACTION
 
 
-def _difference(estimate: Estimate, said: Intervals) -> str:
+def _difference(estimate: Estimate, intervals: Intervals) -> str:
     sign = "+" if estimate.point > 0 else ""
-    return f"{sign}{said.difference(estimate.point, ends_of(estimate), estimate.level)}"
+    return f"{sign}{intervals.difference(estimate.point, ends_of(estimate), estimate.level)}"
 
 
-def _apart(estimate: Estimate | None) -> bool:
+def _excludes_zero(estimate: Estimate | None) -> bool:
     lower, upper = (None if estimate is None else ends_of(estimate)) or (0.0, 0.0)
     return lower > 0 or upper < 0
 
@@ -81,7 +78,7 @@ def effects_of(surrogate: Surrogate) -> list[AverageEffect]:
     """Those of all candidate sets; empty where the method has none."""
     if not isinstance(surrogate, OutcomeRegression):
         return []
-    task, doubted, found = surrogate.task, bool(surrogate.score.doubt()), []
+    task, in_doubt, effects = surrogate.task, bool(surrogate.score.doubt()), []
     for names, averages in zip(task.candidates, surrogate.averages, strict=True):
         settings = [
             task.worded(dict(zip(names, row, strict=True)))
@@ -89,39 +86,39 @@ def effects_of(surrogate: Surrogate) -> list[AverageEffect]:
         ]
         for effect in averages.effects():
             gain = effect.draws.estimate()
-            judges = [effect.check] if doubted else [gain, effect.check]
-            told = any(_apart(each) for each in judges)
+            judges = [effect.check] if in_doubt else [gain, effect.check]
+            told = any(_excludes_zero(estimate) for estimate in judges)
             against = {} if effect.against is None else settings[effect.against]
             levels = set(names) <= set(task.box.levels)
             parts = gain, effect.draws.beyond, effect.check, told, effect.contradicted, levels
-            found.append(AverageEffect(settings[effect.action], against, *parts))
-    return found
+            effects.append(AverageEffect(settings[effect.action], against, *parts))
+    return effects
 
 
 def rows_of(effects: Sequence[AverageEffect]) -> list[dict[str, Any]]:
     """The rows of ``average.csv``."""
     rows = []
-    for each in effects:
-        numbers = [each.gain.point, each.gain.lower, each.gain.upper, each.gain.level, each.beyond]
-        check = each.check
+    for effect in effects:
+        numbers = [effect.gain.point, effect.gain.lower, effect.gain.upper, effect.gain.level, effect.beyond]
+        check = effect.check
         numbers += [math.nan] * 3 if check is None else [check.point, check.lower, check.upper]
-        words = {"action": _words(each.action), "against": _words(each.against)}
-        words |= {"levels": "yes" if each.levels else "no"}
-        rows.append(words | dict(zip(NUMBERS, numbers, strict=True)) | {"told": "yes" if each.told else "no"})
+        row = {"action": _action_text(effect.action), "against": _action_text(effect.against)}
+        row |= {"levels": "yes" if effect.levels else "no"}
+        rows.append(row | dict(zip(NUMBERS, numbers, strict=True)) | {"told": "yes" if effect.told else "no"})
     return rows
 
 
 def sentence(rows: Sequence[Mapping[str, str]]) -> str:
     """The rows of the file in a sentence: actions of few levels against no action; else empty."""
-    few = [row for row in rows if row["levels"] == "yes" and row["against"] == NO_ACTION]
-    if not 0 < len(few) <= FEW:
+    shown = [row for row in rows if row["levels"] == "yes" and row["against"] == NO_ACTION]
+    if not 0 < len(shown) <= FEW:
         return ""
-    said, parts = Intervals(), []
-    for row in few:
+    intervals, parts = Intervals(), []
+    for row in shown:
         point, lower, upper, level, _, *check = (number(row[name]) for name in NUMBERS)
-        text = f"{row['action']} {_difference(Estimate(point, DIFFERENCE, lower, upper, level), said)}"
-        known = [] if math.isnan(check[0]) else [f"doubly robust {' to '.join(points(check[1:]))}"]
-        parts.append(", ".join([text, *known, *([] if row["told"] == "yes" else ["not told from zero"])]))
+        text = f"{row['action']} {_difference(Estimate(point, DIFFERENCE, lower, upper, level), intervals)}"
+        checks = [] if math.isnan(check[0]) else [f"doubly robust {' to '.join(points(check[1:]))}"]
+        parts.append(", ".join([text, *checks, *([] if row["told"] == "yes" else ["not told from zero"])]))
     return f"On average over the rows, against no action: {'; '.join(parts)}."
 
 

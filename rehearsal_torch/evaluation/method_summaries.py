@@ -13,10 +13,8 @@ fitted model), else over contexts.
 
 Online runs, in which every round updates the model (`OnlineSummary`):
 
-    probability = mean over repeats of the mean over rounds of the true probability of success, with its
-                  standard deviation over repeats
+    probability = mean (and deviation) over repeats of the mean over rounds of the true probability of success
     late        = the same over the last 20 rounds (or as many as given); left is the gap to the best possible
-                  probability there
     covered     = share of the rounds with a bound whose true probability lies within it
 
 The bound concerns the probability under the posterior, so `covered` may fall short of its nominal level where
@@ -51,9 +49,8 @@ LAST = 20
 
 @dataclass(frozen=True)
 class TruthSummary:
-    """How often so many bounds on the true probability hold (`credible_bound`): the shares of the intervals
-    that contain it, and of the one-sided lower bounds that it reaches, and the mean width; NaN if there are
-    none.
+    """Coverage of bounds on the true probability (`credible_bound`): shares of the intervals that contain it
+    and of the one-sided lower bounds that it reaches, and the mean width; NaN for none.
     """
 
     intervals: int = 0
@@ -64,12 +61,12 @@ class TruthSummary:
 
 def truth_summary(rows: Sequence[Row]) -> TruthSummary:
     """Summarises the bounds on the truth in rows; those without a bound or a truth are left out."""
-    known = _known(rows, *TRUTH, "auf")
+    complete = _complete(rows, *TRUTH, "auf")
     return TruthSummary(
-        intervals=len(known),
-        covered=mean([float(row["truth_lower"] <= row["auf"] <= row["truth_upper"]) for row in known]),
-        least=mean([float(row["truth_least"] <= row["auf"]) for row in known]),
-        width=mean([row["truth_upper"] - row["truth_lower"] for row in known]),
+        intervals=len(complete),
+        covered=mean([float(row["truth_lower"] <= row["auf"] <= row["truth_upper"]) for row in complete]),
+        least=mean([float(row["truth_least"] <= row["auf"]) for row in complete]),
+        width=mean([row["truth_upper"] - row["truth_lower"] for row in complete]),
     )
 
 
@@ -82,8 +79,7 @@ class MethodSummary:
         present_count: of those whose estimate is that of leaving known present values.
         auf: Mean true probability with its 95% interval.
         std: Standard deviation over seeds of the mean over contexts.
-        oracle, no_action, claimed: Means of the largest possible probability, of that without an alteration,
-            and of the method's own estimate.
+        oracle, no_action, claimed: Mean probabilities: the largest, without alteration, as estimated.
         covered: Share of the so many `intervals`, of mean `width`, that contain the true probability.
         excess: Mean of estimate minus true probability, over the decisions that have both.
         seconds: Median seconds of a decision.
@@ -113,12 +109,7 @@ class MethodSummary:
 
 
 def summed(rows: Sequence[Row], no_action_count: int, present_count: int = 0) -> MethodSummary:
-    """Summarises the rows of one method in one world, at least one.
-
-    Args:
-        no_action_count: How many of the decisions made no alteration.
-        present_count: How many of these have known present values.
-    """
+    """Summarises the rows of one method in one world, at least one, with the counts of `MethodSummary`."""
     by_seed: dict[int, list[float]] = defaultdict(list)
     for row in rows:
         if not math.isnan(row["auf"]):
@@ -126,7 +117,7 @@ def summed(rows: Sequence[Row], no_action_count: int, present_count: int = 0) ->
     means = [statistics.fmean(values) for values in by_seed.values()]
     true = [value for values in by_seed.values() for value in values]
     auf = mean_interval(means if len(means) > 1 else true)
-    bounded = _known(rows, "lower", "upper", "auf")
+    bounded = _complete(rows, "lower", "upper", "auf")
     return MethodSummary(
         count=len(rows),
         no_action_count=no_action_count,
@@ -154,35 +145,33 @@ def grouped(rows: Sequence[Row], *keys: str) -> dict[tuple[object, ...], list[Ro
     return dict(groups)
 
 
-def _known(rows: Sequence[Row], *keys: str) -> list[Row]:
+def _complete(rows: Sequence[Row], *keys: str) -> list[Row]:
     """The rows that have numbers under all keys."""
     return [row for row in rows if not any(math.isnan(row.get(key, math.nan)) for key in keys)]
 
 
 def mean(values: Sequence[float]) -> float:
     """The mean of the values that are not NaN; NaN if there are none."""
-    known = [value for value in values if not math.isnan(value)]
-    return statistics.fmean(known) if known else math.nan
+    finite = [value for value in values if not math.isnan(value)]
+    return statistics.fmean(finite) if finite else math.nan
 
 
 def median(values: Sequence[float]) -> float:
     """The median of the values that are not NaN; NaN if there are none."""
-    known = [value for value in values if not math.isnan(value)]
-    return statistics.median(known) if known else math.nan
+    finite = [value for value in values if not math.isnan(value)]
+    return statistics.median(finite) if finite else math.nan
 
 
 @dataclass(frozen=True)
 class OnlineSummary:
-    """Results of one method in one world for one tau, over repeats of an online run; NaN where nothing is
-    known.
+    """Results of one method in one world for one tau, over repeats of an online run; NaN where unknown.
 
-    Attributes: rounds: Largest number of rounds of a repeat. probability: Mean true probability of success,
-        with the 95% interval over repeats. std: Standard deviation of the mean over repeats. successes: Mean
-        number of successful rounds of a repeat. oracle: Mean of the best possible probability. late: Mean
-        true probability over the last rounds, and `left` the mean gap to the best possible one. information:
-        Mean expected information gain of a round, in nats; `information_late` in the last rounds. covered:
-        Share of the bounds, of mean `width`, that contain the true probability; `covered_late` in the last
-        rounds.
+    Attributes:
+        rounds: Largest number of rounds of a repeat.
+        probability: As above, with the 95% interval and `std` over repeats.
+        successes: Mean number of successful rounds of a repeat.
+        information: Mean expected information gain of a round, in nats; `_late` in the last rounds.
+        width: Mean width of the bounds.
         targets: Altered variables to their share of all rounds; "-" stands for no action.
         seconds: Median seconds of a round.
     """
@@ -210,28 +199,28 @@ def online_summary(rows: Sequence[Row], last: int = LAST) -> OnlineSummary:
     late = [row for repeat in repeats for row in repeat[-last:]]
     means = [mean([row["p_true"] for row in repeat]) for repeat in repeats]
     counts = Counter(str(row["target"]) or "-" for row in rows)
-    known = [value for value in means if not math.isnan(value)]
+    finite = [value for value in means if not math.isnan(value)]
     return OnlineSummary(
         repeats=len(repeats),
         rounds=max(len(repeat) for repeat in repeats),
-        probability=mean_interval(known),
-        std=statistics.stdev(known) if len(known) > 1 else math.nan,
+        probability=mean_interval(finite),
+        std=statistics.stdev(finite) if len(finite) > 1 else math.nan,
         successes=mean([sum(row["success"] for row in repeat) for repeat in repeats]),
         oracle=mean([row["oracle"] for row in rows]),
         late=mean([row["p_true"] for row in late]),
         left=mean([row["oracle"] - row["p_true"] for row in late]),
         information=mean([row["information"] for row in rows]),
         information_late=mean([row["information"] for row in late]),
-        covered=_covered(rows),
-        covered_late=_covered(late),
+        covered=_coverage(rows),
+        covered_late=_coverage(late),
         width=mean([row["upper"] - row["lower"] for row in rows]),
         targets={name: count / len(rows) for name, count in counts.most_common()},
         seconds=median([row["seconds"] for row in rows]),
     )
 
 
-def _covered(rows: Sequence[Row]) -> float:
-    bounded = _known(rows, "lower", "upper", "p_true")
+def _coverage(rows: Sequence[Row]) -> float:
+    bounded = _complete(rows, "lower", "upper", "p_true")
     return mean([float(row["lower"] <= row["p_true"] <= row["upper"]) for row in bounded])
 
 
@@ -239,12 +228,10 @@ def _covered(rows: Sequence[Row]) -> float:
 class TrialSummary:
     """Results of one method on one problem, over seeds of trials with so many rounds at least.
 
-    Attributes: best, average: Expected rewards of the actions tried: the best, and the mean over rounds, with
-        their 95% intervals over seeds.
-        recommended: Expected reward of the recommended action, in the same way.
-        regrets: Simple regret of the recommended action, one number per seed.
-        optimum: The largest expected reward.
-        start: Best expected reward of the start design, averaged over seeds.
+    Attributes:
+        best, average: Expected rewards of the actions tried: the best, and the mean over rounds.
+        recommended: Expected reward of the recommended action; all three with 95% intervals over seeds.
+        regrets: Simple regrets, one number per seed.
         seconds: Median seconds of a round.
     """
 
@@ -266,9 +253,7 @@ class TrialSummary:
 
 
 def trial_summary(rows: Sequence[Row]) -> TrialSummary:
-    """Summarises the rows of one problem, setting and method, at least one, after the last round that all
-    seeds have.
-    """
+    """Summarises the rows of one problem, setting and method after the last round that all seeds have."""
     runs = list(by_run(rows, "seed").values())
     length = min(len(run) for run in runs)
     runs = [run[:length] for run in runs]

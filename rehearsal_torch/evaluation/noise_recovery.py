@@ -29,9 +29,7 @@ NOISE_DRAWS = 100_000
 
 @dataclass(frozen=True)
 class RecoveryRow:
-    """One measure of one node, or the noise of one observation ("noise"): the recovered one as the value, and
-    the true one, standardised. The part tells rows that the model was fitted to from held-out ones.
-    """
+    """One measure of one node, or the recovered (value) and true noise of one observation, standardised."""
 
     node: str
     part: str
@@ -50,19 +48,17 @@ def recovery_rows(world: CausalWorld, model: CausalModel) -> list[RecoveryRow]:
         table, noise = world.explained(held_out=part == HELD_OUT)
         recovered = recover(network, table)
         for column, node in enumerate(network.task.nodes):
-            every = world.recoverable(node, noise_draws[:, column])
-            true = (world.recoverable(node, noise[:, column]) - every.mean()) / every.std()
+            reference = world.recoverable(node, noise_draws[:, column])
+            true = (world.recoverable(node, noise[:, column]) - reference.mean()) / reference.std()
             if not bool(true.isfinite().all()):
                 continue  # a node without noise
-            inputs, draws = (
-                table.columns(network.task.inputs(node)).double(),
-                (every - every.mean()) / every.std(),
-            )
-            rows += _node(node, part, recovered[:, column], true, draws, inputs)
+            inputs = table.columns(network.task.inputs(node)).double()
+            draws = (reference - reference.mean()) / reference.std()
+            rows += _node_rows(node, part, recovered[:, column], true, draws, inputs)
     return rows
 
 
-def _node(
+def _node_rows(
     node: str, part: str, recovered: Tensor, true: Tensor, noise_draws: Tensor, inputs: Tensor
 ) -> list[RecoveryRow]:
     # Loaded only here: most runs have no noise that is known.
@@ -70,7 +66,7 @@ def _node(
 
     correlation = float(torch.corrcoef(torch.stack([recovered, true]))[0, 1])
     aligned = recovered if correlation >= 0 else -recovered
-    measured = {
+    measures = {
         "correlation": abs(correlation),
         "mean": float(recovered.mean()),
         "std": float(recovered.std()),
@@ -79,9 +75,9 @@ def _node(
     if inputs.shape[-1]:
         varying = inputs[:, inputs.std(0) > 0]
         scaled = (varying - varying.mean(0)) / varying.std(0)
-        measured["dependence"] = dependence(recovered, scaled).value
-    rows = [RecoveryRow(node, part, name, value) for name, value in measured.items()]
+        measures["dependence"] = dependence(recovered, scaled).value
+    rows = [RecoveryRow(node, part, name, value) for name, value in measures.items()]
     return rows + [
-        RecoveryRow(node, part, POINT, value, known)
-        for value, known in zip(aligned.tolist(), true.tolist(), strict=True)
+        RecoveryRow(node, part, POINT, value, true_noise)
+        for value, true_noise in zip(aligned.tolist(), true.tolist(), strict=True)
     ]

@@ -1,4 +1,4 @@
-"""What would overturn the recommendations of a run: hidden causes and other graphs, in one sentence each.
+"""Sentences on what would overturn the recommendations of a run: hidden causes and other graphs.
 
 A recommendation stands against hidden common causes up to its tipping strength (`data.sensitivity`). Over the
 N recommendations of a run, the share that stands at strength Gamma is
@@ -28,11 +28,7 @@ from rehearsal_torch.files.redaction import beginning
 
 
 def sensitivity_of(decided: Decided) -> Sensitivity | None:
-    """The recorded sensitivity of a decision; None if there is none.
-
-    Raises:
-        PlainFileError: if the record was edited, and says none.
-    """
+    """The recorded sensitivity of a decision; None without one, PlainFileError if the record was edited."""
     record = decided.get("sensitivity")
     if not isinstance(record, Mapping):
         return None
@@ -48,8 +44,8 @@ def sensitivity_of(decided: Decided) -> Sensitivity | None:
 def yardstick(sensitivities: Sequence[Sensitivity]) -> tuple[str, float] | None:
     """The strongest observed covariate and its strength; None if no decision has one."""
     pairs = [(sensitivity.covariate, sensitivity.yardstick) for sensitivity in sensitivities]
-    known = [(covariate, strength) for covariate, strength in pairs if strength is not None]
-    return max(known, key=lambda pair: pair[1], default=None)
+    measured = [(covariate, strength) for covariate, strength in pairs if strength is not None]
+    return max(measured, key=lambda pair: pair[1], default=None)
 
 
 def typical(sensitivities: Sequence[Sensitivity]) -> int:
@@ -64,32 +60,30 @@ def stands(sensitivities: Sequence[Sensitivity], strength: float) -> float:
 
 
 def graphs_overall(decisions: Sequence[Decided]) -> str:
-    """One sentence on the candidate graphs under which the recommendations are better than no action; empty
-    if no recommendation was compared graph by graph.
-    """
+    """One sentence on the graphs under which recommendations are better than no action; maybe empty."""
     acted = [decision for decision in decisions if decision.get("alteration") is not None]
     compared = [effort(decision, "graphs") for decision in acted]
-    known = [graphs for graphs in compared if isinstance(graphs, Mapping) and "stand" in graphs]
-    if not known:
+    valid = [graphs for graphs in compared if isinstance(graphs, Mapping) and "stand" in graphs]
+    if not valid:
         return ""
-    shares = [float(graphs["stand"]) for graphs in known]
-    worst = min(known, key=lambda graphs: float(graphs["worst"]))
-    by = change(float(worst["worst"]), str(claim(acted[0], "of") or CHANCE))
-    least = f" (least {min(shares):.1%})" if len(known) > 1 else ""
-    judged = min(float(graphs["judged"]) for graphs in known)
+    shares = [float(graphs["stand"]) for graphs in valid]
+    worst = min(valid, key=lambda graphs: float(graphs["worst"]))
+    gain = change(float(worst["worst"]), str(claim(acted[0], "of") or CHANCE))
+    smallest = f" (least {min(shares):.1%})" if len(valid) > 1 else ""
+    judged = min(float(graphs["judged"]) for graphs in valid)
     if "worst_named" in worst:
-        without = f"; {1 - judged:.1%} of them have no estimates" if judged < 1 else ""
+        missing = f"; {1 - judged:.1%} of them have no estimates" if judged < 1 else ""
         return (
             f"Of {worst['graphs']} graphs that may be true, better than no action under {mean(shares):.1%}"
-            f"{least}{without}; under the worst graph ({worst['worst_named']}), by {by}."
+            f"{smallest}{missing}; under the worst graph ({worst['worst_named']}), by {gain}."
         )
     unjudged = (
         f"; graphs with {1 - judged:.1%} of it have too few scenarios for a comparison" if judged < 1 else ""
     )
     return (
-        f"Over {known[0]['graphs']} candidate graphs, better than no action under {mean(shares):.1%} of the "
-        f"posterior{least}{unjudged}; under the worst graph, number {worst['worst_graph']} with "
-        f"{float(worst['worst_weight']):.1%} of it, by {by}."
+        f"Over {valid[0]['graphs']} candidate graphs, better than no action under {mean(shares):.1%} of the "
+        f"posterior{smallest}{unjudged}; under the worst graph, number {worst['worst_graph']} with "
+        f"{float(worst['worst_weight']):.1%} of it, by {gain}."
     )
 
 
@@ -101,18 +95,18 @@ def overall(decisions: Sequence[Decided]) -> str:
     if len(sensitivities) == 1:
         return _capital(sensitivities[0].sentence())
     strengths = [sensitivity.tipping for sensitivity in sensitivities]
-    middle = median_low(strengths)
+    median = median_low(strengths)
     spread = f"{factor(min(strengths))} to {factor(max(strengths))}"
-    if math.isinf(middle):
+    if math.isinf(median):
         first = f"No hidden common cause can overturn most of the recommendations (strengths {spread})"
-    elif middle == 1:
+    elif median == 1:
         first = (
             f"Even without a hidden common cause, {strengths.count(1)} of {len(strengths)} recommendations "
             "may be no better than no action, which their interval contains"
         )
     else:
         first = (
-            f"A hidden common cause would have to make the action {factor(middle)} times as likely, or as "
+            f"A hidden common cause would have to make the action {factor(median)} times as likely, or as "
             f"unlikely, to overturn the median recommendation (of {len(strengths)}: {spread})"
         )
     if any(sensitivity.basis == "point" for sensitivity in sensitivities):
@@ -123,10 +117,10 @@ def overall(decisions: Sequence[Decided]) -> str:
         return f"{first}; {notes[0]}." if notes else f"{first}."
     name, strength = strongest
     if math.isinf(strength):
-        does = "determines the action"
+        effect = "determines the action"
     else:
-        does = f"makes the action {factor(strength)} times as likely, or as unlikely"
-    return f"{first}; the strongest observed covariate, {name}, {does}."
+        effect = f"makes the action {factor(strength)} times as likely, or as unlikely"
+    return f"{first}; the strongest observed covariate, {name}, {effect}."
 
 
 def hidden_cause_of(decided: Decided) -> HiddenCause | None:
@@ -136,32 +130,26 @@ def hidden_cause_of(decided: Decided) -> HiddenCause | None:
 
 
 def sequences_overall(decisions: Sequence[Decided], actions: str = "doses") -> str:
-    """One sentence on what would overturn the recommended action sequences; empty if none has recorded
-    strengths.
-    """
+    """One sentence on what would overturn the recommended sequences; empty without recorded strengths."""
     causes = [cause for cause in map(hidden_cause_of, decisions) if cause is not None]
     if not causes:
         return ""
     if len(causes) == 1:
         return _capital(causes[0].sentence(actions))
     tipping = [cause.tipping for cause in causes]
-    middle = median_low(tipping)
-    spread = f"of {len(causes)}: {_strength(min(tipping))} to {_strength(max(tipping))}"
-    if middle == 1:
-        first = (
-            f"No hidden common cause of {actions} and states can overturn most of the recommendations "
-            f"({spread})"
-        )
+    median = median_low(tipping)
+    if median == 1:
+        first = f"No hidden common cause of {actions} and states can overturn most of the recommendations"
     else:
         first = (
-            f"A hidden common cause that explains {share(middle)} of what the observed covariates "
-            f"leave open, of the {actions} and of every next state, can overturn the median recommendation "
-            f"({spread})"
+            f"A hidden common cause that explains {share(median)} of what the observed covariates "
+            f"leave open, of the {actions} and of every next state, can overturn the median recommendation"
         )
-    known = [(cause.yardstick, cause) for cause in causes if cause.yardstick is not None]
-    if not known:
+    first += f" (of {len(causes)}: {_strength(min(tipping))} to {_strength(max(tipping))})"
+    measured = [(cause.yardstick, cause) for cause in causes if cause.yardstick is not None]
+    if not measured:
         return f"{first}."
-    strength, strongest = max(known, key=lambda pair: pair[0])
+    strength, strongest = max(measured, key=lambda pair: pair[0])
     overturned = sum(cause.tipping <= strength for cause in causes)
     return (
         f"{first}; one as strong as the strongest observed covariate, {strongest.covariate} "

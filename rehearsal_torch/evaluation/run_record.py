@@ -1,13 +1,12 @@
-"""The content of a run folder, read for reports: decisions, metrics, configuration, choices and known truth.
+"""Run folders as read for reports: decisions, metrics, configuration, choices and known truth.
 
 Any of the files may be missing. An incomplete last line, left when a run was killed, is dropped.
 
 The simulated cohort knows two outcomes of a decision: the SOFA score as it is scored, and the score of the
 organs alone, without the points that a vasopressor scores because it is given. A decision claims one of them,
-or something else, such as a weighted sum of vitals. The return without changes tells what is claimed, since
-it is computed from the observed stay and so equals that of the matching truth exactly. Where no vasopressor
-was given both truths begin alike, and the record's returns with and without the points of doses tell them
-apart.
+or something else, such as a weighted sum of vitals. The return without changes tells which: it is computed
+from the observed stay and so equals that of the matching truth exactly. Where no vasopressor was given both
+truths begin alike, and the record's returns with and without the points of doses tell them apart.
 """
 
 import math
@@ -40,18 +39,14 @@ class Recorded:
     """The content of a run folder.
 
     Attributes:
-        decisions: One dictionary per decision, in the order of their indices, with `seconds` if they were
-            measured, and with texts in place of codes (`data.codings.decision_texts`).
+        decisions: One dictionary per decision by index, with measured `seconds`, and texts in place of codes.
         metrics: Name to (step, value) pairs, in the order in which they were written.
         truth, curves, claims: The rows of ``truth.csv``, ``surrogate.csv`` and ``claims.csv``.
         choices: Group of the configuration to the option chosen, such as decision to cme.
         kind: The kind of problem (`Problem.kind`); None if it was not recorded.
-        findings: What the data card warns of.
-        held_out_seen: Whether the checkpoint that decided has seen the held-out rows; None if that is
-            unknown, false without a checkpoint.
-        codings: What texts of variables are as numbers (`data.codings`).
-        words: What units, steps and columns are called (`Problem.wording`), with ``reward`` and ``actions``
-            as the task brought them; empty if the data set has no words of its own.
+        held_out_seen: Whether the checkpoint has seen the held-out rows; None if unknown, false without one.
+        codings: Variable to the coding of its texts (`data.codings`).
+        words: `Facts.wording` with ``reward`` and ``actions`` of the task; empty if the data set has none.
     """
 
     path: Path
@@ -69,9 +64,7 @@ class Recorded:
     codings: Mapping[str, Coding] = field(default_factory=dict)
 
     def groups(self) -> dict[tuple[str, int | None], list[Decided]]:
-        """The decisions by (search, k), in ascending order of k, searches in order of appearance; k is None
-        for decisions other than action sequences.
-        """
+        """The decisions by (search, k), in ascending order of k, None for no action sequences."""
         groups: dict[tuple[str, int | None], list[Decided]] = defaultdict(list)
         for decided in self.decisions:
             changes = decided["trajectory"]["changes"] if is_sequence(decided) else None
@@ -93,7 +86,7 @@ ACTS, NOTHING, REFUSED = "an alteration is recommended", "no action", "refused"
 
 
 def group_of(decided: Decided) -> str:
-    """Which of three a decision is: `ACTS`, or `NOTHING` is better, or `REFUSED`: the method cannot tell."""
+    """The group of a decision: `ACTS`, `NOTHING` (is better) or `REFUSED` (the method cannot tell)."""
     if decided.get("alteration") is not None:
         return ACTS
     return REFUSED if undecided(decided) else NOTHING
@@ -106,44 +99,34 @@ def effort(decided: Decided, name: str) -> Any:
 
 
 def claim(decided: Decided, part: str = "point", of: str = "estimate") -> Any:
-    """A part (``point``, ``lower`` or ``upper``) of the estimate, or of another field such as the baseline;
-    None if it is missing.
-    """
+    """A part (``point``, ``lower``, ``upper``) of the estimate or of another field; None if it is missing."""
     estimate = decided.get(of)
     return estimate.get(part) if isinstance(estimate, Mapping) else None
 
 
 def before(decided: Decided, part: str = "point") -> Any:
-    """A part of the estimate that a decision is compared with: that of leaving the present values as they
-    are, where they are known, else that of no action; None if it is missing.
-    """
+    """A part of the estimate that a decision is compared with: of known present values, else of no action."""
     return claim(decided, part, "unchanged" if isinstance(decided.get("unchanged"), Mapping) else "baseline")
 
 
 def read(path: str | Path) -> Recorded:
-    """Reads a run folder.
-
-    Raises:
-        FileNotFoundError: if there is no such folder, or no file of a run in it.
-        PlainFileError: if one of its files is damaged.
-    """
+    """Reads a run folder; FileNotFoundError without a file of a run, PlainFileError if one is damaged."""
     path = Path(path)
     names = ("decisions.jsonl", "metrics.csv", "config.yaml")
     if not any((path / name).is_file() for name in names):
-        raise FileNotFoundError(
-            f"{path} is not a run folder: expected at least one of {', '.join(names)} in it"
-        )
+        expected = f"expected at least one of {', '.join(names)} in it"
+        raise FileNotFoundError(f"{path} is not a run folder: {expected}")
     folder = RunFolder(path)
     metrics: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for step, name, value in folder.metrics():
         metrics[name].append((float(step), value))
     seconds = {int(step): value for step, value in metrics.get(SECONDS, [])}
     decisions = sorted(folder.decisions(), key=lambda decided: decided.get("index", 0))
-    timed = [{"seconds": seconds.get(decided.get("index", -1)), **decided} for decided in decisions]
+    timed_decisions = [{"seconds": seconds.get(decided.get("index", -1)), **decided} for decided in decisions]
     truth = read_rows(path / "truth.csv", ("quantity", "value"), ("value", "true"))
     if truth:
-        named = NOISE if "node" in truth[0] else FEATURES
-        truth = read_rows(path / "truth.csv", named, ("value", "true"))
+        columns = NOISE if "node" in truth[0] else FEATURES
+        truth = read_rows(path / "truth.csv", columns, ("value", "true"))
     curves = read_rows(path / "surrogate.csv", CURVES, CURVE_NUMBERS)
     claims = read_rows(path / "claims.csv", CLAIMS, CLAIM_NUMBERS)
     run = folder.read_json("run.json")
@@ -151,25 +134,25 @@ def read(path: str | Path) -> Recorded:
     kind = _kind(run, path)
     card = folder.read_yaml("data.yaml")
     codings = recorded_codings(card.get("codings"))
-    timed = [said(decided, codings) for decided in timed] if codings else timed
+    timed_decisions = [said(decided, codings) for decided in timed_decisions] if codings else timed_decisions
     config = folder.read_yaml("config.yaml")
-    # Runs with a checkpoint that were recorded before this was known do not say.
-    seen = run.get("held_out_seen", None if config.get("checkpoint") else False)
-    words = dict(run["words"]) if isinstance(run.get("words"), Mapping) else {}
-    if words:
-        words |= {"reward": run.get("reward"), "actions": run.get("actions")}
-    said_of_data = findings_of(card), seen, words, claims, codings
-    return Recorded(path, timed, dict(metrics), config, truth, curves, choices, kind, *said_of_data)
+    # Older runs with a checkpoint do not record it.
+    held_out_seen = run.get("held_out_seen", None if config.get("checkpoint") else False)
+    wording = dict(run["words"]) if isinstance(run.get("words"), Mapping) else {}
+    if wording:
+        wording |= {"reward": run.get("reward"), "actions": run.get("actions")}
+    details = findings_of(card), held_out_seen, wording, claims, codings
+    return Recorded(path, timed_decisions, dict(metrics), config, truth, curves, choices, kind, *details)
 
 
 def _kind(run: Mapping[str, Any], path: Path) -> Kind | None:
-    """The kind of a run, as run.json records it; None if it does not."""
-    named = run.get("kind")
-    kind = next((known for known in KINDS if known == named), None)
-    if named and kind is None:
+    """The kind of a run in run.json; None if it records none."""
+    value = run.get("kind")
+    kind = next((name for name in KINDS if name == value), None)
+    if value and kind is None:
         expected = f"{', '.join(KINDS[:-1])} or {KINDS[-1]}"
         raise PlainFileError(
-            f"{path / 'run.json'}: kind: expected {expected}; got {shown(str(named))}: restore the file from "
+            f"{path / 'run.json'}: kind: expected {expected}; got {shown(str(value))}: restore the file from "
             "a copy, or start again in another folder"
         )
     return kind
@@ -181,16 +164,11 @@ _RELATED = {"true_organs": "without doses", "true": "with doses"}
 
 
 def counterpart(trajectory: Mapping[str, Any], score: Mapping[str, object]) -> str | None:
-    """The name of the truth of a claim, a key of `SCORES`; None if there is none.
-
-    Args:
-        trajectory: The record of a decision's trajectory, with ``observed`` and ``value`` and, for a score
-            with doses, ``related``.
-    """
+    """The key of `SCORES` whose truth has the ``observed`` (and ``related``) returns of a claim, or None."""
     matching = [name for name in SCORES if _equal(trajectory.get("observed"), score.get(f"{name}_observed"))]
     related = trajectory.get("related") or {}
-    for name, own in _RELATED.items():
-        ends = [(trajectory.get(end), related.get(own, {}).get(end)) for end in ("observed", "value")]
+    for name, returns in _RELATED.items():
+        ends = [(trajectory.get(end), related.get(returns, {}).get(end)) for end in ("observed", "value")]
         if name in matching and all(_equal(*pair) for pair in ends):
             return name
     return matching[0] if matching else None

@@ -1,4 +1,4 @@
-"""The learnt surrogate of a run of trials as curves: rewards along actions, nodes along an input, and noise.
+"""Curves of the learnt surrogate of a run of trials: rewards along actions, nodes along an input, and noise.
 
     reward   E[r | a] along each action, the other actions as recommended: the posterior mean and the
              epistemic standard deviation over plausible networks
@@ -9,10 +9,9 @@
              recovered from the trials; draws that a model holds at the ends of its range
              (`estimators.noise_models`) lie beyond what is shown
 
-In a causal world each of them has the true curve beside it: E[r | a], the mean of the node's equation over
-its noise, and the density of the standardised identifiable part of the noise, with the sign of u_hat. Trials
-are points; those whose other settings differ from the curve's by at most a tenth of their range are told from
-the rest.
+A causal world adds the true curves: E[r | a], the mean of the node's equation over its noise, and the density
+of the standardised identifiable part of the noise, with the sign of u_hat. Trials are points; those whose
+other settings differ from the curve's by at most a tenth of their range are marked as near.
 
 Source: Ren et al. (2024, version 4), Fig. 13 (Y given X on Dropwave, with trials).
 """
@@ -52,11 +51,13 @@ NEARBY = 0.1
 class CurveRow:
     """One point of a curve, or one trial.
 
-    Attributes: panel: "reward", "node" or "noise". name: The node; "reward" for the reward. along: The action
-        or parent on the horizontal axis; empty for noise. series: "learnt", "true", "trial", "trial
-        elsewhere" or "recommended". x: The place on the horizontal axis; for noise in standard deviations.
-        value: The mean, the density, or the observed value, with the epistemic standard deviation ``std`` of
-        a learnt mean; empty where there is none.
+    Attributes:
+        panel: "reward", "node" or "noise".
+        name: The node; "reward" for the reward.
+        along: The action or parent on the horizontal axis; empty for noise.
+        series: "learnt", "true", "trial", "trial elsewhere" or "recommended".
+        x: The place on the horizontal axis; for noise in standard deviations.
+        value: The mean, with epistemic ``std`` if learnt, the density, or the observed value; empty for none.
     """
 
     panel: str
@@ -71,18 +72,13 @@ class CurveRow:
 def curve_table(
     problem: Problem, surrogate: Surrogate, lines: Sequence[Mapping[str, Any]], seed: int = 0
 ) -> list[dict[str, Any]]:
-    """The rows of ``surrogate.csv``: curves through the last recommendation of a run, or through its last
-    action where nothing else is recommended; none if these are no trials of a causal model, or no single
-    action is recommended.
-
-    Args:
-        surrogate: Fitted to all trials.
-        lines: The lines of ``decisions.jsonl``; with the world's responses, if the run learnt from them.
+    """The rows of ``surrogate.csv``: curves through the last recommendation of a run, else its last action,
+    with all trials, which the surrogate was fitted to; none without trials or a single recommended action.
     """
     if not (lines and isinstance(problem, CausalProblem) and isinstance(surrogate, CausalModel)):
         return []
-    kept = lines[-1].get("recommendation") or lines[-1].get("alteration") or {}
-    settings = [kept.get(name) for name in problem.task.actions]
+    recommendation = lines[-1].get("recommendation") or lines[-1].get("alteration") or {}
+    settings = [recommendation.get(name) for name in problem.task.actions]
     if not all(isinstance(value, int | float) for value in settings):
         return []
     trials = problem.observations()
@@ -97,11 +93,7 @@ def curve_table(
 def curve_rows(
     problem: CausalProblem, model: CausalModel, trials: Table, action: Tensor, index: int = 0, seed: int = 0
 ) -> list[CurveRow]:
-    """The curves of a fitted model through an action (k,) in its units, with the truth of a causal world.
-
-    Args:
-        index: The round whose bounds and noise draws are used.
-    """
+    """The curves of a fitted model through an action (k,), with a world's truth, as of round `index`."""
     case = problem.case(index)
     assert isinstance(case, RehearsalCase)
     # Trials and worlds lie on the CPU, as do the curves.
@@ -111,15 +103,15 @@ def curve_rows(
     world = problem if isinstance(problem, CausalWorld) else None
     rows = list[CurveRow]()
     for name in problem.task.actions:
-        rows += _along_action(objective, world, trials, action, name)
+        rows += _action_rows(objective, world, trials, action, name)
     network, noise = objective.network, model.draws(MEAN_DRAWS, seed)
     for position in range(len(network.task.nodes))[-MAX_NODES:]:
-        rows += _along_input(network, world, trials, action, position, noise)
-        rows += _noise(model, network, world, trials, position, seed)
+        rows += _input_rows(network, world, trials, action, position, noise)
+        rows += _noise_rows(model, network, world, trials, position, seed)
     return rows
 
 
-def _along_action(
+def _action_rows(
     objective: PosteriorMean, world: CausalWorld | None, trials: Table, action: Tensor, name: str
 ) -> Iterator[CurveRow]:
     task = objective.task
@@ -127,19 +119,17 @@ def _along_action(
     points = _slice(task, action, column)
     rewards = objective.plausible(points)
     means, stds = rewards.mean(-1), rewards.std(-1)
-    yield from _curve(REWARD, REWARD, name, LEARNT, points[:, column], means, stds)
+    yield from _points(REWARD, REWARD, name, LEARNT, points[:, column], means, stds)
     if world is not None:
-        yield from _curve(REWARD, REWARD, name, TRUE, points[:, column], world.expected(points))
+        yield from _points(REWARD, REWARD, name, TRUE, points[:, column], world.expected(points))
     yield CurveRow(REWARD, REWARD, name, CHOSEN, float(action[column]))
-    tried = trials.columns(task.actions).double()
-    apart = (tried - action) / task.box.width
-    yield from _trials(REWARD, REWARD, name, tried[:, column], task.reward_of(trials), apart, column)
+    tests = trials.columns(task.actions).double()
+    away = (tests - action) / task.box.width
+    yield from _marks(REWARD, REWARD, name, tests[:, column], task.reward_of(trials), away, column)
 
 
 def _slice(task: CausalTask, action: Tensor, column: int) -> Tensor:
-    """Actions (n, k) that differ from one in a single coordinate: its levels, or evenly spaced within its
-    bounds, and the action itself; those within the task's limits.
-    """
+    """Actions (n, k) within limits that differ from one in a coordinate: its levels, or a grid."""
     name = task.actions[column]
     lower, upper = task.box.bounds()[name]
     count = max(FEWEST, min(MOST, POINTS // len(task.actions)))
@@ -154,7 +144,7 @@ def _slice(task: CausalTask, action: Tensor, column: int) -> Tensor:
     return points[task.limits.contains(points) | (points == action).all(-1)]
 
 
-def _along_input(
+def _input_rows(
     network: CausalNetwork,
     world: CausalWorld | None,
     trials: Table,
@@ -162,9 +152,7 @@ def _along_input(
     position: int,
     noise: Tensor,
 ) -> Iterator[CurveRow]:
-    """The mean of a node along one input; nothing for a node without inputs, or where this is the curve of
-    the reward along an action.
-    """
+    """The mean of a node along one input; none without inputs, or where it is the reward along an action."""
     task, node, mechanism = network.task, network.task.nodes[position], network.mechanisms[position]
     names = task.inputs(node)
     reward_alone = isinstance(task.reward, WeightedSum) and set(task.reward.weights) == {node}
@@ -173,34 +161,32 @@ def _along_input(
     along = next((name for name in names if name in task.nodes), names[0])
     column = names.index(along)
     values = network.propagate(action, noise)[0].mean(0)
-    known = dict(zip(task.actions, action, strict=True)) | dict(zip(task.nodes, values, strict=True))
+    settings = dict(zip(task.actions, action, strict=True)) | dict(zip(task.nodes, values, strict=True))
     trials = trials.rows(~trials.columns((node, *names)).isnan().any(-1))
-    seen = trials.columns(names).double()
-    lower, upper = seen.amin(0), seen.amax(0)
+    cells = trials.columns(names).double()
+    lower, upper = cells.amin(0), cells.amax(0)
     if along in task.actions:
         grid = _slice(task, action, task.actions.index(along))[:, task.actions.index(along)]
     else:
-        ends = (torch.minimum(lower[column], known[along]), torch.maximum(upper[column], known[along]))
+        ends = (torch.minimum(lower[column], settings[along]), torch.maximum(upper[column], settings[along]))
         grid = torch.linspace(float(ends[0]), float(ends[1]), MOST, dtype=torch.float64)
-    inputs = torch.stack([known[name] for name in names]).repeat(len(grid), 1)
+    inputs = torch.stack([settings[name] for name in names]).repeat(len(grid), 1)
     inputs[:, column] = grid
-    means, stds = _belief(mechanism, inputs, noise[:, position])
-    yield from _curve(NODE, node, along, LEARNT, grid, means, stds)
+    means, stds = _average_belief(mechanism, inputs, noise[:, position])
+    yield from _points(NODE, node, along, LEARNT, grid, means, stds)
     if world is not None and node in world.task.nodes and world.task.inputs(node) == names:
         true = world.mean_of(node, dict(zip(names, inputs.unbind(-1), strict=True)))
         if true is not None:
-            yield from _curve(NODE, node, along, TRUE, grid, true)
-    yield CurveRow(NODE, node, along, CHOSEN, float(known[along]))
-    own = ~trials.altered[:, trials.names.index(node)]
-    apart = (seen - inputs[0]) / (upper - lower).clamp_min(1e-300)
+            yield from _points(NODE, node, along, TRUE, grid, true)
+    yield CurveRow(NODE, node, along, CHOSEN, float(settings[along]))
+    free = ~trials.altered[:, trials.names.index(node)]
+    away = (cells - inputs[0]) / (upper - lower).clamp_min(1e-300)
     values_of_node = trials.columns([node])[:, 0]
-    yield from _trials(NODE, node, along, seen[own, column], values_of_node[own], apart[own], column)
+    yield from _marks(NODE, node, along, cells[free, column], values_of_node[free], away[free], column)
 
 
-def _belief(mechanism: NodeMechanism, inputs: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-    """Posterior mean and standard deviation of a mechanism, averaged over the noise: (n, p), (S,) -> (n,),
-    (n,).
-    """
+def _average_belief(mechanism: NodeMechanism, inputs: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    """Posterior mean and standard deviation of a mechanism over the noise (S,): (n, p) -> (n,) each."""
     means, stds = list[Tensor](), list[Tensor]()
     for part in mechanism.scaled(inputs).split(max(1, CHUNK // len(noise))):
         shape = (len(part), len(noise), 1)
@@ -210,7 +196,7 @@ def _belief(mechanism: NodeMechanism, inputs: Tensor, noise: Tensor) -> tuple[Te
     return torch.cat(means), torch.cat(stds)
 
 
-def _noise(
+def _noise_rows(
     model: CausalModel,
     network: CausalNetwork,
     world: CausalWorld | None,
@@ -222,34 +208,30 @@ def _noise(
     learnt = model.draws(NOISE_DRAWS, seed)[:, position]
     true = _true_noise(network, world, position)
     inside = _within_range(learnt)
-    every = inside if true is None else torch.cat([inside, true])
-    lower, upper = (float(every.quantile(level)) for level in (0.001, 0.999))
+    pooled = inside if true is None else torch.cat([inside, true])
+    lower, upper = (float(pooled.quantile(level)) for level in (0.001, 0.999))
     if not lower < upper:
         return
     edges = torch.linspace(lower, upper, BINS + 1, dtype=torch.float64)
     for series, draws, count in ((LEARNT, inside, len(learnt)), (TRUE, true, TRUE_DRAWS)):
         if draws is not None:
             density = torch.histogram(draws, edges).hist / (count * (edges[1] - edges[0]))
-            yield from _curve(NOISE, node, "", series, (edges[1:] + edges[:-1]) / 2, density)
+            yield from _points(NOISE, node, "", series, (edges[1:] + edges[:-1]) / 2, density)
     for value in _recovered(model, network, trials, position).tolist():
         yield CurveRow(NOISE, node, "", NEAR, value)
 
 
 def _within_range(draws: Tensor) -> Tensor:
-    """The draws without those that are held at the ends of a range: several equal ones at an end, where draws
-    differ otherwise.
-    """
+    """The draws without those at the ends of a range: several equal ones, where draws differ otherwise."""
     values, counts = draws.unique(return_counts=True)
     if 2 * len(values) < len(draws):
         return draws
-    held = values[[0, -1]][counts[[0, -1]] > 1]
-    return draws[~torch.isin(draws, held)]
+    ends = values[[0, -1]][counts[[0, -1]] > 1]
+    return draws[~torch.isin(draws, ends)]
 
 
 def _true_noise(network: CausalNetwork, world: CausalWorld | None, position: int) -> Tensor | None:
-    """Draws of the identifiable part of a node's noise, standardised, with the sign that it has in the start
-    design; None where it is unknown, or there is none.
-    """
+    """Draws of the identifiable noise of a node, standardised, with its sign in the start design; or None."""
     node = network.task.nodes[position]
     if world is None or network.task.nodes != world.task.nodes:
         return None
@@ -257,15 +239,13 @@ def _true_noise(network: CausalNetwork, world: CausalWorld | None, position: int
     if not float(draws.std()) > 0:
         return None
     table, noise = world.explained()
-    both = torch.stack([recover(network, table)[:, position], world.recoverable(node, noise[:, position])])
-    sign = -1.0 if float(torch.corrcoef(both)[0, 1]) < 0 else 1.0
+    pairs = torch.stack([recover(network, table)[:, position], world.recoverable(node, noise[:, position])])
+    sign = -1.0 if float(torch.corrcoef(pairs)[0, 1]) < 0 else 1.0
     return sign * (draws - draws.mean()) / draws.std()
 
 
 def _recovered(model: CausalModel, network: CausalNetwork, trials: Table, position: int) -> Tensor:
-    """The noise of a node in the trials in which it was not set; where the model fits its distribution to
-    noise of its own, that.
-    """
+    """The noise of a node in the trials in which it was not set, as the model fits or recovers it."""
     if isinstance(model, ExogenousModel):
         return model.noise_of_rows()[position][model.processes.rows.kept[position]]
     node = network.task.nodes[position]
@@ -274,19 +254,19 @@ def _recovered(model: CausalModel, network: CausalNetwork, trials: Table, positi
     return recover(network, trials)[~trials.altered[:, trials.names.index(node)], position]
 
 
-def _curve(
+def _points(
     panel: str, name: str, along: str, series: str, x: Tensor, values: Tensor, stds: Tensor | None = None
 ) -> Iterator[CurveRow]:
     spreads: list[float | str] = [""] * len(x) if stds is None else stds.tolist()
-    for where, value, std in zip(x.tolist(), values.tolist(), spreads, strict=True):
-        yield CurveRow(panel, name, along, series, where, value, std)
+    for along_x, value, std in zip(x.tolist(), values.tolist(), spreads, strict=True):
+        yield CurveRow(panel, name, along, series, along_x, value, std)
 
 
-def _trials(
-    panel: str, name: str, along: str, x: Tensor, values: Tensor, apart: Tensor, column: int
+def _marks(
+    panel: str, name: str, along: str, x: Tensor, values: Tensor, away: Tensor, column: int
 ) -> Iterator[CurveRow]:
     """Trials, by whether the inputs other than `column` are near those of the curve."""
-    others = [other for other in range(apart.shape[-1]) if other != column]
-    near = (apart[:, others].abs() <= NEARBY).all(-1)
-    for where, value, close in zip(x.tolist(), values.tolist(), near.tolist(), strict=True):
-        yield CurveRow(panel, name, along, NEAR if close else FAR, where, value)
+    columns = [k for k in range(away.shape[-1]) if k != column]
+    near = (away[:, columns].abs() <= NEARBY).all(-1)
+    for along_x, value, close in zip(x.tolist(), values.tolist(), near.tolist(), strict=True):
+        yield CurveRow(panel, name, along, NEAR if close else FAR, along_x, value)

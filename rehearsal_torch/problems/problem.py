@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rehearsal_torch.data.problem_file.diagnostics import Findings
+from rehearsal_torch.seeding import numpy_generator
 
 if TYPE_CHECKING:
     from rehearsal_torch.data.causal_task import CausalTask
@@ -44,8 +45,8 @@ SIMULATED = (
 def ranges_of(table: Records) -> dict[str, list[float]]:
     """The smallest and the largest value of each column, for cards."""
     columns = zip(table.names, table.values.T, strict=True)
-    known = {name: column[~np.isnan(column)] for name, column in columns}
-    return {name: [float(each.min()), float(each.max())] for name, each in known.items() if len(each)}
+    cells = {name: column[~np.isnan(column)] for name, column in columns}
+    return {name: [float(values.min()), float(values.max())] for name, values in cells.items() if len(values)}
 
 
 def as_table(rows: Records) -> Table:
@@ -61,31 +62,27 @@ def as_table(rows: Records) -> Table:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a problem knows beside its rows and cases. By default there is nothing to know.
+    """Facts of a problem beside its rows and cases; by default none.
 
     Attributes:
         notes: What to know before a model is fitted, one sentence each.
         units: The unit (a patient, a store) of each row of the observations; None if every row is its own.
-        imputations: m, how often missing cells of the observations are imputed, each time into a table of its
-            own; 0 where none is missing.
+        imputations: m, how often missing cells of the observations are imputed; 0 where none is missing.
         method: The method that the problem itself asks for, such as "auto".
         graphs: The graphs that may be true, as `graphs.graph_notation` reads them; None if there is one.
         costs: Action to the weight of its squared change, for `micns`.
         unweighed: Actions whose costs are stated and do not count, as no worth is.
         surrogate: Surrogate settings that its configuration leaves open, name to plain data.
-        reward: The reward of a step of episodes, as the node of a configuration; empty where the
-            configuration's own reward counts.
+        reward: The reward of a step, as the node of a configuration; empty for the configuration's own.
         rules: Which changes of episodes may be recommended, by the names of `objectives.change_rules`.
-        wording: What units, steps and columns are called in reports: ``unit``, ``units``, ``step``,
-            ``units_of``, column to unit, and ``levels``, action to the names of its levels.
+        wording: ``unit``, ``units`` and ``step`` in words, ``units_of`` columns and names of ``levels`` of
+            actions.
         waiting: The trials, if proposed experiments wait for their result, which decisions then heed.
         experiments: The user's table of experiments; None elsewhere.
         episodes: A split, "train", "validation" or "test", to its episodes; None where there are none.
-        seen_by: Whether a model that was fitted elsewhere, to a table with this fingerprint, has seen rows
-            whose outcomes are compared with its predictions (`Problem.score`); None if that is unknown.
-            None here where no outcomes are compared.
-        reading: What a checkpoint's card keeps, as plain data, so that episodes that come later are read as
-            those of the fit: ``task``, ``step``, the length of a step, and ``first``, the time of the first.
+        seen_by: Whether a model of a table with a fingerprint has seen scored rows, or None; None without
+            scores.
+        reading: Plain data to read later episodes by: ``task``, ``step``, its length, and ``first`` time.
     """
 
     notes: Sequence[str] = ()
@@ -107,11 +104,7 @@ class Facts:
 
 
 class Experiments(ABC):
-    """A user's table of experiments, to which proposed ones are added.
-
-    Attributes:
-        lacking: Why no model can be fitted yet, in words; empty if one can be.
-    """
+    """A user's table of experiments, to which proposals are added; `lacking` says why no model is fitted."""
 
     lacking: str
 
@@ -147,13 +140,11 @@ class Problem(ABC):
         return Columns(self.observations().names)
 
     def facts(self) -> Facts:
-        """What is known beside rows and cases."""
+        """The facts beside rows and cases."""
         return Facts()
 
     def findings(self) -> tuple[Finding, ...]:
-        """What must be known of the data before anything is fitted; none by default. Found once; cards of
-        problems that have some hold them as ``findings``.
-        """
+        """Warnings of the data, found once, before anything is fitted; none by default."""
         return ()
 
     @abstractmethod
@@ -162,11 +153,7 @@ class Problem(ABC):
 
     @abstractmethod
     def case(self, index: int) -> DecisionContext:
-        """Case number `index`, 0 ... count - 1: the same at every call and in every process.
-
-        Raises:
-            IndexError: if there is no such case.
-        """
+        """Case number `index`, the same at every call and in every process; IndexError if there is none."""
 
     def cases(self, indices: Sequence[int]) -> Sequence[DecisionContext]:
         """Some of the cases, which are decided in one batch."""
@@ -186,30 +173,28 @@ class OwnData(Problem, ABC):
 
     @cached_property
     def found(self) -> Findings:
-        """What was found in them, with the keys of a problem file."""
-        found = Findings("")
-        self._note(found)
-        return found
+        """The findings, with the keys of a problem file."""
+        findings = Findings("")
+        self._note(findings)
+        return findings
 
     def findings(self) -> tuple[Finding, ...]:
-        """What their author should look at."""
+        """The findings, for the author of the data."""
         return self.found.findings
 
     @abstractmethod
-    def _note(self, found: Findings) -> None:
-        """Adds what was found."""
+    def _note(self, findings: Findings) -> None:
+        """Adds the findings."""
 
 
 class OfFile(OwnData, ABC):
-    """A problem file as a problem, and what a check shows of it; `read_notes` are what the readers of the
-    file and its tables decided by themselves, one sentence each.
-    """
+    """A problem file as a problem; `read_notes` are sentences on what its readers decided by themselves."""
 
     read_notes: tuple[str, ...]
 
     @abstractmethod
     def counted(self) -> str:
-        """How much there is; one sentence."""
+        """The numbers of rows, cases and the like in one sentence."""
 
     @abstractmethod
     def variable_rows(self) -> list[tuple[str, ...]]:
@@ -222,9 +207,7 @@ class OfFile(OwnData, ABC):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the row(s) that followed a decision are worth: whether all of them are desired, and their mean
-    reward; None where the world has no such thing.
-    """
+    """The value of the rows after a decision: whether all are desired, and their mean reward, or None."""
 
     success: bool | None = None
     reward: float | None = None
@@ -232,6 +215,12 @@ class Verdict:
 
 class World(Problem, ABC):
     """A problem that simulates what follows a decision."""
+
+    seed: int
+
+    def stream(self, purpose: int, index: int = 0) -> np.random.Generator:
+        """A random number generator determined by the world's seed, a purpose and an index."""
+        return numpy_generator(self.seed, purpose, index)
 
     @abstractmethod
     def respond(self, case: DecisionContext, decision: Decision) -> Table:
@@ -242,14 +231,12 @@ class World(Problem, ABC):
         """The best achievable score in a case."""
 
     def verdict(self, answer: Table) -> Verdict:  # noqa: ARG002
-        """What the row(s) that followed a decision are worth."""
+        """The value of the row(s) that followed a decision."""
         return Verdict()
 
 
 class RehearsalProblem(Problem, ABC):
-    """A problem of kind ``rehearse``: what to alter before the outcome is known; `hypotheses` are candidate
-    graphs for methods that are not given the true one.
-    """
+    """What to alter before the outcome is known; `hypotheses` are graphs for methods without the true one."""
 
     kind: Kind = "rehearse"
     task: RehearsalTask

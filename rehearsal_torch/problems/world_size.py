@@ -1,15 +1,8 @@
-"""The size of a simulated world: its observations and cases, or its experiments and rounds.
+"""Size of a simulated world: its observations and cases, or its experiments and rounds.
 
 A rehearsal world draws a sample of N observations, and has a number of cases to decide on (`SampleSize`).
 A causal world begins with a start design of experiments and continues for T rounds of one experiment each
-(`Rounds`). Both are plain records, checked where they are made; a world takes one as its argument `size`, and
-a configuration writes it as a node of its own:
-
-    size:
-      _target_: rehearsal_torch.problems.world_size.SampleSize
-      rows: 1000
-
-The share that is held out for early stopping is the argument `validation` of worlds and tables alike.
+(`Rounds`). A world takes one of these records as its argument `size`; a configuration names it by `_target_`.
 
 Source: Du et al. (2026), Sec. 4.1 (observations and contexts); Sussex et al. (2023), the start design of
 2 (k + 1) experiments.
@@ -47,8 +40,7 @@ class Rounds:
 
     Attributes:
         rounds: T, number of rounds after the start design, at least 1.
-        initial: Number of experiments in the start design, at least 5; None for 2 (k + 1), k the number of
-            actions.
+        initial: Number of experiments in the start design, at least 5; None for 2 (k + 1), of k actions.
     """
 
     rounds: int = 100
@@ -68,8 +60,8 @@ def setting(key: str, value: Any, kind: type[Setting]) -> Setting:
     """An argument that must be an object of a dataclass, such as a world's size; ValueError if it is not."""
     if not isinstance(value, kind):
         *names, last = (f"{key}.{name}" for name in kind.__annotations__)
-        written = f"in a configuration {', '.join(names)} and {last}"
-        raise ValueError(f"{key}: expected a {kind.__name__}, {written}; got {value!r}")
+        fields = f"in a configuration {', '.join(names)} and {last}"
+        raise ValueError(f"{key}: expected a {kind.__name__}, {fields}; got {value!r}")
     return value
 
 

@@ -88,8 +88,7 @@ def units_below(frame: pd.DataFrame) -> dict[int, str]:
     """The units of columns, by their places, if the first row below the header has these; else none."""
     found = dict[int, str]()
     for place in range(frame.shape[1] if len(frame) > 2 else 0):
-        cell = frame.iat[0, place]
-        text = "" if pd.isna(cell) else plain_text(str(cell))
+        text = plain_text(str(frame.iloc[0, place])) if frame.iloc[:1, place].notna().all() else ""
         bracketed = _BRACKETS.fullmatch(text) is not None
         if not text or MISSING.fullmatch(text):
             continue

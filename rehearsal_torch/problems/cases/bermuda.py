@@ -1,4 +1,4 @@
-"""The Bermuda reef: calcification under altered water chemistry.
+"""Bermuda reef: calcification under altered water chemistry.
 
 Light, temperature and salinity are observed; dissolved inorganic carbon (DIC), total alkalinity (TA),
 aragonite saturation (Omega), chlorophyll (Chla) and nutrients (Nut) may be set within [-1, 1]; net ecosystem
@@ -74,10 +74,10 @@ def refit(path: str | Path) -> dict[str, Any]:
         raise ValueError(f"{path}: no column {missing}; it has {list(table.columns)}")
     raw = table[columns].set_axis(list(PARENTS), axis=1).astype(float)
     centred = raw - raw.mean()
-    return {"n - 1": _fitted(centred / raw.std(ddof=1)), "n": _fitted(centred / raw.std(ddof=0))}
+    return {"n - 1": _fit(centred / raw.std(ddof=1)), "n": _fit(centred / raw.std(ddof=0))}
 
 
-def _fitted(table: Any) -> dict[str, Any]:
+def _fit(table: Any) -> dict[str, Any]:
     fit: dict[str, Any] = {"weights": {}, "intercepts": {}, "residuals": {}, "rows": {}, "ranges": {}}
     for child, parents in PARENTS.items():
         rows = table[[child, *parents]].dropna().to_numpy()
@@ -104,8 +104,8 @@ TREE = (("Light", "Temp"), ("Temp", "Sal"), ("Sal", "DIC"), ("Sal", "TA"))
 
 
 def bermuda_graphs() -> tuple[RehearsalGraph, ...]:
-    """The true graph and the four others of its Markov equivalence class: the tree's edges all point away
-    from one of its five variables. Qin et al. (2023), Sec. 6, draw graphs from this class.
+    """The true graph and the four others of its Markov equivalence class (Qin et al., 2023, Sec. 6): the
+    tree's edges all point away from one of its five variables.
     """
     graphs = []
     for root in dict.fromkeys(name for edge in TREE for name in edge):
@@ -116,10 +116,10 @@ def bermuda_graphs() -> tuple[RehearsalGraph, ...]:
         reached = [root]
         for name in reached:
             edges = [edge for edge in TREE if name in edge]
-            near = [other for edge in edges for other in edge if other not in reached]
-            for other in near:
-                parents[other].append(name)
-            reached += near
+            neighbours = [neighbour for edge in edges for neighbour in edge if neighbour not in reached]
+            for neighbour in neighbours:
+                parents[neighbour].append(name)
+            reached += neighbours
         graphs.append(RehearsalGraph.of(parents))
     return tuple(graphs)
 
@@ -160,9 +160,6 @@ class Bermuda(LinearWorld):
     Args:
         preset: One of `PRESETS`.
         candidates: Sets of variables that may be set jointly; None for each of the five by itself.
-
-    Attributes:
-        hypotheses: The five graphs that observations cannot tell apart.
     """
 
     def __init__(
@@ -175,18 +172,18 @@ class Bermuda(LinearWorld):
     ) -> None:
         if preset not in PRESETS:
             raise ValueError(f"unknown preset {preset!r}: choose one of {', '.join(PRESETS)}")
-        chosen, fit = PRESETS[preset], figures()[PRESETS[preset].fit]
+        version, fit = PRESETS[preset], figures()[PRESETS[preset].fit]
         intercept = fit["intercepts"]["NEC"]
-        shift = -intercept if chosen.intercept == "shifted" else 0.0
+        shift = -intercept if version.intercept == "shifted" else 0.0
         region = {"NEC": (0.5 + shift, 2.0 + shift)}
         task = task_of(PARENTS, CONTEXT, dict.fromkeys(ACTIONABLE, (-1.0, 1.0)), region, candidates or ())
-        independent = CONTEXT if chosen.independent else ()
-        ranges = fit["ranges"] if chosen.uniform else {}
+        independent = CONTEXT if version.independent else ()
+        ranges = fit["ranges"] if version.uniform else {}
         system = LinearEquations.of(
             {child: weights for child, weights in fit["weights"].items() if child not in independent},
-            chosen.variances or {name: fit["residuals"].get(name, 1.0) ** 2 for name in PARENTS},
+            version.variances or {name: fit["residuals"].get(name, 1.0) ** 2 for name in PARENTS},
             names=task.graph.names,
-            intercepts={"NEC": intercept} if chosen.intercept == "kept" else {},
+            intercepts={"NEC": intercept} if version.intercept == "kept" else {},
             uniform={name: tuple(bounds) for name, bounds in ranges.items()},
         )
         self.hypotheses = bermuda_graphs()

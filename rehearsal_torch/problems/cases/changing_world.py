@@ -1,12 +1,10 @@
-"""Worlds that change over time, and the two stores: one follows the other's price, until it stops.
+"""Worlds that change over time, and two stores: one follows the other's price, until it stops.
 
     observations ~ the world of round 0;
     case t, what follows a decision in it, and its oracle: the world of round t.
 
-A correct decision may become wrong without any sign of it in passive observations. Rounds come in order; the
-index of a case is its round.
-
-Two stores:
+A correct decision may become wrong without any sign of it in passive observations. The index of a case is its
+round. Two stores:
 
     price     = .3 season + e_1                                       may be set within [-4, 4]
     rival     = .3 season + f_t price + e_2                           the second store's price
@@ -60,9 +58,9 @@ class ChangingWorld(World, RehearsalProblem):
 
     def reseeded(self, seed: int) -> Self:
         """The same world, which changes in the same rounds, with another seed."""
-        other = copy(self)
-        other.seed = seed
-        return other
+        world = copy(self)
+        world.seed = seed
+        return world
 
     def desired(self, outcomes: Tensor) -> Tensor:
         """Whether outcomes (..., |Y|) are desired, (...) bool."""
@@ -92,21 +90,21 @@ class ChangingWorld(World, RehearsalProblem):
 
     def respond(self, case: DecisionContext, decision: Decision) -> Table:
         """The row that follows a decision in its round."""
-        return self._of(case).respond(case, decision)
+        return self._world_of(case).respond(case, decision)
 
     def optimum(self, case: DecisionContext) -> float:
         """The oracle of the round."""
-        return self._of(case).optimum(case)
+        return self._world_of(case).optimum(case)
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:
         """The scores of `RehearsalWorld.score`, in the case's round."""
-        return self._of(case).score(case, decision)
+        return self._world_of(case).score(case, decision)
 
     def card(self) -> Mapping[str, Any]:
         """The card of the first round's world, with this world's name."""
         return {**self.at(0).card(), "world": type(self).__name__, "rounds": self.size.contexts}
 
-    def _of(self, case: DecisionContext) -> RehearsalWorld:
+    def _world_of(self, case: DecisionContext) -> RehearsalWorld:
         if not isinstance(case, RehearsalCase):
             raise TypeError(f"expected a RehearsalCase; got a {type(case).__name__}")
         return self.at(int(case.identity))
@@ -185,8 +183,8 @@ class TwoStores(ChangingWorld):
 
     def at(self, index: int) -> FollowedStore:
         """The stores at a round."""
-        return self._made(self.follows(index))
+        return self._cached_store(self.follows(index))
 
     @lru_cache(maxsize=64)  # noqa: B019  a few worlds, as long-lived as this one
-    def _made(self, follows: float) -> FollowedStore:
+    def _cached_store(self, follows: float) -> FollowedStore:
         return FollowedStore(follows, self.size, self.seed, self.validation)

@@ -1,4 +1,4 @@
-"""Worlds as tables of structural equations, whose probabilities of success are integrals and sums.
+"""Worlds of structural equations, whose probabilities of success are integrals and sums.
 
     v_i = f_i(parents) + e_i                  e_i of a known distribution, normal for outcomes
     v_i ~ sum_j p_j(parents) delta(l_j)       one of some levels l_j: yes/no, classes, counts
@@ -18,12 +18,11 @@ the full ones.
 A distribution maps standard normal numbers to its own by quantiles, so that one set of normal numbers serves
 every distribution and every action. It has nodes for integrals: Gauss-Legendre for distributions on an
 interval, the trapezoidal rule for the normal (which converges faster than any power of the spacing there).
-
-A world may have a hidden common cause h of one action and the outcomes (`problems.cases.hidden_cause`).
-It adds to the f_i of the outcomes, and P is the average over h.
-
 Papers print N(0, 0.1) without saying whether 0.1 is the variance or the standard deviation, and the
 achievable probabilities depend on it: ``reading`` says which.
+
+A hidden common cause h of one action and the outcomes (`problems.cases.hidden_cause`) adds to the f_i of
+the outcomes; P is then the average over h.
 
 Source: Du et al. (2026), App. E.2 (equations of this kind) and App. E (its tables fit the variance in linear
 worlds, the standard deviation in the others); Robins (1986) (the g-formula, here evaluated exactly); the
@@ -157,7 +156,7 @@ class Equation:
         return () if self.of is None else tuple(signature(self.of).parameters)
 
     def __call__(self, values: Mapping[str, Tensor]) -> Tensor:
-        """f at the values of the parents; other values are not looked at."""
+        """f at the values of the parents, of which `values` may have more."""
         if self.of is None:
             return torch.zeros((), dtype=torch.float64)
         return self.of(**{name: values[name] for name in self.parents})
@@ -167,11 +166,11 @@ def yes(chance: Callable[..., Tensor]) -> Equation:
     """1 with a chance, a function of the parents, else 0."""
 
     @wraps(chance)
-    def both(**parents: Tensor) -> Tensor:
+    def chances(**parents: Tensor) -> Tensor:
         success = chance(**parents)
         return torch.stack([1 - success, success], -1)
 
-    return Equation(both, levels=(0.0, 1.0))
+    return Equation(chances, levels=(0.0, 1.0))
 
 
 CELLS = 2**17  # Batch size in numbers that fits in a processor's cache.
@@ -193,8 +192,7 @@ class WorldTable:
         region: Outcome to the interval in which it is desired; None leaves a side open.
         source: Where the equations come from; "{reading}" in it stands for the reading of the noise.
         together: Candidate sets; empty for each actionable variable by itself.
-        hidden_shifts: The action that a hidden cause raises, and what the cause adds to outcomes; None if
-            there is no such cause.
+        hidden_shifts: The action that a hidden cause raises, and its shifts of outcomes; None for no cause.
     """
 
     equations: Mapping[str, Equation]
@@ -207,16 +205,13 @@ class WorldTable:
 
 
 class EquationWorld(StructuralWorld):
-    """A world that is a table, which a subclass states.
+    """A world that is a table, which a subclass states; ValueError for an unknown reading, or a table without
+    what its integrals need (normal noise of outcomes, which influence nothing, and of confounded actions).
 
     Args:
         reading: How the noise N(0, s) of the table is read: "std" or "variance".
         candidates: Sets of variables that may be set jointly; None for those of the table.
         confounding: Gamma, the strength of a hidden common cause of an action and an outcome; 1 is none.
-
-    Raises:
-        ValueError: if the reading or the confounding is not one, the noise of an outcome or of the confounded
-            action is not normal, or an outcome influences another variable.
     """
 
     table: ClassVar[WorldTable]
@@ -242,13 +237,13 @@ class EquationWorld(StructuralWorld):
         if confounding != 1 and table.hidden_shifts is None:
             raise ValueError(f"confounding: {type(self).__name__} has no hidden common cause")
         self.hidden = table.hidden_shifts and HiddenCause.of_strength(*table.hidden_shifts, confounding)
-        known = all(table.equations[name].levels or self._is_normal(name) for name in task.outcomes)
-        if not known or any(task.graph.descendants([name]) != {name} for name in task.outcomes):
+        usable = all(table.equations[name].levels or self._is_normal(name) for name in task.outcomes)
+        if not usable or any(task.graph.descendants([name]) != {name} for name in task.outcomes):
             raise ValueError("expected outcomes with normal noise, or levels, that influence nothing")
         if self.hidden is not None and not self._is_normal(self.hidden.action):
             raise ValueError(f"expected normal noise of {self.hidden.action}, which has a hidden cause")
-        named = {name: str(distribution) for name, distribution in self.distributions.items()}
-        self.details = {"source": table.source.format(reading=reading), "distributions": named}
+        texts = {name: str(distribution) for name, distribution in self.distributions.items()}
+        self.details = {"source": table.source.format(reading=reading), "distributions": texts}
         if self.hidden is not None:
             self.details["hidden_cause"] = self.hidden.facts()
 
@@ -259,25 +254,25 @@ class EquationWorld(StructuralWorld):
     def optimal(self, contexts: Tensor, names: Sequence[str]) -> tuple[Tensor, Tensor]:
         """Every combination of levels, with grids over the other variables."""
         box, order = self.task.box.only(names), tuple(names)
-        held = [index for index, name in enumerate(names) if name in box.levels]
-        free = [index for index, name in enumerate(names) if name not in box.levels]
+        discrete = [index for index, name in enumerate(names) if name in box.levels]
+        continuous = [index for index, name in enumerate(names) if name not in box.levels]
         points = []
-        for levels in product(*(box.levels[names[index]] for index in held)):
+        for levels in product(*(box.levels[names[index]] for index in discrete)):
             point = torch.zeros(len(contexts), len(names), dtype=torch.float64)
-            point[:, held] = torch.tensor(levels, dtype=torch.float64)
-            if free:
+            point[:, discrete] = torch.tensor(levels, dtype=torch.float64)
+            if continuous:
 
-                def value(moved: Tensor, fixed: Tensor = point) -> Tensor:
-                    whole = fixed.expand(*moved.shape[:-1], -1).clone()
-                    whole[..., free] = moved
-                    return self._integrated(contexts, order, whole, fine=False)
+                def value(part: Tensor, fixed: Tensor = point) -> Tensor:
+                    full = fixed.expand(*part.shape[:-1], -1).clone()
+                    full[..., continuous] = part
+                    return self._integrated(contexts, order, full, fine=False)
 
-                rest = box.only([names[index] for index in free])
-                point[:, free] = highest(value, rest, len(contexts))[0]
+                subbox = box.only([names[index] for index in continuous])
+                point[:, continuous] = highest(value, subbox, len(contexts))[0]
             points.append(point)
-        reached = self.probability(contexts, order, torch.stack(points))
-        best, row = reached.argmax(0), torch.arange(len(contexts))
-        return torch.stack(points)[best, row], reached[best, row]
+        chances = self.probability(contexts, order, torch.stack(points))
+        best, row = chances.argmax(0), torch.arange(len(contexts))
+        return torch.stack(points)[best, row], chances[best, row]
 
     def solved(self, normals: Tensor, fixed: Mapping[str, Tensor], stream: np.random.Generator) -> Tensor:
         """One variable after the other."""
@@ -285,15 +280,15 @@ class EquationWorld(StructuralWorld):
         if self.hidden is not None:
             cause = self.hidden.drawn(normals[:, self.order.index(self.hidden.action)], stream)
         values: dict[str, Tensor] = {}
-        for name, own in zip(self.order, normals.T, strict=True):
+        for name, normal in zip(self.order, normals.T, strict=True):
             equation = self.table.equations[name]
             if name in fixed:
-                values[name] = fixed[name].to(own).expand(len(own))
+                values[name] = fixed[name].to(normal).expand(len(normal))
             elif equation.levels:
-                below = equation(values).cumsum(-1)[..., :-1] <= torch.special.ndtr(own).unsqueeze(-1)
-                values[name] = own.new_tensor(equation.levels)[below.sum(-1)]
+                below = equation(values).cumsum(-1)[..., :-1] <= torch.special.ndtr(normal).unsqueeze(-1)
+                values[name] = normal.new_tensor(equation.levels)[below.sum(-1)]
             else:
-                noise = self.distributions[name].of_normal(own)
+                noise = self.distributions[name].of_normal(normal)
                 values[name] = equation(values) + noise + self._shift(name, cause)
         return torch.stack([values[name] for name in self.order], -1)
 
@@ -301,7 +296,7 @@ class EquationWorld(StructuralWorld):
         return isinstance(self.distributions.get(name), Normal)
 
     def _shift(self, name: str, cause: Tensor | None) -> Tensor | float:
-        """What the hidden cause adds to a variable."""
+        """The contribution of the hidden cause to a variable."""
         if self.hidden is None or cause is None or name not in self.hidden.shifts:
             return 0.0
         return self.hidden.shifts[name] * cause
@@ -312,13 +307,11 @@ class EquationWorld(StructuralWorld):
         rows = rows.reshape(-1, contexts.shape[-1] + len(names))
         levels = [len(self.table.equations[name].levels or (0,)) for name in self._between(names)]
         size = max(1, CELLS // (len(self._nodes(names, fine)[1]) * math.prod(levels)))
-        chances = [self._chance(part, names, fine) for part in rows.split(size)]
+        chances = [self._chance(block, names, fine) for block in rows.split(size)]
         return torch.cat(chances).clamp(0.0, 1.0).reshape(shape)
 
     def _chance(self, rows: Tensor, names: tuple[str, ...], fine: bool) -> Tensor:
-        """P(Y in S) for rows of contexts and actions, (n, |X| + k) -> (n,). The values of a variable are
-        (n or 1, nodes, levels of each variable before it that has some).
-        """
+        """P(Y in S), (n, |X| + k) -> (n,), from values (n or 1, nodes, levels of each variable before)."""
         values = dict(zip((*self.task.context, *names), rows.T.unsqueeze(-1), strict=True))
         noise, weights = self._nodes(names, fine)
         for name in self._between(names):
@@ -350,8 +343,8 @@ class EquationWorld(StructuralWorld):
     def _between(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """The variables that are neither observed nor set and influence an outcome."""
         task = self.task
-        matter = task.graph.altered(names).ancestors(task.outcomes) - {*task.outcomes, *task.context, *names}
-        return tuple(name for name in self.order if name in matter)
+        inner = task.graph.altered(names).ancestors(task.outcomes) - {*task.outcomes, *task.context, *names}
+        return tuple(name for name in self.order if name in inner)
 
     @lru_cache(maxsize=64)  # noqa: B019  a few rules, as long-lived as the world
     def _nodes(self, names: tuple[str, ...], fine: bool) -> tuple[dict[str, Tensor], Tensor]:
@@ -370,14 +363,13 @@ class EquationWorld(StructuralWorld):
             if free:
                 rules = [self._rule(name, count) for name in free]
                 points = torch.cartesian_prod(*[rule[0] for rule in rules]).reshape(-1, len(free))
-                for _, more in rules:
-                    weights = (weights.unsqueeze(-1) * more).flatten()
+                for _, factor in rules:
+                    weights = (weights.unsqueeze(-1) * factor).flatten()
             return dict(zip(free, points.T, strict=True)), weights
         count = SOBOL[0 if fine else 1]
         unit = sobol(len(free)).draw(count, dtype=torch.float64).clamp(1e-12, 1 - 1e-12)
-        normals = torch.special.ndtri(unit)
-        columns = zip(free, normals.T, strict=True)
-        noise = {name: self.distributions[name].of_normal(column) for name, column in columns}
+        draws = zip(free, torch.special.ndtri(unit).T, strict=True)
+        noise = {name: self.distributions[name].of_normal(normals) for name, normals in draws}
         return noise, torch.full((count,), 1 / count, dtype=torch.float64)
 
     def _rule(self, name: str, count: int) -> tuple[Tensor, Tensor]:

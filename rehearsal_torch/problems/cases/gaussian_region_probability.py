@@ -1,4 +1,4 @@
-"""The probability that a normal outcome lies in a region, by Gauss-Legendre quadrature.
+"""Probability that a normal outcome lies in a region, by Gauss-Legendre quadrature.
 
 For one outcome it is a difference of two normal distribution functions. For two, (Y_1, Y_2) ~ N(mu, Sigma), a
 region is cut into slices: at y_1 it extends from lo(y_1) to hi(y_1), and Y_2 given y_1 is normal again, so
@@ -79,24 +79,19 @@ def interval(region: Polytope, outcome: int = 0) -> tuple[float, float]:
 
 
 def probability_in(region: Polytope | Disc, mean: Tensor, covariance: Tensor) -> Tensor:
-    """P(Y in S), (...), to within 1e-8, for Y ~ N(mean, covariance) in the region's order, (..., |Y|) and
-    positive definite (|Y|, |Y|).
-
-    Raises:
-        ValueError: for more than two outcomes.
-    """
+    """P(Y in S) for Y ~ N(mean (..., |Y|), covariance), (...), to 1e-8; ValueError for over two outcomes."""
     if mean.shape[-1] == 1 and isinstance(region, Polytope):
         ends, scale = interval(region), covariance[0, 0].sqrt()
         return between((ends[0] - mean[..., 0]) / scale, (ends[1] - mean[..., 0]) / scale)
     if mean.shape[-1] != 2:
-        more = "exact probabilities of more are not built"
-        raise ValueError(f"expected one or two outcomes; got {mean.shape[-1]}: {more}")
+        limitation = "exact probabilities of more are not built"
+        raise ValueError(f"expected one or two outcomes; got {mean.shape[-1]}: {limitation}")
     rows = mean.reshape(-1, 2)
-    chances = [_sliced(region, part, covariance) for part in rows.split(ROWS)]
+    chances = [_integrate(region, part, covariance) for part in rows.split(ROWS)]
     return torch.cat(chances).reshape(mean.shape[:-1])
 
 
-def _sliced(region: Polytope | Disc, mean: Tensor, covariance: Tensor) -> Tensor:
+def _integrate(region: Polytope | Disc, mean: Tensor, covariance: Tensor) -> Tensor:
     """The integral over slices: means (n, 2) -> (n,)."""
     first, second = mean[:, :1, None], mean[:, 1:, None]
     scale = covariance[0, 0].sqrt()
@@ -115,29 +110,28 @@ def _sliced(region: Polytope | Disc, mean: Tensor, covariance: Tensor) -> Tensor
         low, high = centre[1] - half, centre[1] + half
         share = (end - start) * half / scale
     else:
-        breaks = _breaks(region)
-        ends = ((breaks - mean[:, :1]) / scale).clamp(-REACH, REACH)
-        inside = ends[:, :1], ends[:, -1:]
+        ends = ((_breaks(region) - mean[:, :1]) / scale).clamp(-REACH, REACH)
+        support = ends[:, :1], ends[:, -1:]
         # A steep face is crossed within a small step of t: panels end around it.
-        for a, b, limit in zip(*(values.tolist() for values in _faces(region)), strict=True):
+        for a, b, limit in zip(*(values.tolist() for values in _unit_faces(region)), strict=True):
             ratio = float((-a / b * scale - tilt) / spread) if b else 0.0
             if abs(ratio) > MAX_STEEPNESS:
                 crossing = -((limit - a * mean[:, :1]) / b - mean[:, 1:]) / spread / ratio
-                around = crossing + crossing.new_tensor([-4.0, 0.0, 4.0]) / ratio
-                ends = torch.cat([ends, torch.minimum(torch.maximum(around, inside[0]), inside[1])], -1)
+                nearby = crossing + crossing.new_tensor([-4.0, 0.0, 4.0]) / ratio
+                ends = torch.cat([ends, torch.minimum(torch.maximum(nearby, support[0]), support[1])], -1)
         ends = ends.sort(-1).values.unsqueeze(-1)
         share = ends[:, 1:] - ends[:, :-1]
         t = ends[:, :-1] + share * nodes
-        low, high = _slice(region, first + scale * t)
+        low, high = _slice_range(region, first + scale * t)
     middle = second + tilt * t
     mass = (-0.5 * t.square()).exp() * between((low - middle) / spread, (high - middle) / spread)
     return ((mass * share) @ weights).sum(-1) / math.sqrt(2 * math.pi)
 
 
-def _slice(region: Polytope, first: Tensor) -> tuple[Tensor, Tensor]:
+def _slice_range(region: Polytope, first: Tensor) -> tuple[Tensor, Tensor]:
     """The range of y_2 in the region at y_1 = place, (...) each; empty where the first exceeds the second."""
     low, high = torch.full_like(first, -1e300), torch.full_like(first, 1e300)
-    for a, b, limit in zip(*(values.tolist() for values in _faces(region)), strict=True):
+    for a, b, limit in zip(*(values.tolist() for values in _unit_faces(region)), strict=True):
         if b > 0:
             high = torch.minimum(high, (limit - a * first) / b)
         elif b < 0:
@@ -145,7 +139,7 @@ def _slice(region: Polytope, first: Tensor) -> tuple[Tensor, Tensor]:
     return low, high
 
 
-def _faces(region: Polytope) -> tuple[Tensor, Tensor, Tensor]:
+def _unit_faces(region: Polytope) -> tuple[Tensor, Tensor, Tensor]:
     """a, b, d of a y_1 + b y_2 <= d, (l,) each, scaled; b is zero for nearly vertical faces."""
     length = region.normals.norm(dim=-1)
     a, b = (region.normals / length.unsqueeze(-1)).unbind(-1)
@@ -154,11 +148,11 @@ def _faces(region: Polytope) -> tuple[Tensor, Tensor, Tensor]:
 
 def _breaks(region: Polytope) -> Tensor:
     """The y_1 of a polygon's corners in order, and its ends: (panels + 1,)."""
-    a, b, d = _faces(region)
+    a, b, d = _unit_faces(region)
     vertical = b == 0
     ends, outward = d[vertical] / a[vertical], a[vertical] > 0
     infinity = d.new_tensor([math.inf])
-    left, right = torch.cat([ends[~outward], -infinity]).amax(), torch.cat([ends[outward], infinity]).amin()
+    lower, upper = torch.cat([ends[~outward], -infinity]).amax(), torch.cat([ends[outward], infinity]).amin()
     row, column = torch.triu_indices(len(d), len(d), 1)
     turn = a[row] * b[column] - b[row] * a[column]
     crossing = turn.abs() > 1e-12
@@ -168,4 +162,4 @@ def _breaks(region: Polytope) -> Tensor:
     corners = torch.stack([across, along], -1)
     slack = d - corners @ torch.stack([a, b])
     inside = across[(slack >= -1e-9 * (1 + corners.abs().amax(-1, keepdim=True))).all(-1)]
-    return torch.cat([left.reshape(1), right.reshape(1), inside.clamp(float(left), float(right))]).unique()
+    return torch.cat([lower.reshape(1), upper.reshape(1), inside.clamp(float(lower), float(upper))]).unique()

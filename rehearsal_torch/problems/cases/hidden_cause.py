@@ -1,4 +1,4 @@
-"""A hidden common cause of an action and the outcomes, whose strength is known exactly.
+"""Hidden common cause of an action and the outcomes, whose strength is known exactly.
 
 The noise of one action is e = s |e| with s = +-1. The hidden cause h = +-1 is fair, and chooses the sign:
 
@@ -12,10 +12,8 @@ is the one without a hidden cause. Where the action is above its mean,
 
 and 1 / (1 - d h) below. The largest such ratio is 1 / (1 - d) = Gamma, and none is below 1 / Gamma: Gamma is
 the strength of `estimators.marginal_sensitivity`. h also moves each outcome by a constant times h. It is not
-a variable of the task, and no table shows it.
-
-For the rows, h is drawn given s, P(h = s) = (1 + d) / 2, from a generator of its own: rows with and without a
-hidden cause are equal in everything but the outcomes.
+a variable of the task, and no table shows it. For the rows, h is drawn given s, P(h = s) = (1 + d) / 2, from
+a generator of its own: rows with and without a hidden cause are equal in everything but the outcomes.
 
 If the action is set, h is fair. Otherwise it depends on the sign of the action's noise, which integrals over
 that noise take into account: Gauss-Legendre on either side of zero, where the integrand jumps.
@@ -75,18 +73,16 @@ class HiddenCause:
         return torch.where(agrees, sign, -sign)
 
     def nodes(self, std: float, count: int) -> tuple[Tensor, Tensor]:
-        """Points and weights of integrals over the action's noise, (count,) each, half of them on either side
-        of zero; the weights sum to one.
-        """
+        """Points and weights, (count,) each, for the action's noise; half of them on either side of 0."""
         points, weights = legendre(max(count // 2, 1))
         points = FARTHEST * points
         mass = weights * (-0.5 * points.square()).exp()
-        both = torch.cat([-points.flip(0), points]), torch.cat([mass.flip(0), mass])
-        return std * both[0], both[1] / both[1].sum()
+        rule = torch.cat([-points.flip(0), points]), torch.cat([mass.flip(0), mass])
+        return std * rule[0], rule[1] / rule[1].sum()
 
     def joint(self, noise: Tensor | None, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Nodes over h and other variables, from m nodes over the latter: h (2m,), first +1 for all of them
-        and then -1, and the weights (2m,). The action's noise at the m nodes is None if the action is set.
+        """h, (2m,), first +1 and then -1, and weights, (2m,), from m nodes over other variables; `noise` is
+        the action's at the nodes, None if the action is set.
         """
         cause = torch.tensor([1.0, -1.0], dtype=weights.dtype).repeat_interleave(len(weights))
         share = torch.full_like(cause, 0.5)

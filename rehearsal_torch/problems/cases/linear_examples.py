@@ -1,6 +1,4 @@
-"""Worlds of linear equations: Lin-Syn1, ride-hailing, and a company's prices (Market and Manage).
-
-Equations are tables, child to parents to coefficients; noise is normal.
+"""Worlds of linear equations with normal noise: Lin-Syn1, ride-hailing, and prices (Market and Manage).
 
 Lin-Syn1: the desired region is Y1 and Y2 in [0, 2]. Read as a variance, 0.1 gives the no-action and the best
 probability of the paper's table; as a standard deviation the best would be 1. A1 is correlated with X1 so
@@ -68,10 +66,10 @@ RIDES_OWN, RIDES_SHARED = 0.08**2, 0.008
 def ride_hailing_graphs() -> tuple[RehearsalGraph, RehearsalGraph, RehearsalGraph]:
     """recommend -> congestion; congestion -> recommend; and the clique, which is the true graph."""
     rest = {child: tuple(parents) for child, parents in RIDES.items() if child not in CLIQUE}
-    both = rest | dict.fromkeys(CLIQUE, BEFORE_RIDES)
-    first = RehearsalGraph.of(both | {"congestion": (*BEFORE_RIDES, "recommend")})
-    second = RehearsalGraph.of(both | {"recommend": (*BEFORE_RIDES, "congestion")})
-    return first, second, RehearsalGraph.of(both, [CLIQUE])
+    shared = rest | dict.fromkeys(CLIQUE, BEFORE_RIDES)
+    first = RehearsalGraph.of(shared | {"congestion": (*BEFORE_RIDES, "recommend")})
+    second = RehearsalGraph.of(shared | {"recommend": (*BEFORE_RIDES, "congestion")})
+    return first, second, RehearsalGraph.of(shared, [CLIQUE])
 
 
 class RideHailing(LinearWorld):
@@ -81,9 +79,6 @@ class RideHailing(LinearWorld):
         released: Puts the clique's common noise where the released code has it.
         candidates: Sets of variables that may be set jointly; None for each of the two by itself.
         size: Number of observations and cases; the paper begins with 10 observations.
-
-    Attributes:
-        hypotheses: The three candidate graphs.
     """
 
     def __init__(
@@ -107,20 +102,20 @@ class RideHailing(LinearWorld):
             intercepts={"rating": 0.5},
             uniform=dict.fromkeys(BEFORE_RIDES, (-1.0, 1.0)),
         )
-        where = "added afterwards, as in the released code" if released else "is structural"
-        source = f"Qin et al. (2023), App. E.1; the clique's noise {where}"
+        placement = "added afterwards, as in the released code" if released else "is structural"
+        source = f"Qin et al. (2023), App. E.1; the clique's noise {placement}"
         super().__init__(task, system, source, size, seed, validation)
 
     def draw(self, count: int, stream: np.random.Generator) -> Table:
         """Observations."""
-        return self._blurred(super().draw(count, stream), stream.standard_normal(count))
+        return self._add_common_noise(super().draw(count, stream), stream.standard_normal(count))
 
     def rehearse(self, context: Tensor, names: Sequence[str], values: Tensor, count: int) -> Table:
         """Rows after an alteration."""
         rows = super().rehearse(context, names, values, count)
-        return self._blurred(rows, self.stream(4).standard_normal(count))
+        return self._add_common_noise(rows, self.stream(4).standard_normal(count))
 
-    def _blurred(self, table: Table, normals: np.ndarray) -> Table:
+    def _add_common_noise(self, table: Table, normals: np.ndarray) -> Table:
         if not self.released:
             return table
         common = torch.from_numpy(normals * RIDES_SHARED**0.5)
@@ -164,8 +159,8 @@ class LinSyn1(LinearWorld):
         region = {"Y1": (0.0, 2.0), "Y2": (0.0, 2.0)}
         task = task_of(LIN_SYN1, ("X1", "X2"), bounds, region, candidates or (("A1", "A2"),))
         system = LinearEquations.of(LIN_SYN1, dict.fromkeys(LIN_SYN1, std(0.1, reading) ** 2))
-        read = "variance" if reading == "variance" else "standard deviation"
-        source = f"Du et al. (2026), App. E.1, Lin-Syn1, with 0.1 read as a {read}"
+        meaning = "variance" if reading == "variance" else "standard deviation"
+        source = f"Du et al. (2026), App. E.1, Lin-Syn1, with 0.1 read as a {meaning}"
         hidden = HiddenCause.of_strength("A2", {"Y1": 0.4}, confounding)
         super().__init__(task, system, source, size, seed, validation, hidden=hidden)
 
@@ -189,7 +184,6 @@ ORDERS = {
 VARIANCES = (0.04, 0.04, 0.06, 0.03, 0.06, 0.06)
 SHARED = 0.016  # The covariance of positions 3 and 4, counted from 0.
 
-
 MARKET = RehearsalGraph.of(WEIGHTS, [("competitor_pricing", "self_pricing")])
 
 
@@ -198,9 +192,9 @@ def _market_equations(
 ) -> LinearEquations:
     if order not in ORDERS:
         raise ValueError(f"unknown order {order!r}: choose one of {', '.join(ORDERS)}")
-    listed = ORDERS[order]
-    variances = dict(zip((*listed, "total_profit", "custom_number"), (*VARIANCES, *outcomes), strict=True))
-    shared = {(listed[3], listed[4]): SHARED}
+    variables = ORDERS[order]
+    variances = dict(zip((*variables, "total_profit", "custom_number"), (*VARIANCES, *outcomes), strict=True))
+    shared = {(variables[3], variables[4]): SHARED}
     return LinearEquations.of(WEIGHTS, variances, shared, MARKET.names, drift=drift)
 
 
@@ -227,8 +221,8 @@ class Manage(LinearWorld):
     ) -> None:
         bounds = {"raw_cost": (-6.0, 6.0), "self_pricing": (-6.0, 6.0)}
         task = task_of(MARKET, CONTEXT, bounds, WANTED.polygon(faces), candidates or (tuple(bounds),))
-        wanted = f"within {WANTED.radius} of {WANTED.centre}"
-        source = f"Qin et al. (2025b), Manage, variances in the order of the {order} code; desired: {wanted}"
+        region = f"within {WANTED.radius} of {WANTED.centre}"
+        source = f"Qin et al. (2025b), Manage, variances in the order of the {order} code; desired: {region}"
         super().__init__(task, _market_equations(order, (0.04, 0.12)), source, size, seed, validation, WANTED)
 
 
@@ -246,8 +240,7 @@ class Market(LinearWorld):
         order: Which released code's order of the variances: "neurips24" or "icml".
         drift: Whether coefficients vary from round to round.
         candidates: Sets of variables that may be set jointly; None for each by itself and both.
-        size: Number of observations and cases; with drift, observations are of rounds 1 ... N, cases of round
-            N + 1.
+        size: Number of observations and cases; with drift, of rounds 1 ... N and of round N + 1.
     """
 
     def __init__(
@@ -265,7 +258,7 @@ class Market(LinearWorld):
         offsets = np.array([0.3, 0.3, -0.05])
         region = Polytope(("total_profit", "custom_number"), normals, offsets)
         task = task_of(MARKET, CONTEXT, bounds, region, sets)
-        moving = f"{'with' if drift else 'without'} drift"
-        source = f"Du et al. (2024), Market, variances in the order of the {order} code, {moving}"
+        drift_text = f"{'with' if drift else 'without'} drift"
+        source = f"Du et al. (2024), Market, variances in the order of the {order} code, {drift_text}"
         system = _market_equations(order, (0.01, 0.04), DRIFT if drift else ())
         super().__init__(task, system, source, size, seed, validation)

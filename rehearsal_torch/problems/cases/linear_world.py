@@ -12,9 +12,8 @@ equations,
 e the noise of the variables that are neither context nor altered. The context precedes all other variables
 and its noise is independent of the rest, so that conditioning on it does not change the other noises.
 Coefficients may drift from round to round: row i of N belongs to round i + 1 and every case to round N + 1.
-
-A world may have a hidden common cause h of one variable and the outcomes (`problems.cases.hidden_cause`),
-which adds to the noise of the outcomes. It is integrated out together with the noise of that variable.
+A hidden common cause h of one variable and the outcomes (`problems.cases.hidden_cause`) adds to the noise
+of the outcomes. It is integrated out together with the noise of that variable.
 
 Given context and alteration the outcomes are normal, so that P(Y in S | x, z) is a difference of normal
 distribution functions or a quadrature over slices of S; unobserved uniform roots are integrated out by
@@ -68,8 +67,8 @@ class Drift:
 
 @dataclass(frozen=True)
 class Response:
-    """How outcomes depend on context, A (|Y|, |X|), and alteration, B (|Y|, k), with a constant, c_0 (|Y|,),
-    and on noise, C (|Y|, d), zero for contexts and altered variables.
+    """Outcomes linear in context, A (|Y|, |X|), alteration, B (|Y|, k), constant, c_0 (|Y|,), and noise, C
+    (|Y|, d), zero for contexts and altered variables.
     """
 
     context: Tensor
@@ -80,17 +79,14 @@ class Response:
 
 @dataclass(frozen=True)
 class LinearEquations:
-    """The structural equations of d variables in a causal order, with drifts of coefficients.
+    """The structural equations of d variables in a causal order, with drifts of coefficients; ValueError if a
+    coefficient contradicts the order, Sigma is not positive definite, or a uniform root has parents.
 
     Attributes:
         weights: Child to parent to coefficient.
         covariance: Sigma, (d, d); the row and column of a uniform root are not used.
         intercepts: b, variable to number; 0 for variables that are not named.
         uniform: Uniform root to (lower, upper).
-
-    Raises:
-        ValueError: if a coefficient contradicts the order, the covariance is not positive definite, or a
-            uniform variable has parents.
     """
 
     names: tuple[str, ...]
@@ -103,11 +99,9 @@ class LinearEquations:
     def __post_init__(self) -> None:
         order = {name: index for index, name in enumerate(self.names)}
         for child, parents in self.weights.items():
-            late = [parent for parent in parents if order[parent] >= order[child]]
-            if late:
+            if late := [parent for parent in parents if order[parent] >= order[child]]:
                 raise ValueError(f"{child}: its causes {late} must come before it in {list(self.names)}")
-        rooted = [name for name in self.uniform if self.weights.get(name)]
-        if rooted:
+        if rooted := [name for name in self.uniform if self.weights.get(name)]:
             raise ValueError(f"{rooted} are uniform and may have no causes")
         square = self.covariance.shape == (len(self.names),) * 2
         if not square or int(torch.linalg.cholesky_ex(self.covariance).info):
@@ -123,9 +117,7 @@ class LinearEquations:
         names: Sequence[str] = (),
         **more: Any,
     ) -> "LinearEquations":
-        """Equations from plain data: variances of the noises, pairs that share noise to their covariance, and
-        the variables in a causal order, by default that of the weights.
-        """
+        """Equations from plain data: variances, covariances of pairs, and the causal order of variables."""
         order = tuple(names) or tuple(weights)
         covariance = torch.diag(torch.tensor([variances[name] for name in order], dtype=torch.float64))
         for (first, second), value in (shared or {}).items():
@@ -174,11 +166,11 @@ class LinearEquations:
         """The variables, in causal order: noise (n, d), fixed name to (), rounds (n,) -> (n, d)."""
         columns: dict[str, Tensor] = {}
         moving = {(drift.child, drift.parent): drift.at(rounds) for drift in self.drift}
-        for name, own in zip(self.names, noise.T, strict=True):
+        for name, shock in zip(self.names, noise.T, strict=True):
             if name in fixed:
                 columns[name] = fixed[name].to(noise).expand(len(noise))
                 continue
-            value = own + self.intercepts.get(name, 0.0)
+            value = shock + self.intercepts.get(name, 0.0)
             for parent, weight in self.weights.get(name, {}).items():
                 value = value + (weight + moving.get((name, parent), 0.0)) * columns[parent]
             columns[name] = value
@@ -189,29 +181,24 @@ class LinearEquations:
     ) -> Response:
         """Y = A x + B z + c_0 + C e at a round."""
         order = {name: index for index, name in enumerate(self.names)}
-        observed, cut, rows = ([order[name] for name in names] for names in (context, altered, outcomes))
+        observed, fixed, rows = ([order[name] for name in names] for names in (context, altered, outcomes))
         weights = self.coefficients(round_)
-        weights[[*observed, *cut]] = 0.0
+        weights[[*observed, *fixed]] = 0.0
         reach = torch.linalg.inv(torch.eye(len(self.names), dtype=torch.float64) - weights)[rows]
         noise = reach.clone()
-        noise[:, [*observed, *cut]] = 0.0
-        added = [self.intercepts.get(name, 0.0) for name in self.names]
-        intercepts = torch.tensor(added, dtype=torch.float64)
-        return Response(reach[:, observed], reach[:, cut], noise @ intercepts, noise)
+        noise[:, [*observed, *fixed]] = 0.0
+        constants = [self.intercepts.get(name, 0.0) for name in self.names]
+        intercepts = torch.tensor(constants, dtype=torch.float64)
+        return Response(reach[:, observed], reach[:, fixed], noise @ intercepts, noise)
 
 
 UNIFORM_NODES, HIDDEN_NODES = 24, 64
 
 
 class LinearWorld(StructuralWorld):
-    """A world with linear structural equations.
-
-    Args:
-        disc: The desired region if it is a disc, the task's region being a polygon inside it.
-
-    Raises:
-        ValueError: if the equations' variables are not the graph's, contexts share noise with other
-            variables, or the action of the hidden cause does.
+    """A world with linear structural equations; `disc` is the desired region if it is one, the task's region
+    being a polygon inside it. ValueError if the equations' variables are not the graph's, contexts share
+    noise with other variables, or the action of the hidden cause does.
     """
 
     def __init__(
@@ -231,11 +218,11 @@ class LinearWorld(StructuralWorld):
         observed = positions(system.names, task.context)
         rest = [index for index in range(len(system.names)) if index not in observed]
         if bool((system.covariance[observed][:, rest] != 0).any()):
-            rest_of = "the noise of the other variables"
-            raise ValueError(f"the noise of context variables must be independent of {rest_of}")
+            others = "the noise of the other variables"
+            raise ValueError(f"the noise of context variables must be independent of {others}")
         if hidden is not None:
-            (own,) = positions(system.names, [hidden.action])
-            if int((system.covariance[own] != 0).sum()) > 1 or hidden.action in system.uniform:
+            (action,) = positions(system.names, [hidden.action])
+            if int((system.covariance[action] != 0).sum()) > 1 or hidden.action in system.uniform:
                 raise ValueError(f"expected normal noise of {hidden.action} that it shares with no other")
         self.system, self.hidden = system, hidden
         self.details = {"source": source, "equations": system.to_plain()}
@@ -250,8 +237,8 @@ class LinearWorld(StructuralWorld):
             rounds = torch.arange(last - count + 1, last + 1, dtype=torch.float64)
         noise = self.system.noises(normals)
         if self.hidden is not None:
-            own = self.system.names.index(self.hidden.action)
-            noise += self.hidden.drawn(noise[:, own], stream).unsqueeze(-1) * self._lifts()
+            action = self.system.names.index(self.hidden.action)
+            noise += self.hidden.drawn(noise[:, action], stream).unsqueeze(-1) * self._lifts()
         return self.system.solve(noise, fixed, rounds)
 
     def probability(self, contexts: Tensor, names: Sequence[str], values: Tensor) -> Tensor:
@@ -286,21 +273,18 @@ class LinearWorld(StructuralWorld):
         return self.system.response(self.task.context, names, self.task.outcomes, self.size.rows + 1.0)
 
     def _lifts(self) -> Tensor:
-        """What h = 1 adds to the noise of each variable, (d,)."""
+        """The shift of the noise of each variable by h = 1, (d,)."""
         assert self.hidden is not None
         shifts = self.hidden.shifts
         return torch.tensor([shifts.get(name, 0.0) for name in self.system.names], dtype=torch.float64)
 
     def _normal_noise(self, response: Response) -> Tensor:
-        apart = {*self.system.uniform, *(() if self.hidden is None else (self.hidden.action,))}
-        normal = torch.tensor([name not in apart for name in self.system.names])
-        reach = response.noise * normal
+        excluded = {*self.system.uniform, *(() if self.hidden is None else (self.hidden.action,))}
+        reach = response.noise * torch.tensor([name not in excluded for name in self.system.names])
         return reach @ self.system.covariance @ reach.mT
 
     def _shifts(self, response: Response) -> tuple[Tensor, Tensor]:
-        """Contributions to the outcomes of unobserved uniform roots, and of a hidden cause with the noise of
-        its action: nodes (n, |Y|) and weights (n,).
-        """
+        """Shifts of outcomes by unobserved uniform roots and a hidden cause: (n, |Y|), and weights (n,)."""
         shifts = torch.zeros(1, len(response.noise), dtype=torch.float64)
         shares = torch.ones(1, dtype=torch.float64)
         for name, (low, high) in self.system.uniform.items():
@@ -315,14 +299,14 @@ class LinearWorld(StructuralWorld):
     def _hidden_shifts(self, response: Response, shifts: Tensor, shares: Tensor) -> tuple[Tensor, Tensor]:
         """The nodes with those of the hidden cause and of its action's noise."""
         assert self.hidden is not None
-        own = self.system.names.index(self.hidden.action)
-        reach, noise = response.noise[:, own], None
+        action = self.system.names.index(self.hidden.action)
+        reach, noise = response.noise[:, action], None
         weights = torch.ones(1, dtype=torch.float64)
-        moved = torch.zeros(1, len(reach), dtype=torch.float64)
+        added = torch.zeros(1, len(reach), dtype=torch.float64)
         if bool((reach != 0).any()):
-            std = float(self.system.covariance[own, own].sqrt())
+            std = float(self.system.covariance[action, action].sqrt())
             noise, weights = self.hidden.nodes(std, HIDDEN_NODES)
-            moved = noise.unsqueeze(-1) * reach
+            added = noise.unsqueeze(-1) * reach
         cause, weights = self.hidden.joint(noise, weights)
-        moved = moved.repeat(2, 1) + cause.unsqueeze(-1) * (response.noise @ self._lifts())
-        return (shifts.unsqueeze(1) + moved).flatten(0, 1), (shares.unsqueeze(1) * weights).flatten()
+        added = added.repeat(2, 1) + cause.unsqueeze(-1) * (response.noise @ self._lifts())
+        return (shifts.unsqueeze(1) + added).flatten(0, 1), (shares.unsqueeze(1) * weights).flatten()

@@ -1,11 +1,9 @@
 """Worlds of nonlinear equations: each is a table of its equations, with what is known of it.
 
 Non-Syn1, Non-Syn2 and BankExp are the nonlinear worlds of Du et al. (2026); YesNo, Visits and Classes, whose
-outcome is yes or no, a count or a class, are ours. Phi, in code `ndtr`, is the standard normal distribution
-function.
-
-With `confounding` = Gamma > 1 a hidden common cause h = +-1 of strength Gamma raises an action and adds a
-multiple of h to an outcome (`problems.cases.hidden_cause`; ours).
+outcome is yes or no, a count or a class, are ours; `ndtr` is the standard normal distribution function. With
+`confounding` = Gamma > 1 a hidden common cause h = +-1 of strength Gamma raises an action and adds a multiple
+of h to an outcome (`problems.cases.hidden_cause`; ours).
 
 Source: Du et al. (2026), Fig. 1, Fig. 8 and App. E.2; Luce (1959) (the choice among classes).
 """
@@ -69,7 +67,7 @@ def _visits(risk: Tensor, distance: Tensor, habit: Tensor, nurse: Tensor, calls:
 
 
 class Visits(EquationWorld):
-    """How many emergency visits follow, a Poisson count, after a home nurse (yes/no) and a number of calls;
+    """The number of emergency visits, a Poisson count, after a home nurse (yes/no) and a number of calls;
     desired are at most 2.
 
     Habit makes help and visits more likely. The nurse is of use where the distance is below 1, and the best
@@ -95,9 +93,9 @@ class Visits(EquationWorld):
 
 
 def _heat(load: Tensor) -> Tensor:
-    below = ndtr(torch.tensor([1.5, 2.5, 3.5], dtype=torch.float64) - (2.5 - 0.7 * load).unsqueeze(-1))
-    ends = torch.zeros_like(below[..., :1])
-    return torch.cat([ends, below, 1 + ends], -1).diff(dim=-1)
+    cumulative = ndtr(torch.tensor([1.5, 2.5, 3.5], dtype=torch.float64) - (2.5 - 0.7 * load).unsqueeze(-1))
+    ends = torch.zeros_like(cumulative[..., :1])
+    return torch.cat([ends, cumulative, 1 + ends], -1).diff(dim=-1)
 
 
 def _grade(clay: Tensor, moisture: Tensor, load: Tensor, heat: Tensor) -> Tensor:
@@ -199,10 +197,8 @@ def _outcome(X1: Tensor, U1: Tensor, U2: Tensor, A2: Tensor) -> Tensor:
 
 
 class NonSyn2(EquationWorld):
-    """Non-Syn2: nonlinear synthetic data in which the sequential adjustment formula is needed.
-
-    U1 lies between the actions: it transmits A1's influence and confounds A2's, so that no single adjustment
-    is valid for both.
+    """Non-Syn2: nonlinear synthetic data in which the sequential adjustment formula is needed: U1 transmits
+    the influence of A1 and confounds that of A2, so that no single adjustment is valid for both.
     """
 
     table = WorldTable(

@@ -1,4 +1,4 @@
-"""Worlds by seed: every seed draws another world, with one trait that strains decisions from tables.
+"""Worlds of tables drawn by seed, each with one trait that strains decisions.
 
 Of twenty seeds in a row three worlds have each of the traits
 
@@ -73,21 +73,16 @@ NOISES: Mapping[str, Shape] = {
 
 
 def dealt(seed: int, traits: Sequence[Any]) -> Any:
-    """The trait of the world of a seed; the last one is that of the seeds that are left."""
-    block, place = divmod(seed, BLOCK)
-    many = [trait for trait in traits[:-1] for _ in range(EACH)]
-    many += [traits[-1]] * (BLOCK - len(many))
-    return many[numpy_generator(block, _TRAITS).permutation(BLOCK)[place]]
+    """The trait of the world of a seed; the last trait fills what is left of a block of seeds."""
+    block, position = divmod(seed, BLOCK)
+    deck = [trait for trait in traits[:-1] for _ in range(EACH)]
+    deck += [traits[-1]] * (BLOCK - len(deck))
+    return deck[numpy_generator(block, _TRAITS).permutation(BLOCK)[position]]
 
 
 @dataclass(frozen=True)
 class Term:
-    """A part of a mechanism.
-
-    Attributes:
-        parents: One standardised parent whose shape it is, or two whose product it is.
-        weight: Its standard deviation beside that of the other terms, with a sign.
-    """
+    """A part of a mechanism: the shape of a parent, or a product of two; `weight` is its deviation."""
 
     parents: tuple[str, ...]
     shape: str
@@ -95,17 +90,16 @@ class Term:
 
     def __call__(self, latent: Mapping[str, Tensor]) -> Tensor:
         """The unweighted term at standardised parents."""
-        shaped = SHAPES[self.shape](latent[self.parents[0]])
-        return shaped * latent[self.parents[1]] if len(self.parents) == 2 else shaped
+        value = SHAPES[self.shape](latent[self.parents[0]])
+        return value * latent[self.parents[1]] if len(self.parents) == 2 else value
 
 
 @dataclass(frozen=True)
 class Mechanism:
-    """v before its unit, from its standardised parents.
+    """A variable before its unit of measurement, as a function of its standardised parents.
 
     Attributes:
         groups: Terms by what they stand for, each with its share of the variance.
-        noise: The name of the distribution of the noise.
         scale_by: The parent that scales the noise, and the logarithm of the factor per standard deviation.
         turns: The parent whose effect turns, the place, and the change of the slope beyond it.
         chosen: The parent that experts choose, and what is lost per squared deviation from their choice.
@@ -120,28 +114,22 @@ class Mechanism:
     @property
     def parents(self) -> list[str]:
         """The parents, each once, in order."""
-        named = [name for _, terms in self.groups for term in terms for name in term.parents]
-        named += [part[0] for part in (self.scale_by, self.turns, self.chosen) if part]
-        return list(dict.fromkeys(named))
+        names = [name for _, terms in self.groups for term in terms for name in term.parents]
+        names += [effect[0] for effect in (self.scale_by, self.turns, self.chosen) if effect]
+        return list(dict.fromkeys(names))
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a seed has drawn.
+    """The structure and parameters that a seed has drawn.
 
     Attributes:
-        trait: The trait.
         mechanisms: Variable to its mechanism, causes first.
         kinds: Variable to ``binary``, ``levels``, ``count`` or ``class``, of those that are not continuous.
         units: Variable to location and scale of its column.
-        context: The variables that are known before deciding.
-        actions: Those that may be set.
-        outcome: The outcome.
-        reach: Share of the range of its rows by which the box of an action reaches beyond them, at the lower
-            and the upper end.
+        reach: By which share of the range of its rows an action's box exceeds them, at both ends.
         desired: Share of desired rows.
         inside: Whether the outcome is desired in an interval, not above a bound.
-        rows: Number of rows.
         in_unit: Rows of a unit; 1 where every row stands alone.
         peculiar: Standard deviation of what is peculiar to a unit, of the outcome before its unit.
     """
@@ -161,9 +149,7 @@ class Recipe:
     peculiar: float = 0.0
 
     def causes(self, name: str) -> list[str]:
-        """What a variable depends on: its parents, and those of an action that is compared with what experts
-        would choose.
-        """
+        """A variable's parents, and those of the action if it is compared with what experts would choose."""
         mechanism = self.mechanisms[name]
         chosen = [] if mechanism.chosen is None else self.mechanisms[mechanism.chosen[0]].parents
         return [*mechanism.parents, *chosen]
@@ -174,7 +160,7 @@ def recipe(seed: int, trait: Trait | None = None, alone: bool = False) -> Recipe
     trait = dealt(seed, TRAITS) if trait is None else trait
     draw = numpy_generator(seed, _RECIPE)
 
-    def some(names: Sequence[str], chance: float) -> list[str]:
+    def sample(names: Sequence[str], chance: float) -> list[str]:
         drawn = [name for name in names if draw.random() < chance]
         classes = set(CLASSES.columns)
         return [name for name in names if name in drawn or (name in classes and classes & set(drawn))]
@@ -190,10 +176,10 @@ def recipe(seed: int, trait: Trait | None = None, alone: bool = False) -> Recipe
         return "normal" if alone else drawn
 
     plain = ("linear",) if alone else ("linear", "linear", "saturating", "threshold")
-    context = tuple(f"x{place + 1}" for place in range(int(draw.integers(1, 5))))
+    context = tuple(f"x{i + 1}" for i in range(int(draw.integers(1, 5))))
     if trait == "kinds":
         context += CLASSES.columns
-    causes = tuple(f"u{place + 1}" for place in range(int(draw.integers(0, 4))))
+    causes = tuple(f"u{i + 1}" for i in range(int(draw.integers(0, 4))))
     actions = ("a1", "a2") if draw.random() < 0.2 and not alone else ("a1",)
     mediated = draw.random() < 0.2 and trait not in ("determined", "turning") and not alone
     kinds: dict[str, str] = {}
@@ -206,43 +192,41 @@ def recipe(seed: int, trait: Trait | None = None, alone: bool = False) -> Recipe
             kinds[name] = ("binary", "levels")[place]
     for name in causes:
         explained = float(draw.uniform(0, 0.5))
-        parents = some(context, 0.6)
+        parents = sample(context, 0.6)
         groups = ((explained, terms(parents, plain)),) if parents else ()
         mechanisms[name] = Mechanism(groups, distribution())
-    known, most = (*context, *causes), 0.6 if alone else 0.8
+    inputs, largest = (*context, *causes), 0.6 if alone else 0.8
     for name in actions:
-        explained = float(draw.uniform(*((0.95, 0.995) if trait == "determined" else (0.1, most))))
-        parents = some(known, 0.8) or [known[-1]]
+        explained = float(draw.uniform(*((0.95, 0.995) if trait == "determined" else (0.1, largest))))
+        parents = sample(inputs, 0.8) or [inputs[-1]]
         mechanisms[name] = Mechanism(((explained, terms(parents, plain)),), distribution())
         if trait not in ("determined", "turning") and draw.random() < 0.25 and not alone:
             kinds[name] = "levels"
     middle = actions
     if mediated:
-        others = some(context, 0.3)
+        inputs_of_m = sample(context, 0.3)
         share = float(draw.uniform(0.3, 0.8))
-        groups = ((share, terms([actions[0], *others], ("linear", "saturating"))),)
+        groups = ((share, terms([actions[0], *inputs_of_m], ("linear", "saturating"))),)
         mechanisms["m"] = Mechanism(groups, distribution())
         middle = ("m", *actions[1:])
     before, effect = draw.uniform(0.1, 0.45), draw.uniform(0.1, 0.5)
-    acting = terms(middle, plain if alone else (*plain, "hill"))
+    effects = terms(middle, plain if alone else (*plain, "hill"))
     if draw.random() < 0.3 and not alone:
-        acting += (Term((middle[0], known[0]), "linear", float(draw.choice([-0.7, 0.7]))),)
+        effects += (Term((middle[0], inputs[0]), "linear", float(draw.choice([-0.7, 0.7]))),)
     outcome = Mechanism(
-        ((float(before), terms(some(known, 0.8) or list(known), plain)), (float(effect), acting)),
+        ((float(before), terms(sample(inputs, 0.8) or list(inputs), plain)), (float(effect), effects)),
         distribution(),
     )
     if trait == "null":
-        outcome = replace(outcome, groups=(outcome.groups[0], (0.0, acting)))
+        outcome = replace(outcome, groups=(outcome.groups[0], (0.0, effects)))
     if trait == "noise":
-        outcome = replace(
-            outcome, scale_by=(actions[0], float(draw.uniform(0.3, 0.8) * draw.choice([-1, 1])))
-        )
+        rate = float(draw.uniform(0.3, 0.8) * draw.choice([-1, 1]))
+        outcome = replace(outcome, scale_by=(actions[0], rate))
     if trait == "turning":
         slope = -float(draw.uniform(2, 4))
         first = Term((middle[0],), "linear", 1.0)
-        outcome = replace(
-            outcome, groups=(outcome.groups[0], (float(effect), (first,))), turns=(middle[0], 1.9, slope)
-        )
+        turning = (outcome.groups[0], (float(effect), (first,)))
+        outcome = replace(outcome, groups=turning, turns=(middle[0], 1.9, slope))
     if trait == "determined" and draw.random() < 0.5:
         # What determines the choice matters for the outcome through it.
         loss = float(draw.uniform(0.8, 2.0))
@@ -274,7 +258,7 @@ def recipe(seed: int, trait: Trait | None = None, alone: bool = False) -> Recipe
 
 
 class DrawnWorld(StructuralWorld):
-    """The world of a seed.
+    """The world of a seed; ValueError if there is no such trait.
 
     Args:
         trait: Its trait in place of the one that the seed has; None for that.
@@ -282,9 +266,6 @@ class DrawnWorld(StructuralWorld):
         own_rows: Whether the number of observations is that which the seed has drawn, not that of the size.
         seed: Which world, and its observations and contexts.
         validation: See `RehearsalWorld`.
-
-    Raises:
-        ValueError: if there is no such trait.
     """
 
     def __init__(
@@ -299,24 +280,22 @@ class DrawnWorld(StructuralWorld):
         if trait is not None and trait not in TRAITS:
             raise ValueError(f"trait: expected one of {', '.join(TRAITS)}; got {trait!r}")
         self._asked = (trait, alone, own_rows, size)
-        self.recipe = found = recipe(seed, trait, alone)
+        self.recipe = drawn = recipe(seed, trait, alone)
         self._moments: dict[tuple[str, ...], tuple[Tensor, Tensor]] = {}
         self._edges: dict[str, Tensor] = {}
-        order = tuple(found.mechanisms)
+        order = tuple(drawn.mechanisms)
         pilot = torch.from_numpy(numpy_generator(seed, _PILOT).standard_normal((len(order) + 1, PILOT)))
-        values = self._follow(order, pilot, {})
-        graph = RehearsalGraph.of(
-            {_variable(name): dict.fromkeys(map(_variable, found.causes(name))) for name in found.mechanisms}
-        )
-        bounds = {name: self._bounds(name, values[name]) for name in found.actions}
-        region = {found.outcome: self._wanted(values[found.outcome])}
+        values = self._solve(order, pilot, {})
+        causes = {_variable(name): dict.fromkeys(map(_variable, drawn.causes(name))) for name in order}
+        bounds = {name: self._bounds(name, values[name]) for name in drawn.actions}
+        region = {drawn.outcome: self._desired_interval(values[drawn.outcome])}
         codings = (CLASSES,) if CLASSES.columns[0] in order else ()
-        graph = expanded(graph, {each.name: each for each in codings})
-        task = task_of(graph, found.context, bounds, region, [found.actions])
-        task = replace(task, unit="unit" if found.in_unit > 1 else None, codings=codings)
-        size = replace(setting("size", size, SampleSize), **({"rows": found.rows} if own_rows else {}))
+        graph = expanded(RehearsalGraph.of(causes), {coding.name: coding for coding in codings})
+        task = task_of(graph, drawn.context, bounds, region, [drawn.actions])
+        task = replace(task, unit="unit" if drawn.in_unit > 1 else None, codings=codings)
+        size = replace(setting("size", size, SampleSize), **({"rows": drawn.rows} if own_rows else {}))
         super().__init__(task, order, size, seed, validation)
-        self.details = {"trait": found.trait, "alone": alone, "source": "drawn by seed"}
+        self.details = {"trait": drawn.trait, "alone": alone, "source": "drawn by seed"}
 
     def reseeded(self, seed: int) -> Self:
         """The world of another seed."""
@@ -326,18 +305,18 @@ class DrawnWorld(StructuralWorld):
         """Observations; with the column ``unit`` where rows belong together."""
         normals = torch.from_numpy(stream.standard_normal((len(self.order) + 1, count)))
         if self.recipe.in_unit == 1:
-            values = self._follow(self.order, normals, {})
+            values = self._solve(self.order, normals, {})
             return Table.observed(self.order, torch.stack([values[name] for name in self.order], -1))
         unit = torch.arange(count) // self.recipe.in_unit
         normals[-1] = normals[-1][unit]
-        values = self._follow(self.order, normals, {})
+        values = self._solve(self.order, normals, {})
         columns = [*(values[name] for name in self.order), unit.double()]
         return Table.observed((*self.order, "unit"), torch.stack(columns, -1))
 
     def solved(self, normals: Tensor, fixed: Mapping[str, Tensor], stream: np.random.Generator) -> Tensor:
         """The variables of rows of units of their own."""
         peculiar = torch.from_numpy(stream.standard_normal((1, len(normals))))
-        values = self._follow(self.order, torch.cat([normals.T, peculiar]), fixed)
+        values = self._solve(self.order, torch.cat([normals.T, peculiar]), fixed)
         return torch.stack([values[name].expand(len(normals)) for name in self.order], -1)
 
     def probability(self, contexts: Tensor, names: Sequence[str], values: Tensor) -> Tensor:
@@ -354,25 +333,25 @@ class DrawnWorld(StructuralWorld):
             for name in box.names
         ]
         grid = torch.cartesian_prod(*axes).reshape(-1, 1, len(names))
-        values, reached = self._best(contexts, names, grid.expand(-1, len(contexts), -1))
+        values, shares = self._best(contexts, names, grid.expand(-1, len(contexts), -1))
         free = torch.tensor([name not in box.levels for name in box.names])
-        around = torch.cartesian_prod(*[torch.linspace(-1, 1, 9, dtype=torch.float64) for _ in names])
+        offsets = torch.cartesian_prod(*[torch.linspace(-1, 1, 9, dtype=torch.float64) for _ in names])
         step = free * box.width / (points - 1)
-        for finer in (1.0, 0.2) if bool(free.any()) else ():
-            near = box.project(values + finer * step * around.reshape(-1, 1, len(names)))
-            others, better = self._best(contexts, names, near)
-            improved = better > reached
-            values = torch.where(improved.unsqueeze(-1), others, values)
-            reached = torch.where(improved, better, reached)
-        return values, reached
+        for factor in (1.0, 0.2) if bool(free.any()) else ():
+            nearby = box.project(values + factor * step * offsets.reshape(-1, 1, len(names)))
+            finer_values, finer_shares = self._best(contexts, names, nearby)
+            improved = finer_shares > shares
+            values = torch.where(improved.unsqueeze(-1), finer_values, values)
+            shares = torch.where(improved, finer_shares, shares)
+        return values, shares
 
     def _best(self, contexts: Tensor, names: Sequence[str], values: Tensor) -> tuple[Tensor, Tensor]:
         """The best of some values, (n, B, k), in each case: few draws find five, all of them the best."""
-        places = self._share(contexts, names, values, DRAWS // 8).topk(min(5, len(values)), dim=0).indices
-        some = values.gather(0, places.unsqueeze(-1).expand(-1, -1, len(names)))
-        reached = self._share(contexts, names, some, DRAWS)
-        best, case = reached.argmax(0), torch.arange(len(contexts))
-        return some[best, case], reached[best, case]
+        top = self._share(contexts, names, values, DRAWS // 8).topk(min(5, len(values)), dim=0).indices
+        candidates = values.gather(0, top.unsqueeze(-1).expand(-1, -1, len(names)))
+        shares = self._share(contexts, names, candidates, DRAWS)
+        best, case = shares.argmax(0), torch.arange(len(contexts))
+        return candidates[best, case], shares[best, case]
 
     def _share(self, contexts: Tensor, names: Sequence[str], values: Tensor, draws: int) -> Tensor:
         shape = values.shape[:-1]
@@ -380,70 +359,67 @@ class DrawnWorld(StructuralWorld):
         rows = rows.reshape(-1, rows.shape[-1])
         points = sobol(len(self.order) + 1, self.seed).draw(draws, dtype=torch.float64).clamp(1e-9, 1 - 1e-9)
         normals = torch.special.ndtri(points).T
-        found = []
-        for part in rows.split(max(1, 2**18 // draws)):
-            fixed = dict(zip((*self.task.context, *names), part.T.unsqueeze(-1), strict=True))
-            outcome = self._follow(self.order, normals, fixed)[self.recipe.outcome]
-            found.append(self.desired(outcome.unsqueeze(-1)).double().mean(-1).expand(len(part)))
-        return torch.cat(found).reshape(shape)
+        shares = []
+        for block in rows.split(max(1, 2**18 // draws)):
+            fixed = dict(zip((*self.task.context, *names), block.T.unsqueeze(-1), strict=True))
+            outcome = self._solve(self.order, normals, fixed)[self.recipe.outcome]
+            shares.append(self.desired(outcome.unsqueeze(-1)).double().mean(-1).expand(len(block)))
+        return torch.cat(shares).reshape(shape)
 
-    def _follow(
-        self, order: Sequence[str], normals: Tensor, fixed: Mapping[str, Tensor]
-    ) -> dict[str, Tensor]:
-        """The variables, one after the other, from standard normal numbers, (d + 1, n), the last ones for
-        what is peculiar to units. The first call, with the pilot sample, sets means, deviations and edges.
+    def _solve(self, order: Sequence[str], normals: Tensor, fixed: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The variables in order, from standard normal numbers, (d + 1, n), the last ones for the units' own.
+        The first call, with the pilot sample, sets means, deviations and edges.
         """
         values: dict[str, Tensor] = {}
         latent: dict[str, Tensor] = {}
         signals: dict[str, Tensor] = {}
-        for name, own in zip(order, normals[:-1], strict=True):
+        for name, normal in zip(order, normals[:-1], strict=True):
             location, scale = self.recipe.units[name]
             if name in fixed:
-                values[name] = fixed[name].to(own)
-                signals[name] = self._signal(name, latent, own)
+                values[name] = fixed[name].to(normal)
+                signals[name] = self._signal(name, latent, normal)
             else:
                 if self.recipe.kinds.get(name) == "class":
                     # One normal number decides of all indicators.
-                    own = normals[order.index(CLASSES.columns[0])]
-                plain = self._latent(name, own, normals[-1], latent, signals)
-                values[name] = (
-                    self._valued(name, plain) if name in self.recipe.kinds else location + scale * plain
-                )
+                    normal = normals[order.index(CLASSES.columns[0])]
+                smooth = self._latent(name, normal, normals[-1], latent, signals)
+                is_discrete = name in self.recipe.kinds
+                values[name] = self._discrete(name, smooth) if is_discrete else location + scale * smooth
             latent[name] = self._standard((name, "value"), (values[name] - location) / scale)
         return values
 
-    def _signal(self, name: str, latent: Mapping[str, Tensor], own: Tensor) -> Tensor:
+    def _signal(self, name: str, latent: Mapping[str, Tensor], like: Tensor) -> Tensor:
         """What the parents contribute, before noise."""
-        whole = torch.zeros_like(own)
-        for place, (share, terms) in enumerate(self.recipe.mechanisms[name].groups):
+        signal = torch.zeros_like(like)
+        for group, (share, terms) in enumerate(self.recipe.mechanisms[name].groups):
             parts = [
-                term.weight * self._standard((name, str(place), str(number)), term(latent))
+                term.weight * self._standard((name, str(group), str(number)), term(latent))
                 for number, term in enumerate(terms)
             ]
             total = torch.stack(torch.broadcast_tensors(*parts)).sum(0)
-            whole = whole + math.sqrt(share) * self._standard((name, str(place)), total)
-        return whole
+            signal = signal + math.sqrt(share) * self._standard((name, str(group)), total)
+        return signal
 
     def _latent(
         self,
         name: str,
-        own: Tensor,
+        normal: Tensor,
         peculiar: Tensor,
         latent: Mapping[str, Tensor],
         signals: dict[str, Tensor],
     ) -> Tensor:
-        """A variable before its unit."""
+        """A variable before its unit of measurement."""
         mechanism = self.recipe.mechanisms[name]
-        signals[name] = value = self._signal(name, latent, own)
-        noise = NOISES[mechanism.noise](own)
+        signals[name] = value = self._signal(name, latent, normal)
+        noise = NOISES[mechanism.noise](normal)
         if mechanism.scale_by is not None:
             parent, rate = mechanism.scale_by
             noise = noise * torch.exp(rate * latent[parent].clamp(-3, 3))
         explained = sum(share for share, _ in mechanism.groups)
         value = value + math.sqrt(max(1 - explained, 0.0)) * noise
         if mechanism.turns is not None:
-            parent, place, slope = mechanism.turns
-            value = value + slope * (latent[parent] - place).clamp_min(0.0)
+            parent, turning_point, slope = mechanism.turns
+            value = value + slope * (latent[parent] - turning_point).clamp_min(0.0)
         if mechanism.chosen is not None:
             parent, loss = mechanism.chosen
             # The action's own signal is what experts would choose here, whatever is set.
@@ -452,21 +428,21 @@ class DrawnWorld(StructuralWorld):
             value = value + self.recipe.peculiar * peculiar
         return value
 
-    def _valued(self, name: str, plain: Tensor) -> Tensor:
+    def _discrete(self, name: str, smooth: Tensor) -> Tensor:
         """The value of a variable that is not continuous."""
         kind = self.recipe.kinds[name]
         if kind == "count":
-            return torch.exp(0.8 + 0.7 * plain.clamp_max(5.0)).floor()
+            return torch.exp(0.8 + 0.7 * smooth.clamp_max(5.0)).floor()
         if kind == "class":
-            code = torch.bucketize(torch.special.ndtr(plain), plain.new_tensor(CLASS_SHARES))
-            return (code == CLASSES.columns.index(name) + 1).to(plain)
+            code = torch.bucketize(torch.special.ndtr(smooth), smooth.new_tensor(CLASS_SHARES))
+            return (code == CLASSES.columns.index(name) + 1).to(smooth)
         if name not in self._edges:
             shares = (0.4,) if kind == "binary" else (0.3, 0.55, 0.8)
             if name == self.recipe.outcome:
                 top = 1 - self.recipe.desired
                 shares = (top,) if kind == "binary" else (top / 3, 2 * top / 3, top)
-            self._edges[name] = torch.quantile(plain, torch.tensor(shares, dtype=plain.dtype))
-        return torch.bucketize(plain.contiguous(), self._edges[name]).to(plain)
+            self._edges[name] = torch.quantile(smooth, torch.tensor(shares, dtype=smooth.dtype))
+        return torch.bucketize(smooth.contiguous(), self._edges[name]).to(smooth)
 
     def _standard(self, key: tuple[str, ...], values: Tensor) -> Tensor:
         """Values less the mean of the pilot sample, over its standard deviation."""
@@ -482,7 +458,7 @@ class DrawnWorld(StructuralWorld):
         below, above = self.recipe.reach
         return (low - below * (high - low), high + above * (high - low))
 
-    def _wanted(self, values: Tensor) -> tuple[float | None, float | None]:
+    def _desired_interval(self, values: Tensor) -> tuple[float | None, float | None]:
         """The interval in which the outcome is desired."""
         share = self.recipe.desired
         if self.recipe.kinds.get(self.recipe.outcome) in ("binary", "levels"):

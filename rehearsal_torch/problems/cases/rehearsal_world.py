@@ -26,7 +26,6 @@ from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.cases.gaussian_region_probability import Disc
 from rehearsal_torch.problems.problem import SIMULATED, RehearsalProblem, Verdict, World, ranges_of
 from rehearsal_torch.problems.world_size import SampleSize, is_number, setting
-from rehearsal_torch.seeding import numpy_generator
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 
@@ -37,13 +36,8 @@ class RehearsalWorld(World, RehearsalProblem):
     Args:
         size: Number of observations and cases.
         seed: Seed of observations and contexts; different seeds have different contexts.
-        validation: Share of the N rows that is held out from `observations` for early stopping, in [0, 1);
-            with 0, `held_out` draws further rows.
-        wanted: The desired region where the task's polytope only approximates it; None for the polytope
-            itself.
-
-    Attributes:
-        details: Entries of the card besides sizes, roles and ranges.
+        validation: Share of the N rows held out for early stopping, in [0, 1); 0 draws further rows.
+        wanted: The desired region, where the task's polytope only approximates it; None for the polytope.
     """
 
     def __init__(
@@ -76,9 +70,7 @@ class RehearsalWorld(World, RehearsalProblem):
 
     @abstractmethod
     def rehearse(self, context: Tensor, names: Sequence[str], values: Tensor, count: int) -> Table:
-        """What follows an alteration in one context, (|X|,): `count` rows with common random numbers (the
-        same at every call), altered cells marked. `names` may be empty.
-        """
+        """`count` rows after an alteration, or none, with common random numbers; altered cells marked."""
 
     @abstractmethod
     def probability(self, contexts: Tensor, names: Sequence[str], values: Tensor) -> Tensor:
@@ -88,15 +80,11 @@ class RehearsalWorld(World, RehearsalProblem):
     def optimal(self, contexts: Tensor, names: Sequence[str]) -> tuple[Tensor, Tensor]:
         """The best values of a candidate set and their probability, (B, k), (B,), accurate to .003."""
 
-    def stream(self, purpose: int, index: int = 0) -> np.random.Generator:
-        """A random number generator determined by the world's seed, a purpose and an index."""
-        return numpy_generator(self.seed, purpose, index)
-
     def reseeded(self, seed: int) -> Self:
         """The same world with another seed, hence with different observations, contexts and noise."""
-        other = copy(self)
-        other.seed, other._known = seed, {}
-        return other
+        world = copy(self)
+        world.seed, world._known = seed, {}
+        return world
 
     def observations(self) -> Table:
         """N rows, without the validation rows."""
@@ -111,13 +99,12 @@ class RehearsalWorld(World, RehearsalProblem):
     @property
     def _parts(self) -> list[Table]:
         """The rows to learn from, and those held out."""
-        whole = self._drawn()
-        keep = len(whole) - int(self.validation * len(whole))
-        parts = (slice(None, keep), slice(keep, None))
-        return [whole.rows(part) for part in parts]
+        table = self._sample()
+        split = len(table) - int(self.validation * len(table))
+        return [table.rows(slice(None, split)), table.rows(slice(split, None))]
 
     @lru_cache(maxsize=1)  # noqa: B019  one table, as long-lived as the world
-    def _drawn(self) -> Table:
+    def _sample(self) -> Table:
         return self.draw(self.size.rows, self.stream(0))
 
     def count(self) -> int:
@@ -142,42 +129,38 @@ class RehearsalWorld(World, RehearsalProblem):
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:
         """``probability`` after the decision, ``no_action``, ``oracle`` (which may choose no action), and
-        ``share``: how much of the oracle's gain was achieved, NaN where it is at most 1e-3.
-
-        Raises:
-            ValueError: if the decision sets a variable that may not be set, or sets it outside its bounds or
-                to none of its levels.
+        ``share`` of the oracle's gain, NaN where it is at most 1e-3. ValueError if a value may not be set.
         """
-        own = _rehearsal_case(case)
-        own.check(decision.alteration)
-        reached, best = self._references(own)
-        nothing = reached
+        rehearsal_case = _rehearsal_case(case)
+        rehearsal_case.check(decision.alteration)
+        reached, best = self._references(rehearsal_case)
+        no_action = reached
         if (alteration := decision.alteration) is not None:
-            context = self.given([own])
+            context = self.given([rehearsal_case])
             values = alteration.values.reshape(1, -1).to(context)
             reached = float(self.probability(context, alteration.names, values))
-        gain = best - nothing
-        share = (reached - nothing) / gain if gain > 1e-3 else float("nan")
-        return {"probability": reached, "no_action": nothing, "oracle": best, "share": share}
+        gain = best - no_action
+        share = (reached - no_action) / gain if gain > 1e-3 else float("nan")
+        return {"probability": reached, "no_action": no_action, "oracle": best, "share": share}
 
     def _references(self, case: RehearsalCase) -> tuple[float, float]:
         """The probabilities under no action and of the oracle, cached for each context."""
         context = self.given([case])
         key = tuple(context[0].tolist())
         if key not in self._known:
-            nothing = float(self.probability(context, (), context.new_empty(1, 0)))
+            no_action = float(self.probability(context, (), context.new_empty(1, 0)))
             best = max(float(self.optimal(context, names)[1]) for names in self.task.candidates)
-            self._known[key] = nothing, max(nothing, best)
+            self._known[key] = no_action, max(no_action, best)
         return self._known[key]
 
     def respond(self, case: DecisionContext, decision: Decision) -> Table:
         """One row that follows a decision; errors as in `score`."""
-        own, alteration = _rehearsal_case(case), decision.alteration
-        own.check(alteration)
+        checked, alteration = _rehearsal_case(case), decision.alteration
+        checked.check(alteration)
         names = () if alteration is None else alteration.names
         values = torch.empty(0, dtype=torch.float64) if alteration is None else alteration.values
-        several = self.rehearse(self.given([own])[0], names, values, 1 + int(own.identity) % 4096)
-        return Table(several.names, several.values[-1:], several.altered[-1:])
+        rows = self.rehearse(self.given([checked])[0], names, values, 1 + int(checked.identity) % 4096)
+        return Table(rows.names, rows.values[-1:], rows.altered[-1:])
 
     def card(self) -> Mapping[str, Any]:
         """Sizes, roles, ranges and the fingerprint of the observations."""
@@ -197,9 +180,7 @@ class RehearsalWorld(World, RehearsalProblem):
 
 
 class StructuralWorld(RehearsalWorld):
-    """A world whose variables follow one after the other, in their `order`, from standard normal numbers, one
-    for each of them: the same numbers after every action.
-    """
+    """A world whose variables follow one another in `order`, from the same normal numbers after actions."""
 
     def __init__(
         self,
@@ -215,9 +196,7 @@ class StructuralWorld(RehearsalWorld):
 
     @abstractmethod
     def solved(self, normals: Tensor, fixed: Mapping[str, Tensor], stream: np.random.Generator) -> Tensor:
-        """The variables from standard normal numbers, (n, d) -> (n, d), context and altered variables being
-        `fixed`; `stream` is for what is drawn beside the normal numbers.
-        """
+        """The variables from standard normal numbers (n, d), unless `fixed`; `stream` draws anything else."""
 
     def draw(self, count: int, stream: np.random.Generator) -> Table:
         """Observations."""
@@ -242,10 +221,7 @@ def task_of(
     region: Polytope | Mapping[str, tuple[float | None, float | None]],
     together: Sequence[Sequence[str]] = (),
 ) -> RehearsalTask:
-    """A task from the plain data of a world: its graph, or child to parents; bounds or levels of the
-    actionable variables; the desired region, or outcome to interval; and the sets that may be set
-    together.
-    """
+    """A task: graph, or child to parents; bounds or levels; region, or intervals; and candidate sets."""
     return RehearsalTask(
         graph if isinstance(graph, RehearsalGraph) else RehearsalGraph.of(graph),
         tuple(context),

@@ -1,4 +1,4 @@
-"""Findings about a table and a task that can be decided by, and may not mean what their author means.
+"""Warnings about a table and its task: what rows can decide, and what may not mean what their author means.
 
     few rows                 fewer than 10 for each variable, or fewer than 50
     no context               every case gets the same answer
@@ -64,51 +64,49 @@ def note_findings(problem: "RehearsalTable", found: Findings, written: WrittenPr
     """Adds the findings of a table with a task; with a problem file also those of its other columns."""
     table, task = problem.every, problem.task
     rows, names = len(table), task.graph.names
-    usual = max(FEW, FEW_EACH * len(names))
-    if rows < usual:
-        words = f"{rows} rows for {len(names)} variables: estimates will be rough; {usual} rows are usual"
-        found.warn("data", "rows", words, rows=rows, usual=usual)
+    expected = max(FEW, FEW_EACH * len(names))
+    if rows < expected:
+        text = f"{rows} rows for {len(names)} variables: estimates will be rough; {expected} rows are usual"
+        found.warn("data", "rows", text, rows=rows, usual=expected)
     if not task.context:
-        words = "no variable has the role context: every case gets the same answer"
-        found.warn("variables", "context", words)
+        text = "no variable has the role context: every case gets the same answer"
+        found.warn("variables", "context", text)
     note_doubts(problem, found)
-    _outside(problem, found)
-    _unsupported(problem, found)
+    _warn_outside(problem, found)
+    _warn_support(problem, found)
     for name in names:
         column = table.columns((name,))[:, 0]
         values, counts = np.unique(column, return_counts=True)
         if len(values) > 2 and counts.max() > HARDLY * rows:
-            value = _said(problem, name, float(values[counts.argmax()]))
-            rare = "it hardly varies, so that little is learnt of its effect"
-            words = f"{int(counts.max())} of {rows} rows have the value {value}: {rare}"
-            found.of_variable(name, "values", words)
-    for name, words in problem.rare.items():
-        found.of_variable(name, "values", words)
+            value = _value_text(problem, name, float(values[counts.argmax()]))
+            effect = "it hardly varies, so that little is learnt of its effect"
+            text = f"{int(counts.max())} of {rows} rows have the value {value}: {effect}"
+            found.of_variable(name, "values", text)
+    for name, text in problem.rare.items():
+        found.of_variable(name, "values", text)
     if written is not None:
-        _identifiers(problem, found, written)
+        _warn_identifiers(problem, found, written)
     for name in task.variables(task.box.names):
         columns = task.coded[name].columns if name in task.coded else (name,)
         if not reaches((task.graph,), columns, task.outcomes):
-            words = f"no directed path leads from {name} to {' or '.join(task.outcomes)}"
-            found.of_variable(name, "no_path", f"{words}: it will never be set")
-    for reason, altered in _unidentified(problem):
-        hidden = (
-            f"what setting {altered} does cannot be told from these rows, by adjustment or the front door"
-        )
-        words = f"{reason}: {hidden}; measure the common cause, or run an experiment"
-        found.warn("graph", "adjustment", words)
-    for sentence in _assumed(problem):
+            text = f"no directed path leads from {name} to {' or '.join(task.outcomes)}"
+            found.of_variable(name, "no_path", f"{text}: it will never be set")
+    for reason, altered in _unidentified_effects(problem):
+        doubt = f"what setting {altered} does cannot be told from these rows, by adjustment or the front door"
+        text = f"{reason}: {doubt}; measure the common cause, or run an experiment"
+        found.warn("graph", "adjustment", text)
+    for sentence in _assumptions(problem):
         found.warn("graph", "assumption", sentence)
     for finding in (*untrue_graph(table, task), *refutations(task, problem.refuted)):
         found.add("graph", finding)
-    inside = float(task.region.holds(table.columns(task.outcomes)).mean())
+    share = float(task.region.holds(table.columns(task.outcomes)).mean())
     for sentence in problem.region_notes:
         found.warn("desired", "desired", sentence)
-    if MOSTLY < inside < 1:
-        words = f"{inside:.0%} of the rows lie in the desired region already: there is little left to avoid"
-        found.warn("desired", "desired", words, inside=inside)
-    _beyond(problem, found)
-    _present(problem, found)
+    if MOSTLY < share < 1:
+        text = f"{share:.0%} of the rows lie in the desired region already: there is little left to avoid"
+        found.warn("desired", "desired", text, inside=share)
+    _warn_bounds(problem, found)
+    _warn_present(problem, found)
     if assumed := assumed_usual(task, problem.present):
         found.warn("candidates", "present", assumed)
 
@@ -120,106 +118,105 @@ def note_doubts(problem: "RehearsalTable", found: Findings) -> None:
         found.warn("data", "rows", sentence, repeated=int(frame.duplicated().sum()), rows=len(frame))
     if sentence := totals(frame):
         found.warn("data", "rows", sentence)
-    of_texts = {column for each in task.coded.values() for column in each.columns}
-    numbers = {name: table.columns((name,))[:, 0] for name in table.names if name not in of_texts}
+    coded_columns = {column for coding in task.coded.values() for column in coding.columns}
+    numbers = {name: table.columns((name,))[:, 0] for name in table.names if name not in coded_columns}
     bounds = task.box.bounds()
     for name, column in numbers.items():
         for sentence, figures in stand_ins(column, bounds.get(name)):
             found.of_variable(name, "values", sentence, "", **figures)
     for name, coding in task.coded.items():
         for group in alike_classes(coding.levels):
-            words = (
-                f"{' and '.join(map(repr, group))} are read as different classes, and differ in case, blanks"
-            )
-            remedy = "or hyphens alone: if they are one, write them alike"
-            found.of_variable(name, "values", f"{words} {remedy}", classes=len(group))
+            classes = " and ".join(map(repr, group))
+            text = f"{classes} are read as different classes, and differ in case, blanks or hyphens alone"
+            remedy = "if they are one, write them alike"
+            found.of_variable(name, "values", f"{text}: {remedy}", classes=len(group))
     variables = [name for name in task.variables(table.names) if name in frame.columns]
     fixed = {*task.outcomes, *task.box.names}
     for name, total in row_counts(frame, variables):
         if name not in fixed:
-            words = f"each row may stand for as many as its {name} says ({total} in all), and is counted once"
+            text = f"each row may stand for as many as its {name} says ({total} in all), and is counted once"
             remedy = "if it does, repeat each row as often; otherwise rename the column"
-            found.warn("data", "rows", f"{words}: {remedy}", rows=len(frame), total=total)
+            found.warn("data", "rows", f"{text}: {remedy}", rows=len(frame), total=total)
     for group in one_hot(numbers):
         some = ", ".join(group[:MOST_NAMED]) + (f", ... ({len(group)})" if len(group) > MOST_NAMED else "")
-        words = f"{some} are 0 or 1, and no two of them are 1 in the same row, as the classes of one variable"
+        text = f"{some} are 0 or 1, and no two of them are 1 in the same row, as the classes of one variable"
         remedy = "give one column of kind categorical in their place, of which one class is the reference"
-        found.warn("data", "values", f"{words}: {remedy}", columns=len(group))
+        found.warn("data", "values", f"{text}: {remedy}", columns=len(group))
 
 
-def _outside(problem: "RehearsalTable", found: Findings) -> None:
-    """Context variables that lie outside of the rows in some case."""
+def _warn_outside(problem: "RehearsalTable", findings: Findings) -> None:
+    """Warns of context variables that lie outside of the rows in some case."""
     if problem.recorded:
         return
     table, task = problem.every, problem.task
-    indicators = {column for each in task.coded.values() for column in each.columns}
-    for place, name in enumerate(task.context):
+    indicators = {column for coding in task.coded.values() for column in coding.columns}
+    for k, name in enumerate(task.context):
         if name in indicators or name not in table.names:
             continue
-        column, values = table.columns((name,)), problem.contexts[:, place]
+        column, values = table.columns((name,)), problem.contexts[:, k]
         low, high = float(column.min()), float(column.max())
-        out = np.flatnonzero((values < low) | (values > high)).tolist()
-        if out:
-            first = f"case {problem.identities[out[0]]} has {float(values[out[0]]):g}"
-            more = f" and {len(out) - 1} more" if len(out) > 1 else ""
-            outside = f"{name} goes from {low:g} to {high:g} in the rows, and {first}{more}"
-            found.warn("cases", "range", f"{outside}: what is estimated there is a guess")
+        rows = np.flatnonzero((values < low) | (values > high)).tolist()
+        if rows:
+            first = f"case {problem.identities[rows[0]]} has {float(values[rows[0]]):g}"
+            rest = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
+            text = f"{name} goes from {low:g} to {high:g} in the rows, and {first}{rest}"
+            findings.warn("cases", "range", f"{text}: what is estimated there is a guess")
 
 
-def _unsupported(problem: "RehearsalTable", found: Findings) -> None:
-    """Actions for which the rows cannot speak in some cases, as no row like them has had any."""
+def _warn_support(problem: "RehearsalTable", findings: Findings) -> None:
+    """Warns of actions without support in some cases: no row like the case has had any."""
     task, table = problem.task, problem.rows
     sets = []
     for altered in task.candidates[:SETS]:
         sides = adjustment(task.graph, task.context, altered, task.outcomes)
         if not sides.reasons and reaches((task.graph,), altered, task.outcomes):
             sets.append((altered, sides.before))
-    kept = np.linspace(0, problem.count() - 1, min(problem.count(), CASES)).round().astype(int)
+    sampled = np.linspace(0, problem.count() - 1, min(problem.count(), CASES)).round().astype(int)
     for altered, before in sets if len(table) >= FEW else ():
         settings = _settings(problem, altered)
         context, covariates, actions = (table.columns(names) for names in (task.context, before, altered))
-        cases = problem.contexts[kept]
-        levels = [place for place, name in enumerate(altered) if name in task.box.levels]
+        cases = problem.contexts[sampled]
+        levels = [index for index, name in enumerate(altered) if name in task.box.levels]
         share = beyond(context, covariates, actions, cases, settings, len(sets), levels)
-        speaks = share <= MOST_BEYOND
-        complete, never = speaks.mean(1) >= NEARLY, ~speaks.any(1)
-        if speaks.mean() >= NEARLY and never.mean() <= 1 - NEARLY:
+        supported = share <= MOST_BEYOND
+        complete, silent = supported.mean(1) >= NEARLY, ~supported.any(1)
+        if supported.mean() >= NEARLY and silent.mean() <= 1 - NEARLY:
             continue
-        numbers = {"cases": len(kept), "complete": float(complete.mean()), "none": float(never.mean())}
+        numbers = {"cases": len(sampled), "complete": float(complete.mean()), "none": float(silent.mean())}
         dose = len(altered) == 1 and altered[0] not in task.box.levels
-        some, most = speaks[~never], len(settings)
-        median = int(np.median(some.sum(1))) if len(some) else 0
-        words = f"{median} of {most} settings"
+        mixed, total = supported[~silent], len(settings)
+        median = int(np.median(mixed.sum(1))) if len(mixed) else 0
+        spans = f"{median} of {total} settings"
         if dose:
-            (lower, upper), cells = task.box.bounds()[altered[0]], np.arange(most + 1) / most
-            if len(some):
-                low = lower + (upper - lower) * np.median(cells[some.argmax(1)])
-                high = lower + (upper - lower) * np.median(cells[most - some[:, ::-1].argmax(1)])
+            (lower, upper), cells = task.box.bounds()[altered[0]], np.arange(total + 1) / total
+            if len(mixed):
+                low = lower + (upper - lower) * np.median(cells[mixed.argmax(1)])
+                high = lower + (upper - lower) * np.median(cells[total - mixed[:, ::-1].argmax(1)])
                 numbers |= {"low": float(low), "high": float(high)}
-                words = f"{low:.3g} to {high:.3g} of {lower:g} to {upper:g}"
-        elif most <= MOST_NAMED:
-            said = [_setting(problem, dict(zip(altered, row, strict=True))) for row in settings.tolist()]
-            words = ", ".join(
-                f"{each} in {count} of {len(kept)} cases"
-                for each, count in zip(said, speaks.sum(0).tolist(), strict=True)
+                spans = f"{low:.3g} to {high:.3g} of {lower:g} to {upper:g}"
+        elif total <= MOST_NAMED:
+            texts = [_worded(problem, dict(zip(altered, row, strict=True))) for row in settings.tolist()]
+            spans = ", ".join(
+                f"{text} in {count} of {len(sampled)} cases"
+                for text, count in zip(texts, supported.sum(0).tolist(), strict=True)
             )
-        listed = not dose and most <= MOST_NAMED
-        spoken = [f"the rows speak for {words}{'' if listed else ' in the median case'}"] if len(some) else []
-        if len(some) < len(kept):
-            none = "no value" if len(altered) == 1 else "no setting"
-            several = f"for {none} at all in {len(kept) - len(some)} of {len(kept)} cases"
-            spoken.append(several if spoken else f"the rows speak {several}")
-        rest = "elsewhere hardly a row that is like the case has had it, and what it does is a guess"
-        sentence = f"{', and '.join(spoken)}: {rest}"
+        listed = not dose and total <= MOST_NAMED
+        parts = [f"the rows speak for {spans}{'' if listed else ' in the median case'}"] if len(mixed) else []
+        if len(mixed) < len(sampled):
+            nothing = "no value" if len(altered) == 1 else "no setting"
+            unsupported = f"for {nothing} at all in {len(sampled) - len(mixed)} of {len(sampled)} cases"
+            parts.append(unsupported if parts else f"the rows speak {unsupported}")
+        caution = "elsewhere hardly a row that is like the case has had it, and what it does is a guess"
+        sentence = f"{', and '.join(parts)}: {caution}"
         variables = task.variables(altered)
         if len(variables) == 1:
-            found.of_variable(variables[0], "support", sentence, "", **numbers)
+            findings.of_variable(variables[0], "support", sentence, "", **numbers)
         else:
-            found.warn("candidates", "support", f"{' with '.join(variables)}: {sentence}", "", **numbers)
+            findings.warn("candidates", "support", f"{' with '.join(variables)}: {sentence}", "", **numbers)
 
 
-def _setting(problem: "RehearsalTable", values: dict[str, float]) -> str:
-    """Values of one or several variables as the file has them."""
+def _worded(problem: "RehearsalTable", values: dict[str, float]) -> str:
+    """Values of variables as the file has them."""
     texts = problem.task.worded(values)
     alone = len(texts) == 1
     return " and ".join(
@@ -229,29 +226,29 @@ def _setting(problem: "RehearsalTable", values: dict[str, float]) -> str:
 
 
 def _settings(problem: "RehearsalTable", altered: Sequence[str]) -> Numbers:
-    """At most `SETTINGS` settings of some variables, spread over what they may be set to, (G, k)."""
+    """At most `SETTINGS` settings of some variables, spread over their bounds and levels, (G, k)."""
     box = problem.task.box
     levels = {name: box.levels[name] for name in altered if name in box.levels}
     combined = combinations(levels, problem.task.codings) if levels else [()]
     doses = [name for name in altered if name not in levels]
     if not doses:
-        kept = np.linspace(0, len(combined) - 1, min(len(combined), SETTINGS)).round().astype(int)
-        return np.array([combined[place] for place in kept], dtype=float)
+        chosen = np.linspace(0, len(combined) - 1, min(len(combined), SETTINGS)).round().astype(int)
+        return np.array([combined[k] for k in chosen], dtype=float)
     settings, index = np.empty((SETTINGS, len(altered))), np.arange(SETTINGS)
-    for place, name in enumerate(altered):
+    for k, name in enumerate(altered):
         if name in levels:
             column = list(levels).index(name)
-            settings[:, place] = [combined[each % len(combined)][column] for each in index]
+            settings[:, k] = [combined[i % len(combined)][column] for i in index]
         else:
             # The midpoints of equal parts, of several doses in an order of their own.
             lower, upper = box.bounds()[name]
-            turn = index if name == doses[0] else np.argsort((index + 1) * (0.6180339887 + place) ** 2 % 1)
-            settings[:, place] = lower + (upper - lower) * (turn + 0.5) / SETTINGS
+            order = index if name == doses[0] else np.argsort((index + 1) * (0.6180339887 + k) ** 2 % 1)
+            settings[:, k] = lower + (upper - lower) * (order + 0.5) / SETTINGS
     return settings
 
 
-def _unidentified(problem: "RehearsalTable") -> Iterator[tuple[str, str]]:
-    """Why the graph does not let anybody tell the effect of some actions from observations, and of which."""
+def _unidentified_effects(problem: "RehearsalTable") -> Iterator[tuple[str, str]]:
+    """Reasons why the graph does not identify the effect of actions from observations, and the actions."""
     task, reasons = problem.task, dict[str, str]()
     for altered in task.candidates:
         for reason in adjustment(task.graph, task.context, altered, task.outcomes).reasons:
@@ -259,13 +256,13 @@ def _unidentified(problem: "RehearsalTable") -> Iterator[tuple[str, str]]:
     yield from reasons.items()
 
 
-def _assumed(problem: "RehearsalTable") -> Iterator[str]:
-    """What the effects of actions rest on beside the graph, and through what a front door tells them."""
+def _assumptions(problem: "RehearsalTable") -> Iterator[str]:
+    """Assumptions of the identified effects beside the graph, and front doors."""
     task = problem.task
     sentences = dict[str, None]()
     for altered in task.candidates:
         sets = adjustment(task.graph, task.context, altered, task.outcomes)
-        sentences |= dict.fromkeys(sentence_in_words(each, task.coded) for each in sets.assumed)
+        sentences |= dict.fromkeys(sentence_in_words(assumption, task.coded) for assumption in sets.assumed)
         if sets.front_door:
             own, through = (", ".join(task.variables(names)) for names in (altered, sets.between))
             sentences[
@@ -276,82 +273,80 @@ def _assumed(problem: "RehearsalTable") -> Iterator[str]:
     yield from sentences
 
 
-def _said(problem: "RehearsalTable", name: str, value: float) -> str:
-    """A value as the file has it: its text, if it has one."""
+def _value_text(problem: "RehearsalTable", name: str, value: float) -> str:
+    """A value as the file has it."""
     (text,) = problem.task.worded({name: value}).values()
     return text if isinstance(text, str) else f"{text:g}"
 
 
-def _identifiers(problem: "RehearsalTable", found: Findings, written: WrittenProblem) -> None:
-    """Variables that look like identifiers, and names of cases that may be private."""
+def _warn_identifiers(problem: "RehearsalTable", findings: Findings, written: WrittenProblem) -> None:
+    """Warns of variables that look like identifiers, and of names of cases that may be private."""
     for name in problem.task.variables(problem.task.graph.names):
-        if (why := identifier(name, written.rows.frame[name])) is not None:
-            found.of_variable(
-                name,
-                "identifier",
-                f"{why.reason}: is it a row number or an identifier, and no variable? Nothing can be learnt "
-                f"from such a column: take it out, or let it name the cases by identity: {name}",
+        if (hint := identifier(name, written.rows.frame[name])) is not None:
+            text = (
+                f"{hint.reason}: is it a row number or an identifier, and no variable? Nothing can be learnt "
+                f"from such a column: take it out, or let it name the cases by identity: {name}"
             )
+            findings.of_variable(name, "identifier", text)
     name = written.form.identity or ""
     frame = (written.rows if written.cases is None else written.cases).frame
-    if name in frame.columns and (why := identifier(name, frame[name])) is not None:
-        what = "a person's data" if why.personal else "an identifier"
-        found.warn(
-            "identity",
-            "identifier",
-            f"{name} names the cases, and looks like {what} ({why.reason}): its values stand in the files "
+    if name in frame.columns and (hint := identifier(name, frame[name])) is not None:
+        kind = "a person's data" if hint.personal else "an identifier"
+        text = (
+            f"{name} names the cases, and looks like {kind} ({hint.reason}): its values stand in the files "
             "of a run, in tables and in the report; share these as you would share the column, or leave "
-            "identity out",
+            "identity out"
         )
+        findings.warn("identity", "identifier", text)
 
 
-def _beyond(problem: "RehearsalTable", found: Findings) -> None:
-    """Actions that may be set further than any row goes."""
+def _warn_bounds(problem: "RehearsalTable", findings: Findings) -> None:
+    """Warns of actions that may be set further than any row goes."""
     for name, (lower, upper) in problem.task.box.bounds().items():
         column = problem.every.columns((name,))[:, 0]
         low, high = float(column.min()), float(column.max())
         slack = 1e-9 * (1 + abs(low) + abs(high))
         if lower < low - slack or upper > high + slack:
-            wide = f"may be set from {lower:g} to {upper:g}; the rows go from {low:g} to {high:g}"
-            found.of_variable(name, "range", f"{wide}: beyond them nothing was observed", "range")
+            text = f"may be set from {lower:g} to {upper:g}; the rows go from {low:g} to {high:g}"
+            findings.of_variable(name, "range", f"{text}: beyond them nothing was observed", "range")
 
 
-def _present_class(problem: "RehearsalTable", found: Findings, coding: Coding) -> None:
-    """The present class of cases, of a variable of which only some classes are offered."""
+def _warn_present_class(problem: "RehearsalTable", findings: Findings, coding: Coding) -> None:
+    """Warns of cases whose present class is not offered."""
     levels = problem.task.box.levels
-    some = [coding.levels[place] for place in offered(coding, levels)]
-    now = [problem.task.worded(each).get(coding.name) for each in problem.present]
+    offered_levels = [coding.levels[level] for level in offered(coding, levels)]
+    classes = [problem.task.worded(values).get(coding.name) for values in problem.present]
     outside = [
         f"case {case} has {text}"
-        for case, text in zip(problem.identities, now, strict=True)
-        if isinstance(text, str) and text not in some
+        for case, text in zip(problem.identities, classes, strict=True)
+        if isinstance(text, str) and text not in offered_levels
     ]
     if outside:
-        words = f"may be set to {offered_words(coding, levels)}, and {_several(outside)}"
-        found.of_variable(coding.name, "present", words, "offered")
+        words = f"may be set to {offered_words(coding, levels)}, and {_present_text(outside)}"
+        findings.of_variable(coding.name, "present", words, "offered")
 
 
-def _several(outside: Sequence[str]) -> str:
-    """Which cases have a present value that is not offered, in words."""
-    more = f" and {len(outside) - 1} more" if len(outside) > 1 else ""
-    better = "what is offered does not hold the present value, which may be better; it is compared with it"
-    return f"{outside[0]} at present{more}: {better}"
+def _present_text(outside: Sequence[str]) -> str:
+    """The cases whose present value is not offered, in words."""
+    rest = f" and {len(outside) - 1} more" if len(outside) > 1 else ""
+    remark = "what is offered does not hold the present value, which may be better; it is compared with it"
+    return f"{outside[0]} at present{rest}: {remark}"
 
 
-def _present(problem: "RehearsalTable", found: Findings) -> None:
-    """Present values outside of what may be set: leaving the action alone may be better."""
+def _warn_present(problem: "RehearsalTable", findings: Findings) -> None:
+    """Warns of present values outside of what may be set: leaving the action alone may be better."""
     bounds = problem.task.box.bounds()
-    classes = whole(problem.task.box.names, problem.task.codings)
-    for coding in classes:
-        _present_class(problem, found, coding)
-    apart = {column for each in classes for column in each.columns}
-    for name in dict.fromkeys(name for each in problem.present for name in each if name not in apart):
+    codings = whole(problem.task.box.names, problem.task.codings)
+    for coding in codings:
+        _warn_present_class(problem, findings, coding)
+    coded = {column for coding in codings for column in coding.columns}
+    for name in dict.fromkeys(name for values in problem.present for name in values if name not in coded):
         lower, upper = bounds[name]
         outside = [
-            f"case {case} has {_said(problem, name, each[name])}"
-            for case, each in zip(problem.identities, problem.present, strict=True)
-            if name in each and not lower <= each[name] <= upper
+            f"case {case} has {_value_text(problem, name, values[name])}"
+            for case, values in zip(problem.identities, problem.present, strict=True)
+            if name in values and not lower <= values[name] <= upper
         ]
         if outside:
-            words = f"may be set from {lower:g} to {upper:g}, and {_several(outside)}"
-            found.of_variable(name, "present", words, "range")
+            text = f"may be set from {lower:g} to {upper:g}, and {_present_text(outside)}"
+            findings.of_variable(name, "present", text, "range")

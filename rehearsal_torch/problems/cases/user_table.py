@@ -1,4 +1,4 @@
-"""A user-supplied table: observations of the past, and cases to decide on.
+"""User-supplied table: observations of the past, and cases to decide on.
 
 The observations show what happened without rehearsal. The cases are rows of a second file, of which only the
 context is needed, or held-out rows of the table. What another action would have brought is unknown, so a
@@ -8,11 +8,8 @@ a desired outcome under no action, which methods report as well, agrees with the
 Rows that belong together (``unit`` of the task: a patient, a store) are held out together, so that a held-out
 row has no relative among the rows to learn from.
 
-A task is a YAML file or plain data (`data.problem_file.task_file`); all its faults are reported at once.
-
-If no observation lies in the desired region, or every one does, the outcome to be predicted is a constant: a
-method then gives every action the same probability, and the comparison with no action says nothing. The
-region is often written in other units than the table, or with a bound on the wrong side.
+If no observation lies in the desired region, or every one does, the outcome to be predicted is a constant,
+and every action gets the same probability. The region often has other units, or a bound on the wrong side.
 
 Source: Du et al. (2026), Sec. 2.1 (what is given); the score is ours, after Brier (1950).
 """
@@ -106,32 +103,32 @@ def one_sided(table: Records, region: Polytope) -> str:
     slack, rows = region.slacks(table.columns(region.names)), f"the {len(table)} rows"
     inside = (slack >= 0).all(-1)
     if bool(inside.all()):
-        unseen = "the rows do not show what would leave it"
-        return f"every one of {rows} lies in the desired region: {unseen}; {REMEDY}"
+        unknown = "the rows do not show what would leave it"
+        return f"every one of {rows} lies in the desired region: {unknown}; {REMEDY}"
     if bool(inside.any()):
         return ""
-    unmet = np.flatnonzero(~(slack >= 0).any(0)).tolist()
-    sides = [_side(region, face, table.columns(region.names)) for face in unmet[:MOST]]
-    more = [f"{len(unmet) - MOST} more bounds are met by no row"] if len(unmet) > MOST else []
-    why = "; ".join([*sides, *more]) or "each of its bounds is met by some row, all of them by none"
-    unseen = "the rows do not show what leads there"
-    return f"none of {rows} lies in the desired region: {why}: {unseen}; {REMEDY}"
+    faces = np.flatnonzero(~(slack >= 0).any(0)).tolist()
+    sides = [_face_text(region, face, table.columns(region.names)) for face in faces[:MOST]]
+    rest = [f"{len(faces) - MOST} more bounds are met by no row"] if len(faces) > MOST else []
+    reasons = "; ".join([*sides, *rest]) or "each of its bounds is met by some row, all of them by none"
+    unknown = "the rows do not show what leads there"
+    return f"none of {rows} lies in the desired region: {reasons}: {unknown}; {REMEDY}"
 
 
-def _side(region: Polytope, face: int, values: np.ndarray) -> str:
-    """What a face asks for that no row has, and how close the rows (n, |Y|) come."""
+def _face_text(region: Polytope, face: int, values: np.ndarray) -> str:
+    """A face of the region that no row meets, and how close the rows (n, |Y|) come, in words."""
     normal, offset = region.rows[face], float(region.limits[face])
-    used = np.flatnonzero(normal).tolist()
-    if len(used) == 1:
-        (place,), slope = used, float(normal[used[0]])
-        name, column, bound = region.names[place], values[:, place], f"{offset / slope + 0.0:.6g}"
+    active = np.flatnonzero(normal).tolist()
+    if len(active) == 1:
+        (k,), slope = active, float(normal[active[0]])
+        name, column, bound = region.names[k], values[:, k], f"{offset / slope + 0.0:.6g}"
         if slope < 0:
             return f"{name} is at most {float(column.max()):.6g}, and the region asks for at least {bound}"
         return f"{name} is at least {float(column.min()):.6g}, and the region asks for at most {bound}"
-    total = " + ".join(f"{float(normal[place]):.6g} {region.names[place]}" for place in used)
-    least = float((values @ normal).min())
-    words = f"{total} is at least {least:.6g}, and the region asks for at most {offset:.6g}"
-    return words.replace("+ -", "- ")
+    total = " + ".join(f"{float(normal[k]):.6g} {region.names[k]}" for k in active)
+    smallest = float((values @ normal).min())
+    text = f"{total} is at least {smallest:.6g}, and the region asks for at most {offset:.6g}"
+    return text.replace("+ -", "- ")
 
 
 def written_task(
@@ -141,16 +138,16 @@ def written_task(
     notes: list[str] | None = None,
 ) -> RehearsalTask:
     """Reads a rehearsal task; TaskError lists all faults. By `rows`, codings without levels or reference are
-    completed; `notes` collects what was found in them, a sentence each.
+    completed; `notes` collects a sentence on each of these.
     """
     if isinstance(task, RehearsalTask):
         return task
     source, plain = task_content(task, REHEARSAL_PARTS)
-    made = task_of(plain, source, columns, rows)
-    if rows is not None and notes is not None and made.codings:
-        by_rows = [name for name, each in plain["codings"].items() if isinstance(each, str)]
-        notes += [f"{name} is coded {made.coded[name].words}" for name in by_rows]
-    return made
+    parsed = task_of(plain, source, columns, rows)
+    if rows is not None and notes is not None and parsed.codings:
+        by_rows = [name for name, coding in plain["codings"].items() if isinstance(coding, str)]
+        notes += [f"{name} is coded {parsed.coded[name].words}" for name in by_rows]
+    return parsed
 
 
 CAUTION = (
@@ -162,34 +159,22 @@ Rows: TypeAlias = "str | Path | Table | ReadTable | IntoDataFrame"
 
 
 class RehearsalTable(OwnData, RehearsalProblem):
-    """A table and a task.
-
-    Messages number the rows of a table in memory like the lines of a file: the header is line 1.
+    """A table and a task. Rows of a table in memory are numbered like lines of a file: the header is line 1.
 
     Args:
-        path: The observations: a file (see `data.tables.reader`), a data frame of pandas, polars or pyarrow,
-            a table that was read, or a table in which nothing was altered; columns that the task does not
-            name are ignored.
-        task: The roles of the variables: a YAML file, or its content; its `unit` names a column, of numbers
-            or texts, whose equal values mark rows that belong together, and its `codings` say what texts are
-            as numbers.
-        contexts: The cases, in the same forms, one per row, with the context's columns; None decides on the
-            held-out rows.
+        path: The observations: a file (see `data.tables.reader`), a data frame, or a table; columns may be
+            ignored.
+        task: Roles of variables: a YAML file, or its content, with its `unit` of rows and `codings` of texts.
+        contexts: The cases, in the same forms, with the context's columns; None decides on the held-out rows.
         identity: A column of the cases' file with their names; None takes the row's line in the file.
-        validation: Share of the rows that is held out, in [0, 1); None holds out a fifth, ten rows at least,
-            or none if `contexts` has the cases.
+        validation: Share of rows held out, in [0, 1); None for a fifth, at least ten (0 with `contexts`).
         kept: Which rows are held out: "random", or the "last" of the file.
         seed: Seed of the random choice, and of imputations.
-        imputations: m, how often missing cells are imputed (`data.imputation`); only rows without missing
-            cells are held out then. None or 0 refuses missing cells.
-        present: Whether what `contexts` holds in the columns of actions are their present values, which they
-            keep if nothing is done; an empty cell is an unknown one.
+        imputations: m, how often missing cells are imputed (`data.imputation`); None or 0 refuses them.
+        present: Whether cases have present values of actions, kept if nothing is done; empty if unknown.
 
-    Raises:
-        TableError: if a file cannot be read, or a column is missing, not numeric, incomplete or constant; all
-            faults are listed.
-        TaskError: if the task is invalid; all faults are listed.
-        ValueError: if another argument is out of range, or there are no cases.
+    TableError and TaskError list all faults; ValueError if there are no cases, or an argument is out of
+    range.
     """
 
     def __init__(
@@ -209,7 +194,7 @@ class RehearsalTable(OwnData, RehearsalProblem):
         if validation is not None and not 0 <= validation < 1:
             raise ValueError(f"validation: expected a share in [0, 1); got {validation}")
         faults: list[str] = []
-        table = rows_in(path, "path", "the table", faults, lambda names: _needed(task, identity, names))
+        table = rows_in(path, "path", "the table", faults, lambda names: _columns_of(task, identity, names))
         # The rows as they were read, with their texts.
         self.frame, frame, where = table.frame, table.frame, table.where
         notes: list[str] = []
@@ -218,8 +203,8 @@ class RehearsalTable(OwnData, RehearsalProblem):
             self.task = written_task(task, rows=frame, notes=notes)
         except TaskError as error:
             # Faults in the columns that the task does name are reported together with the task's.
-            named = [name for name in error.named or () if of_numbers(frame, name)]
-            faults += number_faults(frame, named, MIN_ROWS, varying=True) if named else []
+            numeric = [name for name in error.named or () if of_numbers(frame, name)]
+            faults += number_faults(frame, numeric, MIN_ROWS, varying=True) if numeric else []
             if not faults or not error.faults:
                 raise
             raise TaskError(f"{error.source} and {where}", [*error.faults, *faults], error.named) from error
@@ -228,48 +213,48 @@ class RehearsalTable(OwnData, RehearsalProblem):
         texts = {} if _is_table(path) else self.task.coded
         if texts:
             self.rare = rare_classes(frame, texts)
-            read = coded(frame, texts, texts)
-            faults += read.faults
-            frame, names = read.frame, tuple(name for name in names if name not in read.broken)
+            coding = coded(frame, texts, texts)
+            faults += coding.faults
+            frame, names = coding.frame, tuple(name for name in names if name not in coding.broken)
         faults += [*unit_faults(frame, self.task.unit), *set_faults(frame, names)]
         if imputations:
             for name in names:
-                known = frame.dropna(subset=frame.columns.intersection([name]))
-                faults += number_faults(known, [name], MIN_ROWS, varying=True)
+                observed = frame.dropna(subset=frame.columns.intersection([name]))
+                faults += number_faults(observed, [name], MIN_ROWS, varying=True)
         else:
             faults += number_faults(frame, names, MIN_ROWS, varying=True)
-        faults = [uncoded(each) for each in faults]
+        faults = [uncoded(fault) for fault in faults]
         if faults:
             raise TableError(listed(where, faults))
         names = self.task.graph.names
-        units = None if self.task.unit is None else [str(each) for each in frame[self.task.unit]]
+        units = None if self.task.unit is None else [str(value) for value in frame[self.task.unit]]
         complete = frame[list(names)].notna().all(axis=1).to_numpy()
         order = content_order([numbers_of(frame[name]) for name in names])
-        past, aside = parted(complete, validation, kept, seed, contexts is not None, units, order)
-        self._places, place_of = aside, np.argsort(order)
-        self._order = np.argsort(place_of[[*past, *aside]])
-        learnt = f"{where}, rows to learn from"
-        if lost := lost_classes(frame.iloc[past], self.task.codings):
-            raise TableError(listed(learnt, lost))
-        self.past_units = None if units is None else tuple(units[place] for place in past)
-        self.aside_units = None if units is None else tuple(units[place] for place in aside)
+        train, held_out = parted(complete, validation, kept, seed, contexts is not None, units, order)
+        self._places, ranks = held_out, np.argsort(order)
+        self._order = np.argsort(ranks[[*train, *held_out]])
+        train_name = f"{where}, rows to learn from"
+        if lost_levels := lost_classes(frame.iloc[train], self.task.codings):
+            raise TableError(listed(train_name, lost_levels))
+        self.past_units = None if units is None else tuple(units[row] for row in train)
+        self.aside_units = None if units is None else tuple(units[row] for row in held_out)
         self._imputed = (imputations or 0, seed)
         if imputations:
-            values = np.stack([numbers_of(frame[name].iloc[past]) for name in names], -1)
+            values = np.stack([numbers_of(frame[name].iloc[train]) for name in names], -1)
         else:
-            values = number_columns(frame, names, learnt, MIN_ROWS, varying=True, keep=past)
+            values = number_columns(frame, names, train_name, MIN_ROWS, varying=True, keep=train)
         # Tests of the graph know that rows may be a time series.
-        self._past = Records(names, values, np.array(past))
+        self._past = Records(names, values, np.array(train))
         self._aside: Records | None = None
-        if aside:
-            held = number_columns(frame, names, f"{where}, held-out rows", MIN_ROWS, keep=aside)
-            self._aside = Records(names, held)
+        if held_out:
+            held_values = number_columns(frame, names, f"{where}, held-out rows", MIN_ROWS, keep=held_out)
+            self._aside = Records(names, held_values)
         _check_levels(self.task, self.rows)
         self.task = with_usual(self.task, self.rows)
         self.share = float(self.task.region.holds(self.rows.columns(self.task.outcomes)).mean())
-        given = None if contexts is None else rows_in(contexts, "dataset.contexts", "the cases")
-        cases, origin = (frame.iloc[aside], where) if given is None else (given.frame, given.where)
-        self.read_notes = (*table.notes, *notes, *(() if given is None else given.notes))
+        second = None if contexts is None else rows_in(contexts, "dataset.contexts", "the cases")
+        cases, origin = (frame.iloc[held_out], where) if second is None else (second.frame, second.where)
+        self.read_notes = (*table.notes, *notes, *(() if second is None else second.notes))
         if not len(cases):
             remedy = "name a file with dataset.contexts=FILE, or hold rows out with dataset.validation=0.2"
             raise ValueError(f"{origin}: no cases to decide on: {remedy}")
@@ -277,12 +262,12 @@ class RehearsalTable(OwnData, RehearsalProblem):
         if not self.recorded and not _is_table(contexts):
             cases = cases_in_codes(cases, origin, self.task)
         self.contexts, self.identities = cases_in(cases, origin, self.task.context, identity)
-        stated = present and contexts is not None
-        self.present = present_in(cases, origin, self.task.box.names) if stated else [{}] * len(cases)
+        has_present = present and contexts is not None
+        self.present = present_in(cases, origin, self.task.box.names) if has_present else [{}] * len(cases)
         # Rows of the past need no costs of their own, until one of them is decided for.
         costs = self.task.costs.items()
-        needed = {name: cost for name, cost in costs if present or cost.column in cases.columns}
-        self.unit_costs = costs_in(cases, origin, needed)
+        costs_needed = {name: cost for name, cost in costs if present or cost.column in cases.columns}
+        self.unit_costs = costs_in(cases, origin, costs_needed)
 
     @cached_property
     def past(self) -> Table:
@@ -292,12 +277,12 @@ class RehearsalTable(OwnData, RehearsalProblem):
         (count, seed), rows = self._imputed, self._past
         table = ImputedTable.of(rows.names, as_tensor(rows.values), count, seed) if count else as_table(rows)
         if self.past_units is not None:
-            table = replace(table, units=_whole(np.unique(self.past_units, return_inverse=True)[1]))
-        return replace(table, places=_whole(self._past.places))
+            table = replace(table, units=_int_tensor(np.unique(self.past_units, return_inverse=True)[1]))
+        return replace(table, places=_int_tensor(self._past.places))
 
     @cached_property
     def rows(self) -> Records:
-        """The same as NumPy's numbers."""
+        """The rows to learn from as NumPy's numbers."""
         return self.past.records() if self._imputed[0] else self._past
 
     @cached_property
@@ -311,15 +296,13 @@ class RehearsalTable(OwnData, RehearsalProblem):
         return as_tensor(self.contexts)
 
     def observations(self) -> Table:
-        """The rows to learn from, in the file's units, in an order that does not depend on the file's
-        (`data.table.content_order`), so that folds, subsets and sums do not.
-        """
+        """The rows to learn from, in an order that does not depend on the file's (`content_order`)."""
         return self.past
 
     def facts(self) -> Facts:
         """Notes on files, desired region and present values; units, and how often cells are imputed."""
         assumed = assumed_usual(self.task, self.present)
-        rare = (f"{name}: {words}" for name, words in self.rare.items())
+        rare = (f"{name}: {text}" for name, text in self.rare.items())
         return replace(
             super().facts(),
             notes=(*self.read_notes, *rare, *self.region_notes, *([assumed] if assumed else [])),
@@ -328,8 +311,8 @@ class RehearsalTable(OwnData, RehearsalProblem):
             imputations=self._imputed[0],
         )
 
-    def _note(self, found: Findings) -> None:
-        note_findings(self, found)
+    def _note(self, findings: Findings) -> None:
+        note_findings(self, findings)
 
     def held_out(self) -> Table:
         """The held-out rows; if there are none, the rows to learn from: early stopping is then not valid."""
@@ -343,14 +326,11 @@ class RehearsalTable(OwnData, RehearsalProblem):
     @cached_property
     def region_notes(self) -> Sequence[str]:
         """That none of the rows to learn from, or every one, lies in the desired region."""
-        found = one_sided(self.rows, self.task.region)
-        return (found,) if found else ()
+        note = one_sided(self.rows, self.task.region)
+        return (note,) if note else ()
 
     def seen_by(self, fingerprint: str | None) -> bool | None:
-        """Whether a model has seen the held-out rows: not if it was fitted to the rows to learn from, and
-        indeed if it was fitted to all rows; None for other tables, which may hold some
-        of them.
-        """
+        """Whether a model has seen the held-out rows: no if fitted to the others, yes to all, else None."""
         if self.aside is None or not self.recorded:
             return False
         if fingerprint is None:
@@ -389,7 +369,7 @@ class RehearsalTable(OwnData, RehearsalProblem):
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:
         """For a held-out row under no action: whether its outcome was desired, the predicted probability, the
-        squared difference (``brier_no_action``), and the share of desired rows among those to learn from
+        squared difference (``brier_no_action``), and the share of desired rows to learn from
         (``constant_no_action``). The alteration itself is never scored: its outcome is unknown.
         """
         if not self.recorded or self.aside is None or decision.baseline is None:
@@ -425,15 +405,15 @@ def cases_in(
     frame: pd.DataFrame, origin: str, context: Sequence[str], identity: str | None = None
 ) -> tuple[np.ndarray, list[str]]:
     """The contexts of cases, (B, |X|), and their names: those of a column, or their lines in the file."""
-    given = number_columns(frame, context, origin)
+    values = number_columns(frame, context, origin)
     if identity is not None and identity not in frame.columns:
         columns = ", ".join(map(str, frame.columns[:30]))
         raise ValueError(f"identity: {origin} has no column {identity!r}; it has {columns}")
     identities = list(map(str, frame.index + 2 if identity is None else frame[identity]))
-    if twice := repeated(identities):
+    if repeats := repeated(identities):
         where = f"is in column {identity!r} of {origin} more than once"
-        raise ValueError(f"identity: {twice[0]!r} {where}: number the cases, or leave identity out")
-    return given, identities
+        raise ValueError(f"identity: {repeats[0]!r} {where}: number the cases, or leave identity out")
+    return values, identities
 
 
 def rows_in(
@@ -455,38 +435,38 @@ def rows_in(
     return ReadTable(data_frame(given, called, faults), called)
 
 
-def _is_table(given: Any) -> TypeGuard[Table]:
+def _is_table(rows: Any) -> TypeGuard[Table]:
     # Whoever has a table of tensors has loaded its module.
     module = sys.modules.get("rehearsal_torch.data.table")
-    return module is not None and isinstance(given, module.Table)
+    return module is not None and isinstance(rows, module.Table)
 
 
-def _needed(
+def _columns_of(
     task: str | Path | Mapping[str, Any] | RehearsalTask | None, identity: str | None, names: Sequence[str]
 ) -> Sequence[str]:
     """The columns that a task needs; all of them where there are faults, as messages say what there is."""
     try:
-        read = written_task(task, columns=names)
+        parsed = written_task(task, columns=names)
     except TaskError:
         return names
-    wanted = {*read.graph.names, *(each for each in (read.unit, identity) if each is not None)}
-    priced = {each.column for each in read.costs.values()}
-    complete = wanted <= set(names)
-    return [name for name in names if name.removeprefix(SET) in wanted | priced] if complete else names
+    required = {*parsed.graph.names, *(name for name in (parsed.unit, identity) if name is not None)}
+    costs = {cost.column for cost in parsed.costs.values()}
+    complete = required <= set(names)
+    return [name for name in names if name.removeprefix(SET) in required | costs] if complete else names
 
 
-def _whole(numbers: np.ndarray | None) -> Tensor:
+def _int_tensor(numbers: np.ndarray | None) -> Tensor:
     return as_tensor(numbers).long()
 
 
 def _check_levels(task: RehearsalTask, rows: Records) -> None:
-    """Refuses levels of variables that may be set which no row has: nothing is known of their effect."""
+    """Refuses levels that no row has: nothing is known of their effect."""
     for name, levels in task.box.levels.items():
-        known = np.unique(rows.columns((name,)))
-        size = 1e-9 * (1 + np.abs(known).max())
-        unseen = [each for each in levels if not (np.abs(known - each) <= size).any()]
+        observed = np.unique(rows.columns((name,)))
+        tolerance = 1e-9 * (1 + np.abs(observed).max())
+        unseen = [level for level in levels if not (np.abs(observed - level) <= tolerance).any()]
         if unseen:
-            shown = ", ".join(f"{each:g}" for each in unseen)
-            some = ", ".join(f"{each:g}" for each in known[:10])
-            unknown = f"no row has the value {shown}, so that nothing is known of it; the rows have {some}"
-            raise TaskError("the task", [f"box.{name}: {unknown}: offer values that occur, or bounds"])
+            missing = ", ".join(f"{level:g}" for level in unseen)
+            present = ", ".join(f"{level:g}" for level in observed[:10])
+            fault = f"no row has the value {missing}, so that nothing is known of it; the rows have {present}"
+            raise TaskError("the task", [f"box.{name}: {fault}: offer values that occur, or bounds"])

@@ -9,8 +9,7 @@ Given a context and an alteration, the outcomes' own noise is integrated out: wi
 
 the mean over 16,384 fixed scrambled Sobol points for the variables in between, common random numbers for all
 actions. Trees make it a step function of the action, so the oracle uses no gradients: it screens Sobol
-points, then runs coordinate ascent over all steps of each variable, and evaluates the result anew with all
-points.
+points, runs coordinate ascent over all steps of each variable, and evaluates the result with all points.
 
 Source: Du et al. (2026), Sec. 4.1 and App. E.4.
 """
@@ -63,23 +62,16 @@ _ORACLES: dict[tuple[object, ...], tuple[Array, float]] = {}
 
 
 class Nhanes(RehearsalWorld):
-    """The NHANES benchmark.
+    """The NHANES benchmark; ValueError if an argument is none of these, or the generator cannot be read.
 
     Args:
         size: Number of observations and cases.
         seed: Seed of observations and contexts.
         validation: Share of the rows held out for early stopping.
-        candidates: "joint", all five actionable variables are set jointly, or "single", one of them. The
-            paper says only that a subset is set; "joint" is the default because it loses nothing: whatever
-            one variable can achieve, five can.
-        roots: "independent", each context variable from its own frequencies as in the paper, or "chain", each
-            given those before it.
-        noise: "paired", the two outcomes' noises keep their joint ranks, or "independent", as the paper's
-            text suggests.
+        candidates: "joint", all five actionable variables are set, or "single", one of them.
+        roots: "independent", context variables from their own frequencies (the paper), or "chain", in turn.
+        noise: "paired", the outcomes' noises keep their joint ranks, or "independent" (the paper's text).
         generator: A folder that ``python -m reproduction.nhanes`` wrote; None for the shipped one.
-
-    Raises:
-        ValueError: if an argument is not one of these, or the generator cannot be read.
     """
 
     def __init__(
@@ -92,8 +84,8 @@ class Nhanes(RehearsalWorld):
         noise: str = "paired",
         generator: str | Path | None = None,
     ) -> None:
-        named = {"candidates": (candidates, CANDIDATES), "roots": (roots, ROOTS), "noise": (noise, NOISE)}
-        for argument, (value, choices) in named.items():
+        options = {"candidates": (candidates, CANDIDATES), "roots": (roots, ROOTS), "noise": (noise, NOISE)}
+        for argument, (value, choices) in options.items():
             if value not in choices:
                 raise ValueError(f"{argument}: expected {' or '.join(choices)}; got {value!r}")
         self.generator = Generator.load(SHIPPED if generator is None else Path(generator))
@@ -113,8 +105,8 @@ class Nhanes(RehearsalWorld):
         """Outcomes of an alteration in one context, (count, 17); values are clipped to the box."""
         # Drawn row by row, so that the first rows do not depend on `count`.
         uniform = numpy_generator(self.seed, 3).random((count, len(INNER) + 2)).T
-        given = self._given(context.reshape(1, -1), names, values.reshape(1, -1))
-        columns = self.generator.inner(given, dict(zip(INNER, uniform[:-2, None, :], strict=True)))
+        inputs = self._inputs(context.reshape(1, -1), names, values.reshape(1, -1))
+        columns = self.generator.inner(inputs, dict(zip(INNER, uniform[:-2, None, :], strict=True)))
         columns |= self.generator.outcomes(columns, uniform[-2][None], uniform[-1][None], self.paired)
         rows = np.stack([np.broadcast_to(columns[name], (1, count))[0] for name in VARIABLES], 1)
         altered = torch.zeros(count, len(VARIABLES), dtype=torch.bool)
@@ -129,17 +121,17 @@ class Nhanes(RehearsalWorld):
         return torch.from_numpy(flat).to(values).reshape(shape)
 
     def optimal(self, contexts: Tensor, names: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """By `_searched`; a search with ten times the effort found less than .001 more."""
-        oracles = [self._best(context, tuple(names)) for context in contexts]
+        """By `_search`; a search with ten times the effort found less than .001 more."""
+        oracles = [self._optimum(context, tuple(names)) for context in contexts]
         values, reached = zip(*oracles, strict=True)
         return torch.from_numpy(np.stack(values)).to(contexts), contexts.new_tensor(reached)
 
     def card(self) -> Mapping[str, Any]:
         """Sizes, roles, ranges, units, caution, and the generator's own card."""
-        own = {"source": SOURCE, "units": UNITS, "caution": CAUTION, "generator": dict(self.generator.card)}
-        return {**super().card(), **own}
+        facts = {"source": SOURCE, "units": UNITS, "caution": CAUTION, "generator": dict(self.generator.card)}
+        return {**super().card(), **facts}
 
-    def _given(self, contexts: Tensor, names: Sequence[str], values: Tensor) -> dict[str, Array]:
+    def _inputs(self, contexts: Tensor, names: Sequence[str], values: Tensor) -> dict[str, Array]:
         """Context and altered variables as columns (R, 1)."""
         settings = self.task.box.only(names).project(values.double()).numpy()
         columns = dict(zip(CONTEXT, contexts.double().numpy().T[..., None], strict=True))
@@ -151,24 +143,24 @@ class Nhanes(RehearsalWorld):
         needed = [name for name in INNER if name not in names and name in self._ancestors(names)]
         uniform = {name: self._bank[INNER.index(name), None, :points] for name in needed}
         bounds = (DESIRED["HbA1c"][1], DESIRED["FPG"][1])
-        step, parts = max(1, _CELLS_AT_ONCE // points), []
+        step, blocks = max(1, _CELLS_AT_ONCE // points), []
         for first in range(0, len(values), step):
-            given = self._given(contexts[first : first + step], names, values[first : first + step])
-            columns = self.generator.inner(given, uniform)
-            parts.append(self.generator.desired(columns, bounds, self.paired).mean(1))
-        return np.concatenate(parts)
+            inputs = self._inputs(contexts[first : first + step], names, values[first : first + step])
+            columns = self.generator.inner(inputs, uniform)
+            blocks.append(self.generator.desired(columns, bounds, self.paired).mean(1))
+        return np.concatenate(blocks)
 
     def _ancestors(self, names: Sequence[str]) -> frozenset[str]:
         """The ancestors of the outcomes once `names` are set."""
         return self.task.graph.altered(names).ancestors(OUTCOMES)
 
-    def _best(self, context: Tensor, names: tuple[str, ...]) -> tuple[Array, float]:
+    def _optimum(self, context: Tensor, names: tuple[str, ...]) -> tuple[Array, float]:
         key = (self.generator.card["sha256"], self.paired, tuple(context.tolist()), names)
         if key not in _ORACLES:
-            _ORACLES[key] = self._searched(context, names)
+            _ORACLES[key] = self._search(context, names)
         return _ORACLES[key]
 
-    def _searched(self, context: Tensor, names: tuple[str, ...]) -> tuple[Array, float]:
+    def _search(self, context: Tensor, names: tuple[str, ...]) -> tuple[Array, float]:
         """Screening, coordinate ascent over steps, and a final evaluation of the best candidates."""
 
         def value(actions: Array, points: int) -> Array:
@@ -176,16 +168,16 @@ class Nhanes(RehearsalWorld):
             return self._probability(rows, names, torch.from_numpy(actions), points)
 
         box = self.task.box.only(names)
-        net = np.concatenate([box.centre[None].numpy(), box.sobol(_SCREENED, seed=1).numpy()])
-        net = net[np.argsort(-value(net, _COARSE))[: 4 * _STARTS]]
-        ends = net[np.argsort(-value(net, _FINE))[:_STARTS]]
+        grid = np.concatenate([box.centre[None].numpy(), box.sobol(_SCREENED, seed=1).numpy()])
+        grid = grid[np.argsort(-value(grid, _COARSE))[: 4 * _STARTS]]
+        ends = grid[np.argsort(-value(grid, _FINE))[:_STARTS]]
         edges = [self._edges(name, names) for name in names]
         steps = [(edge[1:] + edge[:-1]) / 2 for edge in edges]
         # Moved to the middle of its step, where the probability is the same, so that equal ends are detected.
         columns = zip(steps, edges, ends.T, strict=True)
-        ends = np.stack([line[np.searchsorted(edge[1:-1], column)] for line, edge, column in columns], 1)
+        ends = np.stack([axis[np.searchsorted(edge[1:-1], column)] for axis, edge, column in columns], 1)
         for points in (_COARSE, _FINE):
-            ends = _ascended(partial(value, points=points), ends, steps)
+            ends = _ascend(partial(value, points=points), ends, steps)
             ends = ends[np.argsort(-value(ends, _FINE))[: max(2, _STARTS // 4)]]
         final = value(ends, POINTS)
         return ends[final.argmax()], float(final.max())
@@ -193,36 +185,36 @@ class Nhanes(RehearsalWorld):
     def _edges(self, name: str, names: Sequence[str]) -> Array:
         """The steps of the probability along one variable, and the ends of its interval, (s + 1,)."""
         lower, upper = self.task.box.bounds()[name]
-        matter = self._ancestors(names) - set(names)
+        affected = self._ancestors(names) - set(names)
         cuts = [
             self.generator.equations[child].trees.thresholds[parents.index(name)]
             for child, parents in PARENTS.items()
-            if child in matter and name in parents
+            if child in affected and name in parents
         ]
         inside = np.unique(np.concatenate([np.empty(0), *cuts]))
         return np.concatenate([[lower], inside[(inside > lower) & (inside < upper)], [upper]])
 
 
-def _ascended(value: Callable[[Array], Array], starts: Array, steps: Sequence[Array]) -> Array:
+def _ascend(value: Callable[[Array], Array], starts: Array, steps: Sequence[Array]) -> Array:
     """The ends of coordinate ascents over all steps of one variable at a time, (c, k)."""
-    ends, reached, open_ = starts.copy(), value(starts), np.ones(starts.shape, dtype=bool)
+    ends, best_values, pending = starts.copy(), value(starts), np.ones(starts.shape, dtype=bool)
     for _ in range(_SWEEPS):
-        for variable, line in enumerate(steps):
-            rows = np.flatnonzero(open_[:, variable])
+        for variable, axis in enumerate(steps):
+            rows = np.flatnonzero(pending[:, variable])
             if not len(rows):
                 continue
-            tried = np.repeat(ends[rows, None], len(line), 1)
-            tried[:, :, variable] = line
-            values = value(tried.reshape(-1, len(steps))).reshape(len(rows), -1)
-            open_[rows, variable] = False
-            moved = rows[values.max(1) > reached[rows] + 1e-6]
+            candidates = np.repeat(ends[rows, None], len(axis), 1)
+            candidates[:, :, variable] = axis
+            values = value(candidates.reshape(-1, len(steps))).reshape(len(rows), -1)
+            pending[rows, variable] = False
+            moved = rows[values.max(1) > best_values[rows] + 1e-6]
             best = values.argmax(1)[np.isin(rows, moved)]
-            ends[moved, variable], reached[moved] = line[best], values.max(1)[np.isin(rows, moved)]
+            ends[moved, variable], best_values[moved] = axis[best], values.max(1)[np.isin(rows, moved)]
             # From the new point, the other variables have to be searched again.
-            open_[moved] = True
-            open_[moved, variable] = False
+            pending[moved] = True
+            pending[moved, variable] = False
         distinct = np.unique(ends, axis=0, return_index=True)[1]
-        ends, reached, open_ = ends[distinct], reached[distinct], open_[distinct]
-        if not open_.any():
+        ends, best_values, pending = ends[distinct], best_values[distinct], pending[distinct]
+        if not pending.any():
             break
     return ends

@@ -1,9 +1,7 @@
-"""The structural generator of the NHANES benchmark: variables of 2011-2018, influence graph, equations.
+"""Structural generator of the NHANES benchmark: variables of 2011-2018, influence graph, fitted equations.
 
-Context variables influence all others. BMI influences diet, blood pressure, lipids and both outcomes;
-calories influence carbohydrates, fibre, lipids and both outcomes; fibre, sedentary time, systolic pressure,
-total cholesterol and HDL influence both outcomes. Carbohydrates and diastolic pressure influence nothing. A
-variable v >= 0 with parents p satisfies
+Context variables influence all others; `PARENTS` has the rest of the graph. A variable v >= 0 with parents p
+satisfies
 
     v = clip(exp(f(p) + e) - 1),
 
@@ -14,23 +12,21 @@ same equation for income). The noises of the two outcomes are drawn with joint r
 independently.
 
 Residuals e are kept as the means of Q equally large groups of neighbours, m_1 < ... < m_Q. Between the levels
-(j - 1/2) / Q their quantile function is linear, beyond them flat; drawing u uniform and taking its quantile
-is a smoothed residual bootstrap, and no residual of one person is kept. Two regressions with dependent
-residuals share a table of how often the ranks of both fall into each cell of a grid; inside a cell they are
-uniform. The joint distribution of the two ranks (a copula) is then bilinear between the grid lines.
+(j - 1/2) / Q their quantile function is linear, beyond them flat; the quantile of a uniform u is a smoothed
+residual bootstrap, and no residual of one person is kept. Two regressions with dependent residuals share a
+table of how often the ranks of both fall into each cell of a grid; inside a cell they are uniform. The joint
+distribution of the two ranks (a copula) is then bilinear between the grid lines.
 
-A generator is a folder of two files: numbers in ``weights.safetensors``, everything else in ``card.yaml``,
-which has the SHA-256 of the numbers. It holds trees, frequencies and group means; no row of a participant.
+A generator is a folder of two files: arrays of numbers in ``weights.safetensors``, everything else in
+``card.yaml``, with the SHA-256 of the numbers. It holds trees, frequencies and group means; no row of a
+participant. Nothing is unpickled, and what is read is validated before it is used.
 
 Trees are evaluated with bit masks. A boosted model is a constant and a sum of trees, f(x) = c + sum_t v_t(x).
 A tree of at most eight leaves is a set of leaves, one bit each, numbered from left to right. A node "x_f <=
 threshold" that fails rules out the leaves to its left; the remaining leaves of a tree are the AND over all
 failed nodes, and the leftmost of them is where x ends. All nodes on one variable are evaluated by one lookup
 in a table with a row for each interval between that variable's thresholds. A variable that is the same for
-many rows is thus looked up once, and only trees that use a variable which changes from row to row are
-evaluated for each row.
-
-They are plain arrays of numbers: nothing is unpickled, and what is read is checked before it is used.
+many rows is looked up once, and only trees of variables that change are evaluated for each row.
 
 Source: Du et al. (2026), App. E.4 (variables, influence, equations; the chain and the joint ranks are ours);
 the CDC's codebooks of 2011-2018; Efron and Tibshirani (1993), Sec. 9.4 (bootstrapping residuals); Sklar
@@ -61,7 +57,8 @@ _ROWS_AT_ONCE = 4096
 
 @dataclass(frozen=True, eq=False)
 class BoostedTrees:
-    """f(x) = start + sum_t v_t(x), with T trees of at most L nodes and 8 leaves over p variables.
+    """f(x) = start + sum_t v_t(x), T trees of at most L nodes and 8 leaves over p variables; ValueError if
+    shapes disagree, a number is not finite, or the arrays are not trees.
 
     Attributes:
         width, start: p and c.
@@ -69,9 +66,6 @@ class BoostedTrees:
         threshold: (T, L) float32; a row with x_f <= threshold goes left. x is rounded to float32 first.
         left, right: (T, L) int16, the indices of the children, larger than their parent's; 0 at leaves.
         value: (T, L) float32, the contribution of a leaf.
-
-    Raises:
-        ValueError: if shapes disagree, a number is not finite, or the arrays are not trees.
     """
 
     width: int
@@ -85,39 +79,33 @@ class BoostedTrees:
     def __post_init__(self) -> None:
         shape = self.feature.shape
         sides = (self.left, self.right)
-        if len(shape) != 2 or any(each.shape != shape for each in (self.threshold, *sides, self.value)):
+        if len(shape) != 2 or any(array.shape != shape for array in (self.threshold, *sides, self.value)):
             names = "feature, threshold, left, right and value"
             raise ValueError(f"trees: expected {names} of one shape (trees, nodes); the file is damaged")
         inner = self.feature != LEAF
-        here = np.broadcast_to(np.arange(shape[1]), shape)
+        position = np.broadcast_to(np.arange(shape[1]), shape)
         numbers = (self.threshold, self.value, self.start)
-        early = [inner & ((side <= here) | (side >= shape[1])) for side in sides]
+        backward = [inner & ((side <= position) | (side >= shape[1])) for side in sides]
         features = (self.feature < LEAF) | (self.feature >= self.width)
-        bad = {
-            "a number is not finite": not all(np.isfinite(each).all() for each in numbers),
+        faults = {
+            "a number is not finite": not all(np.isfinite(array).all() for array in numbers),
             f"a node's feature is not one of {self.width} variables": features.any(),
-            "a child does not come after its parent": np.any(early),
+            "a child does not come after its parent": np.any(backward),
         }
-        if any(bad.values()):
-            words = " and ".join(text for text, wrong in bad.items() if wrong)
-            raise ValueError(f"trees: {words}; the file is damaged")
+        if any(faults.values()):
+            fault_text = " and ".join(text for text, present in faults.items() if present)
+            raise ValueError(f"trees: {fault_text}; the file is damaged")
         for tree in range(shape[0]):
             _walk(self, tree)
 
     @classmethod
     def of(cls, arrays: Mapping[str, NDArray], width: int) -> "BoostedTrees":
-        """Trees from named arrays of any types of numbers.
-
-        Raises:
-            ValueError: if an array is missing or invalid.
-        """
-        types = dict.fromkeys(("feature", "left", "right"), np.int16) | dict.fromkeys(
-            ("threshold", "value"), np.float32
-        )
-        missing = [name for name in (*types, "start") if name not in arrays]
-        if missing:
+        """Trees from named arrays; ValueError if one is missing or invalid."""
+        integers, floats = ("feature", "left", "right"), ("threshold", "value")
+        dtypes = dict.fromkeys(integers, np.int16) | dict.fromkeys(floats, np.float32)
+        if missing := [name for name in (*dtypes, "start") if name not in arrays]:
             raise ValueError(f"trees: no array {missing}; the file is damaged")
-        nodes: dict[str, Any] = {name: arrays[name].astype(kind) for name, kind in types.items()}
+        nodes: dict[str, Any] = {name: arrays[name].astype(dtype) for name, dtype in dtypes.items()}
         return cls(width, float(arrays["start"].reshape(())), **nodes)
 
     def __call__(self, columns: Sequence[Array]) -> Array:
@@ -126,21 +114,21 @@ class BoostedTrees:
             raise ValueError(f"expected {self.width} columns; got {len(columns)}")
         shape = np.broadcast_shapes(*(column.shape for column in columns))
         changing = tuple(variable for variable, column in enumerate(columns) if column.shape[1] > 1)
-        often, seldom = self._split(changing)
+        changing_trees, fixed_trees = self._split(changing)
         total = np.full(shape, self.start)
-        if seldom is not None:
-            total += seldom([column[:, :1] if column.shape[1] > 1 else column for column in columns])
-        if often is not None:
-            total += often(columns)
+        if fixed_trees is not None:
+            total += fixed_trees([column[:, :1] if column.shape[1] > 1 else column for column in columns])
+        if changing_trees is not None:
+            total += changing_trees(columns)
         return total
 
     def _split(self, changing: tuple[int, ...]) -> "tuple[BitTrees | None, BitTrees | None]":
         """The trees that use one of the changing variables, and the others."""
         if changing not in self._splits:
-            asks: NDArray[np.bool_] = np.isin(self.feature, changing).max(1)
+            uses: NDArray[np.bool_] = np.isin(self.feature, changing).max(1)
             self._splits[changing] = (
-                BitTrees.of(self, asks) if asks.any() else None,
-                BitTrees.of(self, ~asks) if not asks.all() else None,
+                BitTrees.of(self, uses) if uses.any() else None,
+                BitTrees.of(self, ~uses) if not uses.all() else None,
             )
         return self._splits[changing]
 
@@ -152,7 +140,7 @@ class BoostedTrees:
     def thresholds(self) -> tuple[Array, ...]:
         """For each variable, the thresholds of all nodes that compare it, ascending."""
         cuts = (self.threshold[self.feature == variable] for variable in range(self.width))
-        return tuple(np.unique(each).astype(np.float64) for each in cuts)
+        return tuple(np.unique(values).astype(np.float64) for values in cuts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,8 +149,7 @@ class BitTrees:
 
     Attributes:
         cuts: For each variable, its thresholds, ascending, (c_f,) float32.
-        masks: For each variable, the leaves that its failed nodes do not rule out, (c_f + 1, T) uint8; row j
-            for values above j thresholds.
+        masks: By variable, leaves that its nodes do not rule out above j thresholds, (c_f + 1, T) uint8.
         values: (T * 256,) float32, the value of the leftmost leaf of each mask.
     """
 
@@ -177,17 +164,17 @@ class BitTrees:
         nodes: list[tuple[int, float, int, int]] = []  # variable, threshold, tree, leaves to the left
         values = np.zeros((len(chosen), 256), dtype=np.float32)
         for column, tree in enumerate(chosen):
-            inner, order = _walk(trees, int(tree))
-            nodes += [(variable, cut, column, mask) for variable, cut, mask in inner]
+            inner_nodes, leaf_values = _walk(trees, int(tree))
+            nodes += [(variable, cut, column, mask) for variable, cut, mask in inner_nodes]
             for mask in range(1, 256):
                 lowest = (mask & -mask).bit_length() - 1
-                values[column, mask] = order[lowest] if lowest < len(order) else 0.0
+                values[column, mask] = leaf_values[lowest] if lowest < len(leaf_values) else 0.0
         cuts, masks = [], []
         for variable in range(trees.width):
-            own = [node for node in nodes if node[0] == variable]
-            edges = np.unique(np.asarray([cut for _, cut, _, _ in own], dtype=np.float32))
+            variable_nodes = [node for node in nodes if node[0] == variable]
+            edges = np.unique(np.asarray([cut for _, cut, _, _ in variable_nodes], dtype=np.float32))
             table = np.full((len(edges) + 1, len(chosen)), 255, dtype=np.uint8)
-            for _, cut, column, mask in own:
+            for _, cut, column, mask in variable_nodes:
                 table[int(np.searchsorted(edges, np.float32(cut))) + 1 :, column] &= np.uint8(255 ^ mask)
             cuts.append(edges)
             masks.append(table)
@@ -206,17 +193,17 @@ class BitTrees:
         step = max(1, _ROWS_AT_ONCE // shape[1])
         for first in range(0, shape[0], step):
             for second in range(0, shape[1], _ROWS_AT_ONCE):
-                part = (slice(first, first + step), slice(second, second + _ROWS_AT_ONCE))
-                alive: dict[tuple[int, ...], NDArray[np.uint8]] = {}
+                block = (slice(first, first + step), slice(second, second + _ROWS_AT_ONCE))
+                masks: dict[tuple[int, ...], NDArray[np.uint8]] = {}
                 for table, interval in zip(self.masks, bins, strict=True):
                     if interval is not None:
-                        sides = zip(part, interval.shape, strict=True)
-                        piece = interval[tuple(cut if length > 1 else slice(None) for cut, length in sides)]
-                        alive[piece.shape] = alive.get(piece.shape, np.uint8(255)) & table[piece]
+                        axes = zip(block, interval.shape, strict=True)
+                        rows = interval[tuple(part if length > 1 else slice(None) for part, length in axes)]
+                        masks[rows.shape] = masks.get(rows.shape, np.uint8(255)) & table[rows]
                 mask = np.full((1, 1, len(offsets)), 255, dtype=np.uint8)
-                for allowed in alive.values():
-                    mask = mask & allowed
-                total[part] = self.values.take(mask + offsets).sum(-1, dtype=np.float64)
+                for remaining in masks.values():
+                    mask = mask & remaining
+                total[block] = self.values.take(mask + offsets).sum(-1, dtype=np.float64)
         return total
 
 
@@ -284,9 +271,7 @@ DESIRED = {"HbA1c": (None, 5.7), "FPG": (None, 100.0)}
 
 
 def influence_graph(paired: bool = True, chain: bool = False) -> RehearsalGraph:
-    """The influence graph; the outcomes' paired noises join them by a bi-directional edge, and the context
-    variables are one clique if each depends on those before it.
-    """
+    """The influence graph; paired outcomes, and a chain of contexts, are joined by bidirected edges."""
     bidirected = ([OUTCOMES] if paired else []) + ([CONTEXT] if chain else [])
     return RehearsalGraph.of(PARENTS, bidirected)
 
@@ -317,8 +302,8 @@ class ResidualDistribution:
 
 @dataclass(frozen=True, eq=False)
 class PairedRanks:
-    """The joint distribution of two ranks: grid lines from 0 to 1, (E,), and the probability of each cell,
-    (E - 1, E - 1), whose rows and columns sum to the cells' widths.
+    """The joint distribution of two ranks: grid lines from 0 to 1, (E,), and the probability of each cell, (E
+    - 1, E - 1), whose rows and columns sum to the cells' widths.
     """
 
     edges: Array
@@ -342,22 +327,22 @@ class PairedRanks:
     def second(self, first: Array, uniform: Array) -> Array:
         """The second rank given the first, from uniform numbers; (...), (...) -> (...)."""
         row = np.clip(np.searchsorted(self.edges, first, side="right") - 1, 0, len(self.edges) - 2)
-        rising = np.pad(np.cumsum(self.shares / self.shares.sum(1, keepdims=True), 1), ((0, 0), (1, 0)))
-        rising[:, -1] = 1.0
-        column = np.clip((rising[row, 1:] <= uniform[..., None]).sum(-1), 0, len(self.edges) - 2)
-        start, end = rising[row, column], rising[row, column + 1]
+        cumulative = np.pad(np.cumsum(self.shares / self.shares.sum(1, keepdims=True), 1), ((0, 0), (1, 0)))
+        cumulative[:, -1] = 1.0
+        column = np.clip((cumulative[row, 1:] <= uniform[..., None]).sum(-1), 0, len(self.edges) - 2)
+        start, end = cumulative[row, column], cumulative[row, column + 1]
         inside = (uniform - start) / np.maximum(end - start, 1e-300)
         return self.edges[column] + np.clip(inside, 0, 1) * (self.edges[column + 1] - self.edges[column])
 
     def below(self, first: Array, second: Array) -> Array:
         """P(rank one < first, rank two < second), (...), (...) -> (...); bilinear between the grid lines."""
         joint = np.pad(self.shares.cumsum(0).cumsum(1), ((1, 0), (1, 0)))
-        cells, parts = [], []
+        cells, fractions = [], []
         for rank in (first, second):
             cell = np.clip(np.searchsorted(self.edges, rank, side="right") - 1, 0, len(self.edges) - 2)
             cells.append(cell)
-            parts.append((rank - self.edges[cell]) / (self.edges[cell + 1] - self.edges[cell]))
-        (row, column), (down, along) = cells, parts
+            fractions.append((rank - self.edges[cell]) / (self.edges[cell + 1] - self.edges[cell]))
+        (row, column), (down, along) = cells, fractions
         upper = joint[row, column] * (1 - along) + joint[row, column + 1] * along
         lower = joint[row + 1, column] * (1 - along) + joint[row + 1, column + 1] * along
         return upper * (1 - down) + lower * down
@@ -377,33 +362,31 @@ class Frequencies:
     shares: Array
 
     def __post_init__(self) -> None:
-        one_length = self.values.ndim == 1 and self.values.shape == self.shares.shape
-        if not one_length or not (self.shares >= 0).all() or abs(self.shares.sum() - 1) > 1e-6:
+        same_length = self.values.ndim == 1 and self.values.shape == self.shares.shape
+        if not same_length or not (self.shares >= 0).all() or abs(self.shares.sum() - 1) > 1e-6:
             expected = "values and shares of one length that sum to 1"
             raise ValueError(f"frequencies: expected {expected}; {DAMAGED}")
 
     def quantile(self, uniform: Array) -> Array:
         """Values from uniform numbers, (...) -> (...)."""
-        places = np.searchsorted(np.cumsum(self.shares), uniform, side="right")
-        return self.values[np.clip(places, 0, len(self.values) - 1)]
+        index = np.searchsorted(np.cumsum(self.shares), uniform, side="right")
+        return self.values[np.clip(index, 0, len(self.values) - 1)]
 
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """P(v = values_j | parents) = softmax_j of K sums of boosted trees; K - 1 if the first class has the
-    score 0.
-    """
+    """P(v = values_j | parents), the softmax of K sums of boosted trees; of K - 1 if the first is 0."""
 
     values: Array
     scores: tuple[BoostedTrees, ...]
 
     def quantile(self, columns: list[Array], uniform: Array) -> Array:
         """Classes from uniform numbers, given columns of the parents."""
-        raw = [score(columns) for score in self.scores]
-        raw = [np.zeros_like(raw[0]), *raw] if len(raw) < len(self.values) else raw
-        odds = np.exp(np.stack(raw) - np.max(raw, 0))
-        rising = np.cumsum(odds, 0) / odds.sum(0)
-        return self.values[np.clip((rising <= uniform).sum(0), 0, len(self.values) - 1)]
+        logits = [score(columns) for score in self.scores]
+        logits = [np.zeros_like(logits[0]), *logits] if len(logits) < len(self.values) else logits
+        odds = np.exp(np.stack(logits) - np.max(logits, 0))
+        cumulative = np.cumsum(odds, 0) / odds.sum(0)
+        return self.values[np.clip((cumulative <= uniform).sum(0), 0, len(self.values) - 1)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -431,8 +414,7 @@ class Generator:
         chain: Each context variable but the first to its conditional distribution given those before it.
         equations: Every other variable to its equation.
         ranks: The joint distribution of the ranks of the two outcomes' noises.
-        card: What it was fitted to, how well it fits, and the [1 %, 99 %] interval of each actionable
-            variable.
+        card: Data, goodness of fit, and the [1 %, 99 %] interval of each actionable variable.
     """
 
     roots: Mapping[str, Frequencies]
@@ -444,12 +426,12 @@ class Generator:
     def contexts(self, uniform: Array, chain: bool = False) -> dict[str, Array]:
         """Context variables from uniform numbers (6, n), each (n, 1)."""
         columns: dict[str, Array] = {}
-        for name, own in zip(CONTEXT, uniform[..., None], strict=True):
+        for name, levels in zip(CONTEXT, uniform[..., None], strict=True):
             distribution = self.chain[name] if chain and name in self.chain else self.roots[name]
             if isinstance(distribution, Frequencies):
-                columns[name] = distribution.quantile(own)
+                columns[name] = distribution.quantile(levels)
             else:
-                columns[name] = distribution.quantile([*columns.values()], own)
+                columns[name] = distribution.quantile([*columns.values()], levels)
         return columns
 
     def inner(self, given: Mapping[str, Array], uniform: Mapping[str, Array]) -> dict[str, Array]:
@@ -467,10 +449,10 @@ class Generator:
         self, columns: Mapping[str, Array], first: Array, second: Array, paired: bool = True
     ) -> dict[str, Array]:
         """The two outcomes, from two uniform numbers per row."""
-        parts = (first, (self.ranks if paired else PairedRanks.independent()).second(first, second))
+        levels = (first, (self.ranks if paired else PairedRanks.independent()).second(first, second))
         return {
-            name: self.equations[name].quantile([columns[parent] for parent in PARENTS[name]], own)
-            for name, own in zip(OUTCOMES, parts, strict=True)
+            name: self.equations[name].quantile([columns[parent] for parent in PARENTS[name]], level)
+            for name, level in zip(OUTCOMES, levels, strict=True)
         }
 
     def desired(
@@ -497,54 +479,49 @@ class Generator:
 
     @classmethod
     def load(cls, folder: Path = SHIPPED) -> "Generator":
-        """Reads a folder; nothing is unpickled.
-
-        Raises:
-            ValueError: if a file is missing, was changed after it was written, or holds no generator.
-        """
-        weights, described = folder / FILES[0], folder / FILES[1]
-        missing = [name for name in FILES if not (folder / name).is_file()]
-        if missing:
+        """Reads a folder; ValueError if a file is missing, was changed since, or holds no generator."""
+        weights, card_file = folder / FILES[0], folder / FILES[1]
+        if missing := [name for name in FILES if not (folder / name).is_file()]:
             raise ValueError(
                 f"{folder}: there is no {' and no '.join(missing)}: give a folder that `python -m "
                 "reproduction.nhanes` wrote as <out>/generator"
             )
-        again = "prepare the generator again"
+        remedy = "prepare the generator again"
         if weights.stat().st_size > LARGEST:
-            raise ValueError(f"{weights}: expected at most {LARGEST // 2**20} MiB; it is larger: {again}")
+            raise ValueError(f"{weights}: expected at most {LARGEST // 2**20} MiB; it is larger: {remedy}")
         content = weights.read_bytes()
         try:
-            card = read_yaml(described)
+            card = read_yaml(card_file)
         except PlainFileError as error:
-            raise ValueError(f"{error}: {again}") from error
+            raise ValueError(f"{error}: {remedy}") from error
         if not isinstance(card, dict) or card.get("format") != FORMAT:
-            raise ValueError(f"{described}: expected a card of format {FORMAT}: {again}")
+            raise ValueError(f"{card_file}: expected a card of format {FORMAT}: {remedy}")
         if hashlib.sha256(content).hexdigest() != card.get("sha256"):
-            words = "is not the file that card.yaml describes (its SHA-256 differs)"
-            raise ValueError(f"{weights} {words}: {again}")
+            mismatch = "is not the file that card.yaml describes (its SHA-256 differs)"
+            raise ValueError(f"{weights} {mismatch}: {remedy}")
         try:
-            return _read(load(content), card)
+            return _parse(load(content), card)
         except SafetensorError as error:
-            raise ValueError(f"{weights} is not a safetensors file ({error}): {again}") from error
+            raise ValueError(f"{weights} is not a safetensors file ({error}): {remedy}") from error
         except (KeyError, IndexError) as error:
-            raise ValueError(f"{weights} lacks {error}: {again}") from error
+            raise ValueError(f"{weights} lacks {error}: {remedy}") from error
 
 
-def _read(arrays: Mapping[str, NDArray], card: Mapping[str, Any]) -> Generator:
-    def distribution(part: str, name: str, width: int) -> Classifier | LogEquation:
+def _parse(arrays: Mapping[str, NDArray], card: Mapping[str, Any]) -> Generator:
+    def distribution(group: str, name: str, width: int) -> Classifier | LogEquation:
         trees: list[BoostedTrees] = []
-        while f"{part}.{name}.{len(trees)}.feature" in arrays:
-            prefix = f"{part}.{name}.{len(trees)}."
-            own = {key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)}
-            trees.append(BoostedTrees.of(own, width))
-        if f"{part}.{name}.values" in arrays:
-            values = arrays[f"{part}.{name}.values"]
+        while f"{group}.{name}.{len(trees)}.feature" in arrays:
+            prefix = f"{group}.{name}.{len(trees)}."
+            nodes = {key.removeprefix(prefix): part for key, part in arrays.items() if key.startswith(prefix)}
+            trees.append(BoostedTrees.of(nodes, width))
+        if f"{group}.{name}.values" in arrays:
+            values = arrays[f"{group}.{name}.values"]
             if not 0 <= len(values) - len(trees) <= 1:
                 expected = f"expected a sum of trees for each of {len(values)} classes; got {len(trees)}"
                 raise ValueError(f"{name}: {expected}; the file is damaged")
             return Classifier(values, tuple(trees))
-        lower, upper = arrays[f"{part}.{name}.support"].tolist()
-        return LogEquation(trees[0], ResidualDistribution(arrays[f"{part}.{name}.means"]), (lower, upper))
+        lower, upper = arrays[f"{group}.{name}.support"].tolist()
+        return LogEquation(trees[0], ResidualDistribution(arrays[f"{group}.{name}.means"]), (lower, upper))
 
     equations: dict[str, LogEquation] = {}
     for name in (*INNER, *OUTCOMES):

@@ -1,10 +1,8 @@
-"""The roles of the columns of episodes, and what they set in the configuration of a method.
+"""Roles of the columns of episodes, and the settings of models and rewards that follow from them.
 
-A problem (`problems.sequences.sequence_schema`) says which columns are states, which are constant, which are
-actions, and what a step is worth. A model of transitions and the return of an episode take these as settings.
-
-Actions with given levels are coded 0 ... L - 1 in the order of the task. A static column with named values
-becomes one column of 0 and 1 for each value but the first, "model=B".
+Actions with given levels are coded 0 ... L - 1 in the order of the task
+(`problems.sequences.sequence_schema`). A static column with named values becomes one column of 0 and 1 for
+each value but the first, "model=B".
 """
 
 from collections.abc import Mapping
@@ -18,14 +16,7 @@ _REWARD = "rehearsal_torch.objectives.task_reward.episode_reward"
 
 @dataclass(frozen=True)
 class Column:
-    """A feature of an episode.
-
-    Attributes:
-        unit: Empty if none was named.
-        low: The smallest possible value; None if open.
-        high: The largest; None if open.
-        values: Named values, of a static column; empty for numbers.
-    """
+    """A feature of an episode: its possible values, None if open, or named `values` of a static column."""
 
     name: str
     unit: str = ""
@@ -44,7 +35,6 @@ class Action:
     """An action, or one of its coordinates.
 
     Attributes:
-        unit: Of a dose; empty for levels.
         levels: The names of the levels, in order; empty for doses.
         costs: The cost of each level, or of one unit of a dose, (1,); empty without a cost.
         combine: How rows that fall into one step are joined: sum, mean or max.
@@ -59,9 +49,7 @@ class Action:
 
 @dataclass(frozen=True)
 class Carry:
-    """What happens to missing values and steps: the rule refuse, drop or carry, and for carry the number of
-    steps in a row that are filled with the last value.
-    """
+    """The policy for missing values and steps: refuse, drop or carry, at most so many `steps` in a row."""
 
     rule: str = "refuse"
     steps: int = 0
@@ -74,9 +62,7 @@ class Carry:
 
 @dataclass(frozen=True)
 class Words:
-    """What one unit, such as machine, several of them, and a step, such as week, are called; the step is
-    empty if unknown.
-    """
+    """The words for a unit, such as machine, for several, and for a step, such as week; empty if unknown."""
 
     unit: str
     units: str
@@ -85,23 +71,20 @@ class Words:
 
 @dataclass(frozen=True)
 class EpisodeRoles:
-    """What a problem of episodes says of its columns (`problems.sequences.sequence_schema`).
+    """The roles of the columns of a problem of episodes.
 
     Attributes:
-        unit: The column that says whose row it is.
-        time: The column of time.
+        unit: The column that identifies the unit of a row.
         step: The length of a step, in the unit of time, or a step of the calendar; None if rows are steps.
         varying: The states that a model predicts.
         static: Columns that are constant over an episode.
         contextual: Columns that vary, and that no action changes.
-        actions: The coordinates of an action.
         count: Levels of every action.
         weights: State to weight in the reward.
         score: Part to criteria, as in `objectives.task_reward`.
         reward_name: Empty if the reward was not named.
         order: States that come about in this order within a step; empty if nothing is said.
-        rules: Which changes may be recommended, by the names of `objectives.change_rules`; those not named
-            are the method's own.
+        rules: Allowed changes, by the names of `objectives.change_rules`; others are the method's own.
     """
 
     unit: str
@@ -122,7 +105,7 @@ class EpisodeRoles:
 
     @property
     def features(self) -> tuple[Column, ...]:
-        """States, static and contextual columns."""
+        """States, static and contextual columns, in this order."""
         return (*self.varying, *self.static, *self.contextual)
 
     @property
@@ -169,8 +152,8 @@ class EpisodeRoles:
 
     def wording(self) -> dict[str, Any]:
         """The words for reports: of units and steps, units of columns, and names of levels of actions."""
-        measured: list[Column | Action] = [*self.varying, *self.actions]
-        units = {column.name: column.unit for column in measured if column.unit}
+        columns: list[Column | Action] = [*self.varying, *self.actions]
+        units = {column.name: column.unit for column in columns if column.unit}
         return {
             "unit": self.words.unit,
             "units": self.words.units,

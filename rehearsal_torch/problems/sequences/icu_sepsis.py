@@ -2,7 +2,7 @@
 
 The package `icu-sepsis` has 713 states, clusters of MIMIC-III patients, and two ends, death and survival; 25
 actions, five levels of fluid by five of vasopressor; p(j | s, a) of each next state, and the clinicians'
-policy. Counterfactuals, of which it says nothing, are here those of the Gumbel-max model,
+policy. Counterfactuals, which it does not define, are here those of the Gumbel-max model,
 
     s' = argmax_j  log p(j | s, a) + g_j,        g_j independent standard Gumbel numbers,
 
@@ -49,17 +49,17 @@ def dynamics(path: str | None) -> list[np.ndarray]:
     fault = f"{path}: expected the arrays {', '.join(PARTS)} of icu-sepsis, below {MOST_BYTES:,} bytes"
     try:
         with ZipFile(path) as file:
-            if sum(each.file_size for each in file.infolist()) > MOST_BYTES:
+            if sum(member.file_size for member in file.infolist()) > MOST_BYTES:
                 raise ValueError("it is larger")
         with np.load(path, allow_pickle=False) as arrays:
             parts = [np.asarray(arrays[name], dtype=np.float64) for name in PARTS]
     except (BadZipFile, KeyError, OSError, ValueError) as error:
         raise TableError(f"{fault}; got another file: {error}") from None
-    count, found = parts[1].size, [part.shape for part in parts]
-    if count < 5 or found != [(count, LEVELS**2, count), (count,), (count, LEVELS**2), (count,)]:
-        raise TableError(f"{fault}, of S states and {LEVELS**2} actions; got arrays of {found}")
+    count, shapes = parts[1].size, [part.shape for part in parts]
+    if count < 5 or shapes != [(count, LEVELS**2, count), (count,), (count, LEVELS**2), (count,)]:
+        raise TableError(f"{fault}, of S states and {LEVELS**2} actions; got arrays of {shapes}")
     sums = (parts[0].sum(-1), parts[1].sum(), parts[2][:-3].sum(-1))
-    if min(part.min() for part in parts) < 0 or max(np.abs(each - 1).max() for each in sums) > 1e-6:
+    if min(part.min() for part in parts) < 0 or max(np.abs(total - 1).max() for total in sums) > 1e-6:
         raise TableError(f"{fault}, with probabilities that add up to 1; some do not")
     return parts
 
@@ -68,8 +68,7 @@ class IcuSepsis(SplitEpisodes):
     """Patients of ICU-Sepsis, split by patient; those with fewer than four states are left out.
 
     Args:
-        path: The file ``dynamics.npz``; None for that of the installed package. A TableError says that there
-            is no such file, or that it is another one.
+        path: The file ``dynamics.npz``, None for that of the installed package; TableError for another file.
         count: Number of patients that are drawn.
         changes: k of `optimum`.
     """
@@ -91,7 +90,7 @@ class IcuSepsis(SplitEpisodes):
             self.logits = np.log(rows, out=rows)
         self._first, self._policy = first[order].cumsum(), policy[order].cumsum(-1)
         self.levels = DoseLevels(DRUGS, LEVELS).fix([list(range(LEVELS))] * 2)
-        units = [unit for unit in map(self._simulated, range(count)) if unit.horizon >= SHORTEST]
+        units = [unit for unit in map(self._simulate, range(count)) if unit.horizon >= SHORTEST]
         super().__init__(units, [unit.identity for unit in units], seed, split, None)
 
     def case(self, index: int) -> EpisodeCase:
@@ -115,33 +114,33 @@ class IcuSepsis(SplitEpisodes):
         altered = recommended(episode, episode.columns(DRUGS), decision, self.levels)
         before = -float(episode.columns(["SOFA"]).sum())
         after = -float(self.points[self.followed(episode, self.levels.digitise(altered))].sum())
-        found = {"true_value": after, "true_gain": after - before, "true_optimum": self.optimum(case)}
-        return {"true_observed": before, **found}
+        truth = {"true_value": after, "true_gain": after - before, "true_optimum": self.optimum(case)}
+        return {"true_observed": before, **truth}
 
     def optimum(self, case: DecisionContext) -> float:
         """The largest true return with at most `changes` changed actions, by dynamic programming."""
         episode = episode_of(case)
         noise, reward = self.noise(int(episode.identity)), -self.points.numpy()
-        done = self.levels.digitise(episode.columns(DRUGS)).tolist()
-        ahead = np.zeros((self.changes + 1, len(reward)))
+        actions = self.levels.digitise(episode.columns(DRUGS)).tolist()
+        future = np.zeros((self.changes + 1, len(reward)))
         for step in range(episode.horizon - 2, -1, -1):
-            worth = (reward + ahead)[:, (self.logits + noise[step]).argmax(-1)]
-            kept = worth[:, :, done[step]]
-            ahead = np.maximum(kept, np.concatenate([kept[:1], worth[:-1].max(-1)]))
-        return float((reward + ahead)[-1, int(episode.columns(["state"])[0])])
+            values = (reward + future)[:, (self.logits + noise[step]).argmax(-1)]
+            unchanged = values[:, :, actions[step]]
+            future = np.maximum(unchanged, np.concatenate([unchanged[:1], values[:-1].max(-1)]))
+        return float((reward + future)[-1, int(episode.columns(["state"])[0])])
 
     def card(self) -> Mapping[str, Any]:
         """Sizes, splits, source and caution."""
         splits = {name: {"patients": len(places)} for name, places in self.splits.items()}
         return {"source": f"ICU-Sepsis, seed {self.seed}", "caution": SIMULATED, "splits": splits}
 
-    def _simulated(self, unit: int) -> Episode:
+    def _simulate(self, unit: int) -> Episode:
         """The episode of a patient; nothing is done after its end."""
         chance, noise = numpy_generator(self.seed, unit).random(LONGEST + 1), self.noise(unit)
         states, actions = [int(np.searchsorted(self._first, chance[0] * self._first[-1]))], []
         for step in range(LONGEST):
-            usual = self._policy[states[-1]]
-            actions.append(int(np.searchsorted(usual, chance[step + 1] * usual[-1])))
+            policy = self._policy[states[-1]]
+            actions.append(int(np.searchsorted(policy, chance[step + 1] * policy[-1])))
             if len(actions) == LONGEST or (self._ends[states[-1]] and step):
                 break
             states.append(int((self.logits[states[-1], actions[-1]] + noise[step]).argmax()))

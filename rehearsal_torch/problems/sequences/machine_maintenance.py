@@ -1,4 +1,4 @@
-"""Machines in maintenance as a world: episodes of another field, with known counterfactual outcomes.
+"""Simulated machines in maintenance: episodes outside medicine, with known counterfactual outcomes.
 
 A machine has a latent state x = (wear in %, temperature in degrees Celsius, vibration in mm/s), an age in
 years and a model A, B or C. In each week it is serviced (0 none, 1 minor, 2 major) and runs at full or
@@ -15,10 +15,9 @@ worn machines and reduce the load of hot ones, so that actions are confounded by
 shows in full. The reward of a week is minus the points of its risk of failure (`POINTS`), minus what the
 actions cost (`COSTS`). Everything here is made up; no machine was measured.
 
-The simulated table goes through the same task, checks and episode builder as a table of one's own
-(`problems.sequences.user_episodes`): ``prepare machines`` writes table and task as files, which read back to
-the same observations. In contrast to a table, the true outcome of a recommended sequence is known, and so is
-that of the best sequence.
+The table goes through the same task, checks and episode builder as a user's (`EpisodeTable`): ``prepare
+machines`` writes table and task as files, which read back to the same observations. In contrast to a user's
+table, the true outcomes of a recommended and of the best sequence are known.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 2 (the question); the machines are ours.
 """
@@ -86,30 +85,28 @@ def points(states: Tensor) -> Tensor:
     for column, rules in enumerate(POINTS.values()):
         values = states[..., column]
         limits = [(float(rule.removeprefix("> ")), score) for rule, score in rules.items()]
-        reached = [torch.where(values > limit, score, 0.0).to(total) for limit, score in limits]
-        total = total + torch.stack(reached).amax(0)
+        scores = [torch.where(values > limit, score, 0.0).to(total) for limit, score in limits]
+        total = total + torch.stack(scores).amax(0)
     return total
 
 
 def costs(actions: Tensor) -> Tensor:
     """The costs of actions, (..., 2) long -> (...)."""
-    each = [torch.tensor(COSTS[name], dtype=torch.float64) for name in ACTIONS]
-    return each[0][actions[..., 0]] + each[1][actions[..., 1]]
+    tables = [torch.tensor(COSTS[name], dtype=torch.float64) for name in ACTIONS]
+    return tables[0][actions[..., 0]] + tables[1][actions[..., 1]]
 
 
 def move(latent: Tensor, static: Tensor, actions: Tensor, noise: Tensor) -> Tensor:
-    """The state x' of the next week, (..., 3), from x and eps, (..., 3), age and number of the model (0 to
-    2), (..., 2), and service and load, (..., 2) long.
-    """
-    wear, heat, shake = latent.clamp_min(0).unbind(-1)
+    """x' of the next week, (..., 3), from x, age and model 0 to 2, service and load (long), and eps."""
+    wear, temperature, vibration = latent.clamp_min(0).unbind(-1)
     age, model = static.unbind(-1)
     load, serviced = actions[..., 1].to(latent), (actions[..., 0] > 0).to(latent)
-    pace = 3 + 0.12 * (age - 8) + 0.8 * (model == 1).to(latent)
+    growth = 3 + 0.12 * (age - 8) + 0.8 * (model == 1).to(latent)
     location = torch.stack(
         (
-            (1 - REMOVED[actions[..., 0]]) * wear + pace * (1 - 0.6 * load) * (1 + 0.04 * (shake - 2)),
-            44 + 5 * (model == 2).to(latent) + 0.12 * wear - 7 * load + 0.5 * (heat - 44),
-            0.6 * shake + 0.4 * (1.2 + 0.045 * wear) - 0.3 * serviced,
+            (1 - REMOVED[actions[..., 0]]) * wear + growth * (1 - 0.6 * load) * (1 + 0.04 * (vibration - 2)),
+            44 + 5 * (model == 2).to(latent) + 0.12 * wear - 7 * load + 0.5 * (temperature - 44),
+            0.6 * vibration + 0.4 * (1.2 + 0.045 * wear) - 0.3 * serviced,
         ),
         -1,
     )
@@ -143,8 +140,8 @@ class Fleet:
         columns |= {name: states[:, column].numpy() for column, name in enumerate(STATES)}
         columns |= {"age": self.static[machine, 0].numpy()}
         columns |= {"model": np.array(MODELS)[self.static[machine, 1].to(torch.long).numpy()]}
-        chosen = self.actions[machine, week].numpy()
-        columns |= {"service": np.array(SERVICES)[chosen[:, 0]], "load": np.array(LOADS)[chosen[:, 1]]}
+        actions = self.actions[machine, week].numpy()
+        columns |= {"service": np.array(SERVICES)[actions[:, 0]], "load": np.array(LOADS)[actions[:, 1]]}
         return pd.DataFrame(columns)
 
 
@@ -159,23 +156,23 @@ def simulate(machines: int = 600, seed: int = 0, min_length: int = 10) -> Fleet:
     chance = uniform[:, 0]
     static = torch.stack(((1 + 15 * chance[:, 0]).round(decimals=1), (3 * chance[:, 1]).floor()), -1)
     wear = 15 + 55 * chance[:, 2]
-    heat = 48 + 0.24 * wear + 10 * (static[:, 1] == 2) + 2 * normal[:, 0, 1]
-    shake = 1.2 + 0.045 * wear + 0.3 * normal[:, 0, 2]
-    states, actions = [torch.stack((wear, heat, shake), -1)], []
+    temperature = 48 + 0.24 * wear + 10 * (static[:, 1] == 2) + 2 * normal[:, 0, 1]
+    vibration = 1.2 + 0.045 * wear + 0.3 * normal[:, 0, 2]
+    states, actions = [torch.stack((wear, temperature, vibration), -1)], []
     for week in range(LONGEST):
-        actions.append(_chosen(recorded(states[-1]), uniform[:, 1 + week]))
+        actions.append(_policy(recorded(states[-1]), uniform[:, 1 + week]))
         if week < LONGEST - 1:
             states.append(move(states[-1], static, actions[-1], normal[:, 1 + week]))
     horizon = min_length + ((LONGEST + 1 - min_length) * chance[:, 3]).long()
     return Fleet(torch.stack(states, 1), static, normal[:, 1:], torch.stack(actions, 1), horizon)
 
 
-def _chosen(states: Tensor, chance: Tensor) -> Tensor:
-    """What the operators do, (n, 3), uniform (n, 4) -> (n, 2) long."""
-    wear, heat, _ = states.unbind(-1)
+def _policy(states: Tensor, chance: Tensor) -> Tensor:
+    """The operators' service and load of states (n, 3), from uniform numbers (n, 4): (n, 2) long."""
+    wear, temperature, _ = states.unbind(-1)
     serviced = chance[:, 0] < 0.05 + 0.5 * torch.sigmoid((wear - 62) / 8)
     major = chance[:, 1] < 0.15 + 0.55 * torch.sigmoid((wear - 70) / 6)
-    reduced = chance[:, 2] < 0.08 + 0.5 * torch.sigmoid((heat - 62) / 3)
+    reduced = chance[:, 2] < 0.08 + 0.5 * torch.sigmoid((temperature - 62) / 3)
     return torch.stack((torch.where(serviced, 1 + major.long(), 0), reduced.long()), -1)
 
 
@@ -199,7 +196,8 @@ MOST_SEQUENCES = 500_000  # The largest number of sequences that are enumerated 
 
 
 class Machines(EpisodeTable, World):
-    """Simulated machines, split by machine. `EpisodeTable` describes the arguments not listed here.
+    """Simulated machines, split by machine; ValueError if an argument is out of range, or no case is left.
+    `EpisodeTable` describes the arguments not listed here.
 
     Args:
         machines: Number of machines.
@@ -207,9 +205,6 @@ class Machines(EpisodeTable, World):
         min_length: Shortest horizon, in weeks, at most 16.
         horizon: If given, cases are the first `horizon` weeks of those machines that have as many.
         changes: k of `optimum`.
-
-    Raises:
-        ValueError: if an argument is out of range, or no case is left.
     """
 
     def __init__(
@@ -230,18 +225,12 @@ class Machines(EpisodeTable, World):
         self._optima: dict[str, float] = {}
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:
-        """The true return as operated (``true_observed``) and as recommended (``true_value``), their relative
-        difference (``true_improvement``), and ``true_optimum``, the largest true return with at most
-        `changes` changed actions, left out where there are too many sequences to enumerate.
-        """
+        """The true return as operated, as recommended and at best (if known), and the relative gain."""
         episode = episode_of(case)
         observed, altered = self.actions(episode, decision)
         before, after = true_returns(self.fleet, _number(episode), torch.stack((observed, altered))).tolist()
-        scores = {
-            "true_observed": before,
-            "true_value": after,
-            "true_improvement": (after - before) / abs(before) if before else 0.0,
-        }
+        share = (after - before) / abs(before) if before else 0.0
+        scores = {"true_observed": before, "true_value": after, "true_improvement": share}
         best = self.optimum(case)
         return scores if math.isnan(best) else scores | {"true_optimum": best}
 
@@ -250,49 +239,43 @@ class Machines(EpisodeTable, World):
         episode = episode_of(case)
         observed, altered = self.actions(episode, decision)
         states = recorded(true_trajectory(self.fleet, _number(episode), altered.unsqueeze(0))[0])
-        followed = dict(zip(STATES, states.T, strict=True))
-        done = dict(zip(ACTIONS, altered.T, strict=True))
-        return what_followed(episode, followed, done, altered != observed)
+        columns = dict(zip(STATES, states.T, strict=True))
+        actions = dict(zip(ACTIONS, altered.T, strict=True))
+        return what_followed(episode, columns, actions, altered != observed)
 
     def optimum(self, case: DecisionContext) -> float:
-        """The largest true return with at most `changes` changed actions, by enumeration; NaN if that takes
-        more than `MOST_SEQUENCES` sequences.
-        """
+        """The largest true return of at most `changes` changes; NaN for over `MOST_SEQUENCES` sequences."""
         episode = episode_of(case)
         if episode.identity not in self._optima:
-            self._optima[episode.identity] = self._best(episode)
+            self._optima[episode.identity] = self._enumerate(episode)
         return self._optima[episode.identity]
 
     def actions(self, episode: Episode, decision: Decision) -> tuple[Tensor, Tensor]:
-        """The actions as recorded and as recommended, (T, 2) long each.
-
-        A changed step takes the levels of the decision's `doses` if it has any, else those of its action
-        number, service * 3 + load.
+        """The actions as recorded and recommended, (T, 2) long each: a changed step takes the levels of the
+        decision's `doses` if it has any, else those of its action number, service * 3 + load.
         """
         observed = self.fleet.actions[_number(episode), : episode.horizon]
         altered = observed.clone()
         for step, action in decision.actions().items():
             if not 0 <= step < episode.horizon:
-                weeks = f"{episode.horizon} weeks"
-                raise ValueError(f"{episode.identity}: action[{step}] is not one of its {weeks}")
+                horizon = f"{episode.horizon} weeks"
+                raise ValueError(f"{episode.identity}: action[{step}] is not one of its {horizon}")
             levels = decision.doses.get(action_name(step)) or divmod(action, self.roles.count)
             service, load = (round(float(level)) for level in levels)
             if not 0 <= service < len(SERVICES) or not 0 <= load < len(LOADS):
                 expected = f"levels 0 to {len(SERVICES) - 1} and 0 to {len(LOADS) - 1}"
-                levels_given = f"action[{step}] is service {service} and load {load}"
-                raise ValueError(f"{episode.identity}: {levels_given}; expected {expected}")
+                got = f"action[{step}] is service {service} and load {load}"
+                raise ValueError(f"{episode.identity}: {got}; expected {expected}")
             altered[step] = torch.tensor([service, load])
         return observed, altered
 
     def card(self) -> Mapping[str, Any]:
         """The card of a table, with the source and the caution of a simulation."""
-        source = f"simulated machines, seed {self.seed}"
-        return {**super().card(), "source": source, "caution": SIMULATED}
+        return {**super().card(), "source": f"simulated machines, seed {self.seed}", "caution": SIMULATED}
 
-    def _best(self, episode: Episode) -> float:
-        """The optimum of an episode."""
+    def _enumerate(self, episode: Episode) -> float:
         machine = _number(episode)
-        given = self.fleet.actions[machine, : episode.horizon]
+        observed = self.fleet.actions[machine, : episode.horizon]
         options = torch.cartesian_prod(torch.arange(len(SERVICES)), torch.arange(len(LOADS)))
         # Without `keep_last`, the last action is open too: it has a cost.
         steps = range(max(episode.horizon - self.keep_last, 0))
@@ -300,9 +283,9 @@ class Machines(EpisodeTable, World):
         if math.comb(len(steps), changes) * len(options) ** changes > MOST_SEQUENCES:
             return math.nan
         value = partial(true_returns, self.fleet, machine)
-        return best_changed(value, given, [options] * len(steps), changes)
+        return best_changed(value, observed, [options] * len(steps), changes)
 
 
 def _number(episode: Episode) -> int:
-    """The machine's place in the fleet."""
+    """The index of the machine in the fleet."""
     return int(episode.identity) - 1

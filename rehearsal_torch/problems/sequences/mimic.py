@@ -5,10 +5,9 @@ Python successors have the same columns. The data are licensed to individuals an
 package. The table is validated first; the numbers of excluded rows and episodes are reported.
 
 Deaths (`observed_outcomes`), which the public pipelines write into each row of a stay, are kept for
-comparison and never read by a model or a search: no outcome is a feature, so that nothing is fitted to it.
-Other pipelines' names for them are recognised. A value is 0 or 1 (or true and false), the same in all rows of
-a stay; a stay whose rows are all empty has no outcome. A column with other values is left out, and the data
-card says so.
+comparison and never read by a model or a search. Other pipelines' names for them are recognised. A value is 0
+or 1 (or true and false), the same in all rows of a stay; a stay whose rows are all empty has no outcome. A
+column with other values is left out, and the data card says so.
 
 Source: Komorowski et al. (2018) for table and columns; their cohort files (``demog``) and MIMIC-IV
 (``hospital_expire_flag``) for the other names; Tsirtsis and Gomez-Rodriguez (2023), Sec. 5 (horizons of at
@@ -47,13 +46,13 @@ from rehearsal_torch.problems.sequences.unit_splits import (
     repeated_shares,
 )
 
-# Name in the table -> what it says.
+# Name in the table -> meaning.
 OUTCOMES: Mapping[str, str] = {
     "died_in_hosp": "death in hospital",
     "died_within_48h_of_out_time": "death within 48 hours of leaving the unit",
     "mortality_90d": "death within 90 days",
 }
-# Other name -> name here.
+# Alias -> name in the table.
 ALIASES: Mapping[str, str] = {
     "morta_hosp": "died_in_hosp",
     "hospital_expire_flag": "died_in_hosp",
@@ -62,16 +61,14 @@ ALIASES: Mapping[str, str] = {
     "morta_90": "mortality_90d",
     "morta_90d": "mortality_90d",
 }
-# How names of outcomes begin.
+# The beginnings of names of outcomes.
 _OUTCOME = re.compile(r"died|death|dead|mort|surviv|.*expire", re.IGNORECASE)
-_TEXTS: Mapping[str, float] = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0, "1.0": 1.0, "0.0": 0.0}
+_BOOLEANS: Mapping[str, float] = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0, "1.0": 1.0, "0.0": 0.0}
 
 
 @dataclass(frozen=True)
 class ObservedOutcomes:
-    """Outcomes of stays: the number of a stay, as text, to its outcomes, name to 0 or 1; and columns that are
-    left out, with the reason.
-    """
+    """The outcomes of stays, by number as text, name to 0 or 1; and columns left out, with the reason."""
 
     by_stay: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
@@ -96,8 +93,8 @@ def observed_outcomes(table: pd.DataFrame) -> ObservedOutcomes:
     if columns.count("icustayid") != 1:
         return ObservedOutcomes()
     by_stay: dict[str, dict[str, float]] = {}
-    named = [name for name in columns if _OUTCOME.match(name) and ALIASES.get(name, name) not in OUTCOMES]
-    left_out = dict.fromkeys(named, f"no outcome has this name; rename it, if it is {' or '.join(OUTCOMES)}")
+    extra = [name for name in columns if _OUTCOME.match(name) and ALIASES.get(name, name) not in OUTCOMES]
+    left_out = dict.fromkeys(extra, f"no outcome has this name; rename it, if it is {' or '.join(OUTCOMES)}")
     for name, meaning in OUTCOMES.items():
         names = [column for column in columns if ALIASES.get(column, column) == name]
         # The table's own name wins over others.
@@ -108,31 +105,30 @@ def observed_outcomes(table: pd.DataFrame) -> ObservedOutcomes:
             left_out[column] = f"{columns.count(column)} columns have this name; {meaning} is left out"
             continue
         values = _numbers(table[column])
-        odd = values.isna() & table[column].notna()
-        if odd.any():
-            got = table[column][odd].iloc[0]
+        invalid = values.isna() & table[column].notna()
+        if invalid.any():
+            got = table[column][invalid].iloc[0]
             left_out[column] = f"expected 0 or 1 in every row; got {got}: {meaning} is left out"
             continue
         complete = values.notna() & table["icustayid"].notna()
         by_value = values[complete].groupby(table["icustayid"][complete])
         several = by_value.nunique() > 1
         if several.any():
-            count, first = int(several.sum()), _text(several[several].index[0])
-            words = f"{count} stays have several values, the first of them stay {first}"
-            left_out[column] = f"{words}: {meaning} is left out"
+            count, first = int(several.sum()), _stay_text(several[several].index[0])
+            fault = f"{count} stays have several values, the first of them stay {first}"
+            left_out[column] = f"{fault}: {meaning} is left out"
             continue
         for stay, value in by_value.first().items():
-            by_stay.setdefault(_text(stay), {})[name] = float(value)
+            by_stay.setdefault(_stay_text(stay), {})[name] = float(value)
     return ObservedOutcomes(by_stay, left_out)
 
 
 def _numbers(column: pd.Series) -> pd.Series:
     """0 or 1 of each row; NaN where a cell is empty or is neither."""
-    text = column.astype(str).str.strip().str.lower()
-    return text.map(_TEXTS).where(column.notna(), np.nan)
+    return column.astype(str).str.strip().str.lower().map(_BOOLEANS).where(column.notna(), np.nan)
 
 
-def _text(stay: object) -> str:
+def _stay_text(stay: object) -> str:
     """The number of a stay as text, as in the identities of episodes."""
     return str(int(stay)) if isinstance(stay, int | float | np.number) and stay == int(stay) else str(stay)
 
@@ -157,9 +153,7 @@ class Mimic(SplitEpisodes):
         impossible: What happens to cells outside their ranges: "refuse", "drop" or "clip" (`stays`).
         masked: Whether states whose column such as ``GCS_obs`` is 0 are no values for a model to predict.
 
-    Raises:
-        TableError: if there is no such file, or the table has faults; all are listed.
-        ValueError: if no case is left, or an argument is out of range.
+    A TableError lists all faults of the file; a ValueError says that no case is left or an argument is wrong.
     """
 
     def __init__(
@@ -179,22 +173,21 @@ class Mimic(SplitEpisodes):
         self.path = Path(str(path))
         self._rows, self.masked = len(frame), masked
         # Missing values are refused; imputed ones are marked in columns such as GCS_obs, 1 where measured.
-        self.missing = {
-            name: int((frame[f"{name}_obs"] == 0).sum()) for name in COLUMNS if f"{name}_obs" in frame.columns
-        }
+        marked = [name for name in COLUMNS if f"{name}_obs" in frame.columns]
+        self.missing = {name: int((frame[f"{name}_obs"] == 0).sum()) for name in marked}
         if masked and not self.missing:
-            needed = "with masked=true, expected columns such as GCS_obs, 0 where the state was filled in"
-            raise ValueError(f"{self.path}: {needed}; got none: add them, or learn all with masked=false")
+            expected = "with masked=true, expected columns such as GCS_obs, 0 where the state was filled in"
+            raise ValueError(f"{self.path}: {expected}; got none: add them, or learn all with masked=false")
         self.outcomes = observed_outcomes(frame)
         source = str(self.path)
         self.stays = read_stays(frame, source, min_length, max_length, age_unit, impossible, masked)
         if not self.stays.episodes:
-            left = f"no episode of at least {min_length} steps is left ({dict(self.stays.drops)})"
-            raise ValueError(f"{self.path}: {left}: lower `min_length`")
+            none_left = f"no episode of at least {min_length} steps is left ({dict(self.stays.drops)})"
+            raise ValueError(f"{self.path}: {none_left}: lower `min_length`")
         super().__init__(self.stays.episodes, self.stays.patients, seed, split, horizon)
         if not self.chosen:
-            few = f"no episode of split {split!r} has {horizon} steps"
-            raise ValueError(f"{self.path}: {few}: lower `horizon`")
+            too_few = f"no episode of split {split!r} has {horizon} steps"
+            raise ValueError(f"{self.path}: {too_few}: lower `horizon`")
         if masked:
             check_measured(self.observations(), STATES, source)
 
@@ -214,22 +207,20 @@ class Mimic(SplitEpisodes):
         card = data_card(self.stays, self.splits, self.path.name, CAUTION, levels, missing=self.missing)
         reasons = self.outcomes.left_out.items()
         left_out = [Finding("values", f"outcome {name}: {why}") for name, why in reasons]
-        card |= self.outcomes.facts() | recorded([*findings_of(card), *left_out, *self._filled()])
+        card |= self.outcomes.facts() | recorded([*findings_of(card), *left_out, *self._imputed()])
         return card | {"agreement of SOFA with its formula": f"{self.sofa_agreement():.1%} of the steps"}
 
-    def _filled(self) -> list[Finding]:
+    def _imputed(self) -> list[Finding]:
         """The states of which much was filled in upstream, as the table says or as repeated values show."""
         shares = repeated_shares(self.episodes(), [name for name in STATES if name not in self.missing])
         marked = {} if self.masked else self.missing
         shares |= {name: count / self._rows for name, count in marked.items() if name in STATES}
         large = {name: share for name, share in shares.items() if share >= REPEATED}
-        named = ", ".join(f"{name} {share:.0%}" for name, share in large.items())
-        words = f"filled in or carried forward upstream, so that the model learns the copies: {named}"
-        return [Finding("values", words, large)] if large else []
+        share_list = ", ".join(f"{name} {share:.0%}" for name, share in large.items())
+        text = f"filled in or carried forward upstream, so that the model learns the copies: {share_list}"
+        return [Finding("values", text, large)] if large else []
 
     def sofa_agreement(self) -> float:
-        """The share of steps whose SOFA column is the score of the others; lower where values were imputed
-        later, or recorded in other steps.
-        """
+        """The share of steps whose SOFA column is its formula; lower if imputed or recorded elsewhere."""
         rows = torch.cat([episode.columns((*STATES, DOSES[0], "SOFA")) for episode in self.stays.episodes])
         return float((sofa(rows[:, :-2], rows[:, -2]) == rows[:, -1]).double().mean())

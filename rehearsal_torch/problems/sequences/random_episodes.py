@@ -1,4 +1,4 @@
-"""Worlds of episodes by seed: every seed draws another world, with one trait that strains looking back.
+"""Worlds of episodes drawn by seed, each with one trait that strains counterfactual inference.
 
 Of twenty seeds in a row three worlds have each of the traits
 
@@ -80,7 +80,7 @@ class Units(NamedTuple):
 
 
 class DrawnProcess:
-    """What a seed has drawn: how D states move under p actions, what is recorded, done and rewarded.
+    """The process that a seed draws: how D states move under p actions, are recorded and rewarded.
 
     Attributes:
         stated: The strength of the hidden cause; 0 without one.
@@ -93,72 +93,72 @@ class DrawnProcess:
 
     def __init__(self, seed: int, trait: Trait | None = None) -> None:
         self.trait = dealt(seed, TRAITS) if trait is None else trait
-        next(attempt for attempt in count() if self._drawn(numpy_generator(seed, _RECIPE, attempt), seed))
+        next(attempt for attempt in count() if self._draw(numpy_generator(seed, _RECIPE, attempt), seed))
 
-    def _drawn(self, draw: np.random.Generator, seed: int) -> bool:
+    def _draw(self, draw: np.random.Generator, seed: int) -> bool:
         """Draws everything; whether the pilot finds it fit."""
 
         def some(low: float, high: float, *shape: int) -> Tensor:
             return torch.from_numpy(np.asarray(draw.uniform(low, high, shape)))
 
-        def often(chance: float, *shape: int) -> Tensor:
+        def mask(chance: float, *shape: int) -> Tensor:
             return torch.from_numpy(np.asarray(draw.random(shape) < chance))
 
         def signed(low: float, high: float, *shape: int, above: float = 0.5) -> Tensor:
-            return some(low, high, *shape) * (2 * often(above, *shape).double() - 1)
+            return some(low, high, *shape) * (2 * mask(above, *shape).double() - 1)
 
         trait, (d, p, q) = self.trait, (int(draw.integers(*ends)) for ends in ((2, 7), (1, 4), (0, 4)))
-        every, rewarded = torch.arange(p), torch.arange(d) >= d - 1 - int(draw.random() < 0.4)
+        indices, rewarded = torch.arange(p), torch.arange(d) >= d - 1 - int(draw.random() < 0.4)
         self.units = int(10 ** (some(1.78, 2.477) if trait == "few" else some(2.478, 3.699)))
         self.longest = int(draw.integers(10, 21))
         self.shortest = self.longest if draw.random() < 0.25 else 8
         self.persistence = some(0.3, 0.8 if trait == "form" else 0.95, d)
-        rest, ahead = 1 - self.persistence, torch.arange(d - 1)
-        across = signed(0.2, 0.7, d, d) * often(0.35, d, d) * rest
-        across[ahead, ahead + 1] = signed(0.4, 0.8, d - 1) * rest[1:].sqrt()
-        across.fill_diagonal_(0)
-        while float(torch.linalg.eigvals(across.abs() + self.persistence.diag()).abs().max()) > 0.97:
-            across = 0.8 * across
-        self.across, self.bent, bad = across, often(0.4, d), signed(1, 1, d)
+        innovation, next_state = 1 - self.persistence, torch.arange(d - 1)
+        coupling = signed(0.2, 0.7, d, d) * mask(0.35, d, d) * innovation
+        coupling[next_state, next_state + 1] = signed(0.4, 0.8, d - 1) * innovation[1:].sqrt()
+        coupling.fill_diagonal_(0)
+        while float(torch.linalg.eigvals(coupling.abs() + self.persistence.diag()).abs().max()) > 0.97:
+            coupling = 0.8 * coupling
+        self.across, self.bent, harm = coupling, mask(0.4, d), signed(1, 1, d)
         for state in range(d - 2, -1, -1):  # 1 where more of a state is bad, through what it moves
-            bad[state] = bad[state + 1] * across[state, state + 1].sign()
-        self.useful = (often(0.6, p) | (every == int(draw.integers(p)))) & (trait != "null")
-        moved = (d - 1 - torch.from_numpy(draw.integers(0, 3, p))).clamp_min(0)
-        effects = signed(0.2, 0.6, p, d) * often(0.2, p, d)
-        effects[every, moved] = -bad[moved] * signed(0.5, 1, p, above=0.8)
+            harm[state] = harm[state + 1] * coupling[state, state + 1].sign()
+        self.useful = (mask(0.6, p) | (indices == int(draw.integers(p)))) & (trait != "null")
+        target = (d - 1 - torch.from_numpy(draw.integers(0, 3, p))).clamp_min(0)
+        effects = signed(0.2, 0.6, p, d) * mask(0.2, p, d)
+        effects[indices, target] = -harm[target] * signed(0.5, 1, p, above=0.8)
         self.effects = effects * self.useful.unsqueeze(-1)
         self.levels = tuple(LEVELS[draw.integers(3)] if draw.random() < 0.65 else () for _ in range(p))
         self.counts = torch.tensor([len(names) or AMOUNTS for names in self.levels])
         self.named = torch.tensor([bool(names) for names in self.levels])
         self.tops = torch.where(self.named, self.counts - 1, (10 ** some(0.7, 2.3, p)).round())
-        self.powers = torch.where(often(0.3, p), 0.5, 1.0)
-        self.partners, self.turns = draw.integers(0, d, p).tolist(), signed(0.4, 1.4, p) * often(0.6, p)
-        self.static = signed(0.2, 0.6, q, d) * often(0.5, q, d) * rest
+        self.powers = torch.where(mask(0.3, p), 0.5, 1.0)
+        self.partners, self.turns = draw.integers(0, d, p).tolist(), signed(0.4, 1.4, p) * mask(0.6, p)
+        self.static = signed(0.2, 0.6, q, d) * mask(0.5, q, d) * innovation
         self.classed = f"s{q}" if q and draw.random() < 0.5 else ""
-        self.own = some(0.4, 1.2, d) * rest * often(0.5)
+        self.own = some(0.4, 1.2, d) * innovation * mask(0.5)
         self.deviation = (1 - self.persistence**2).sqrt() * some(0.5, 1, d)
         self.noise = str(draw.choice(["scale", "tails", "skew"])) if trait == "noise" else "normal"
         self.rates = signed(0.5, 1, d) * (self.noise == "scale")
-        odd = some(0.5, 1, 3) * (often(0.5, 3) | (torch.arange(3) == int(draw.integers(3))))
-        self.jump, self.within = 3 * odd[0] * signed(1, 1) * rest[-1], odd[1] * signed(1, 1)
-        self.cap = float(1 + odd[2]) if odd[2] else 1e3
+        strength = some(0.5, 1, 3) * (mask(0.5, 3) | (torch.arange(3) == int(draw.integers(3))))
+        self.jump, self.within = 3 * strength[0] * signed(1, 1) * innovation[-1], strength[1] * signed(1, 1)
+        self.cap = float(1 + strength[2]) if strength[2] else 1e3
         self.policy = signed(0, 0.4, p, d + q)
-        self.policy[:, d - 1] = bad[-1] * some(0.6, 1.2, p)
+        self.policy[:, d - 1] = harm[-1] * some(0.6, 1.2, p)
         self.stated, self.lasting = float(10 ** some(-0.52, 0.3)) * (trait == "hidden"), draw.random() < 0.5
-        strongest = torch.cat([across[:, -1], self.static[:, -1]]).abs().max()
-        self.hit = self.stated * strongest * signed(1, 1, d) * (often(0.3, d) | (torch.arange(d) == d - 1))
+        strongest = torch.cat([coupling[:, -1], self.static[:, -1]]).abs().max()
+        self.hit = self.stated * strongest * signed(1, 1, d) * (mask(0.3, d) | (torch.arange(d) == d - 1))
         self.urged = self.stated * self.policy.abs().amax(-1) * signed(1, 1, p)
         self.explored = float(some(0, 0.03) if trait == "determined" else some(0.1, 0.6))
-        self.missed = float(some(0.03, 0.12) * often(0.25))
+        self.missed = float(some(0.03, 0.12) * mask(0.25))
         self.scale, self.rounded = 10 ** some(-1, 2, d), draw.random() < 0.4
         self.location = self.scale * torch.cat([some(0, 6, d - 2), some(0, 2, 2)])
-        scored, worth = often(0.3), torch.where(torch.arange(d) == d - 1, 1, some(0.3, 1, d)) * rewarded
-        self.signs, self.weights = -bad * worth.sign(), -bad * worth / self.scale * ~scored
+        scored, worth = mask(0.3), torch.where(torch.arange(d) == d - 1, 1, some(0.3, 1, d)) * rewarded
+        self.signs, self.weights = -harm * worth.sign(), -harm * worth / self.scale * ~scored
         self.points = worth.outer(torch.tensor([1, 2, 4]).double()) * scored
         self.thresholds = torch.full((p, AMOUNTS - 1), torch.inf, dtype=torch.float64)
-        self.costs, paid = some(0, 0, p), some(0.1, 0.5, p) * often(0.7, p) * often(0.35) * (trait != "null")
+        self.costs, paid = some(0, 0, p), some(0.1, 0.5, p) * mask(0.7, p) * mask(0.35) * (trait != "null")
         lowest, gain, deviation = some(0.3, 0.6, p), 10 ** some(-0.45, 0.18), 10 ** some(0, 0.7)
-        return self._tuned(seed, lowest, float(gain), float(deviation), paid)
+        return self._tune(seed, lowest, float(gain), float(deviation), paid)
 
     def recorded(self, latent: Tensor) -> Tensor:
         """What is recorded of states, (..., D) -> (..., D)."""
@@ -176,15 +176,15 @@ class DrawnProcess:
         """The next states, (n, D), after actions (n, p), with m + h, (..., D), and noises, (..., 2, D)."""
         strength = (actions / self.tops) ** self.powers
         strength = strength * (1 + self.turns * torch.tanh(state[..., self.partners]))
-        shaped = torch.where(self.bent, 2 * torch.tanh(state / 2), state)
+        bent = torch.where(self.bent, 2 * torch.tanh(state / 2), state)
         deviation = self.deviation * torch.exp(self.rates * torch.tanh(state.roll(1, -1)))
-        added = strength @ self.effects + shift + deviation * noise[..., 0, :]
-        new = self.persistence * state + shaped @ self.across + added
+        drive = strength @ self.effects + shift + deviation * noise[..., 0, :]
+        moved = self.persistence * state + bent @ self.across + drive
         if self.trait != "form":
-            return new
-        new[..., -1] += self.jump * torch.exp(0.5 * noise[..., 1, -1]) * (state[..., -2] > 0.3)
-        new[..., -1] += self.within * new[..., -2].clamp_min(0)
-        return self.cap * torch.tanh(new / self.cap)
+            return moved
+        moved[..., -1] += self.jump * torch.exp(0.5 * noise[..., 1, -1]) * (state[..., -2] > 0.3)
+        moved[..., -1] += self.within * moved[..., -2].clamp_min(0)
+        return self.cap * torch.tanh(moved / self.cap)
 
     def simulate(self, units: int, seed: int, purpose: int = _UNITS) -> Units:
         """Draws units, of which unit i is the same in any number."""
@@ -196,35 +196,35 @@ class DrawnProcess:
         if self.classed:
             static[:, -1] = (3 * chance[:, 0, 1]).floor()
         cause = [normal[:, 0, 2, :1]]
-        for news in normal[:, 1:-1, 0, 7:].unbind(1):
-            cause.append(cause[-1] if self.lasting else 0.8 * cause[-1] + 0.6 * news)
+        for innovation in normal[:, 1:-1, 0, 7:].unbind(1):
+            cause.append(cause[-1] if self.lasting else 0.8 * cause[-1] + 0.6 * innovation)
         hidden = torch.stack(cause, 1)
         shift = (static @ self.static + normal[:, 0, 0, :d] * self.own).unsqueeze(1) + hidden * self.hit
-        main, other = normal[:, 1:, 0, :d], normal[:, 1:, 1:, :d]
+        main, further = normal[:, 1:, 0, :d], normal[:, 1:, 1:, :d]
         if self.noise == "tails":
-            main = main / other.square().sum(2).sqrt()
+            main = main / further.square().sum(2).sqrt()
         elif self.noise == "skew":
             main = (torch.exp(0.8 * main - 0.32) - 1) / math.sqrt(math.exp(0.64) - 1)
-        noise = torch.stack((main, other[:, :, 0]), 2)
+        noise = torch.stack((main, further[:, :, 0]), 2)
         horizon = self.shortest + (chance[:, 0, 0] * (self.longest + 1 - self.shortest)).long()
         missed = chance[:, 1:, 6] < self.missed
         missed[:, : BEFORE + 1], missed[torch.arange(units), BEFORE + horizon - 1] = False, False
         missed[:, 2:] &= ~(missed[:, 1:-1] & missed[:, :-2])
-        states, actions, wishes = [torch.zeros_like(main[:, 0])], [main.new_zeros(units, p)], list[Tensor]()
+        states, actions, scores = [torch.zeros_like(main[:, 0])], [main.new_zeros(units, p)], list[Tensor]()
         for step in range(steps):
-            seen = (self.recorded(states[-1]) - self.location) / self.scale
-            wishes.append(torch.cat([seen, static], -1) @ self.policy.T + hidden[:, step] * self.urged)
-            level = (wishes[-1].unsqueeze(-1) > self.thresholds).sum(-1)
-            luck, dice = chance[:, step + 1, :p], chance[:, step + 1, 3 : 3 + p]
-            level = torch.where(luck < self.explored, (self.counts * dice).long(), level)
+            observed = (self.recorded(states[-1]) - self.location) / self.scale
+            scores.append(torch.cat([observed, static], -1) @ self.policy.T + hidden[:, step] * self.urged)
+            level = (scores[-1].unsqueeze(-1) > self.thresholds).sum(-1)
+            exploration, dice = chance[:, step + 1, :p], chance[:, step + 1, 3 : 3 + p]
+            level = torch.where(exploration < self.explored, (self.counts * dice).long(), level)
             spread = 0.15 * (self.trait != "determined") * normal[:, step + 1, 1 : 1 + p, 6]
             amount = (self.tops * level / (self.counts - 1) * spread.exp()).round(decimals=1)
-            given = torch.where(self.named, level, amount)
-            actions.append(torch.where(missed[:, step, None], actions[-1], given))
+            chosen = torch.where(self.named, level, amount)
+            actions.append(torch.where(missed[:, step, None], actions[-1], chosen))
             states.append(self.move(states[-1], actions[-1], shift[:, step], noise[:, step]))
-        parts = [torch.stack(each, 1) for each in (states[:-1], actions[1:], wishes)]
-        shown = (each[:, BEFORE:] for each in (*parts, shift, noise, missed))
-        return Units._make((*shown, static, horizon))
+        parts = [torch.stack(columns, 1) for columns in (states[:-1], actions[1:], scores)]
+        visible = (part[:, BEFORE:] for part in (*parts, shift, noise, missed))
+        return Units._make((*visible, static, horizon))
 
     def followed(self, units: Units, unit: Tensor, actions: Tensor) -> Tensor:
         """Latent states (n, T, D) of units (n,), or of one unit (), under actions (n, T, p)."""
@@ -234,51 +234,47 @@ class DrawnProcess:
             states.append(self.move(states[-1], actions[:, step], shift, noise))
         return torch.stack(states, 1)
 
-    def _tuned(self, seed: int, lowest: Tensor, gain: float, deviation: float, paid: Tensor) -> bool:
-        """Thresholds, limits, effects, costs and the unit of the reward by a pilot; whether the best changes
-        matter, states stay near 0, and every action is often done and often not.
-        """
+    def _tune(self, seed: int, lowest: Tensor, gain: float, deviation: float, paid: Tensor) -> bool:
+        """Fits limits, effects, costs and reward to a pilot; whether changes matter and actions vary."""
         tail = torch.tensor([0.5, 0.25, 0.08], dtype=torch.float64)
-        for left in range(7, -1, -1):
+        for rounds_left in range(7, -1, -1):
             pilot = self.simulate(PILOT, seed, _PILOT)
-            seen = torch.arange(self.longest) < pilot.horizon[:, None]
-            latent, none = pilot.latent[seen], (pilot.actions[seen] == 0).double().mean(0)
-            for place, (levels, low) in enumerate(zip(self.counts.tolist(), lowest, strict=True)):
+            visible = torch.arange(self.longest) < pilot.horizon[:, None]
+            latent, idle = pilot.latent[visible], (pilot.actions[visible] == 0).double().mean(0)
+            for action, (levels, low) in enumerate(zip(self.counts.tolist(), lowest, strict=True)):
                 shares = low + (1 - low) * torch.arange(levels - 1) / (levels - 1)
-                self.thresholds[place, : levels - 1] = torch.quantile(pilot.wish[seen][:, place], shares)
+                self.thresholds[action, : levels - 1] = torch.quantile(pilot.wish[visible][:, action], shares)
             ends = torch.quantile(self.signs * self.recorded(latent), tail, dim=0).T
             self.limits = torch.from_numpy(_short(self.signs.unsqueeze(-1) * ends))
             rewards = self.rewards(pilot.latent, pilot.actions)
-            usual = float(((rewards - rewards[seen].mean()) * seen).sum(-1).std())
+            return_std = float(((rewards - rewards[visible].mean()) * visible).sum(-1).std())
             best = self._gains(pilot).mean(0)
-            reached, widest = float(best.sum()) / usual, float(latent.std(0).max())
-            if left and reached > 0:
+            effect_size, widest = float(best.sum()) / return_std, float(latent.std(0).max())
+            if rounds_left and effect_size > 0:
                 most = min(4.0, 3 / widest, 2.5 / float(self.effects.abs().max()))
-                self.effects = self.effects * min(max((gain / reached) ** 0.8, 0.25), most)
+                self.effects = self.effects * min(max((gain / effect_size) ** 0.8, 0.25), most)
                 self.costs = paid * best[0] / self.tops
-        worth = (self.weights, self.points, self.costs)
-        self.weights, self.points, self.costs = (each * deviation / usual for each in worth)
-        matters = self.trait == "null" or 0.3 <= reached <= 2
-        return matters and widest < 4 and float(none.min()) > 0.1 and float(none.max()) < 0.9
+        rewards_and_costs = (self.weights, self.points, self.costs)
+        self.weights, self.points, self.costs = (part * deviation / return_std for part in rewards_and_costs)
+        matters = self.trait == "null" or 0.3 <= effect_size <= 2
+        return matters and widest < 4 and float(idle.min()) > 0.1 and float(idle.max()) < 0.9
 
     def _gains(self, units: Units) -> Tensor:
-        """What the two best single changes, in different steps, add to the return of some units, (n, 2)."""
+        """Gains of return from the two best single changes, in different steps, of some units, (n, 2)."""
         ends = torch.cartesian_prod(*[torch.stack([top * 0, top]) for top in self.tops])
-        ends, every = ends.reshape(-1, len(self.tops)), torch.arange(self.longest)
-        tried = units.actions[:JUDGED, None, None].repeat(1, self.longest, len(ends) + 1, 1, 1)
-        tried[:, every, 1:, every] = ends
+        ends, steps = ends.reshape(-1, len(self.tops)), torch.arange(self.longest)
+        trials = units.actions[:JUDGED, None, None].repeat(1, self.longest, len(ends) + 1, 1, 1)
+        trials[:, steps, 1:, steps] = ends
         unit = torch.arange(JUDGED).repeat_interleave(self.longest * (len(ends) + 1))
-        actions = tried.flatten(0, 2)
+        actions = trials.flatten(0, 2)
         rewards = self.rewards(self.followed(units, unit, actions), actions)
-        returns = (rewards * (every < units.horizon[unit, None])).sum(-1).reshape(tried.shape[:3])
+        returns = (rewards * (steps < units.horizon[unit, None])).sum(-1).reshape(trials.shape[:3])
         return (returns.amax(-1) - returns[..., 0]).topk(2, dim=-1).values
 
     def task(self) -> dict[str, Any]:
-        """The task of its tables."""
+        """The task of its tables, as plain data."""
         (q, d), score = self.static.shape, dict[str, Any]()
-        states, columns = (
-            [f"{letter}{place + 1}" for place in range(n)] for letter, n in (("x", d), ("s", q))
-        )
+        states, columns = ([f"{letter}{i + 1}" for i in range(n)] for letter, n in (("x", d), ("s", q)))
         static = {name: {"values": CLASSES.tolist()} if name == self.classed else {} for name in columns}
         forms = [{"levels": list(names)} if names else {"unit": "mg"} for names in self.levels]
         costs = [{"cost": cost} if cost else {} for cost in self.costs.tolist()]
@@ -295,7 +291,8 @@ class DrawnProcess:
 
 
 class DrawnEpisodes(EpisodeTable, World):
-    """The world of a seed, split by unit. `EpisodeTable` describes the arguments not listed here.
+    """The world of a seed, split by unit; ValueError if there is no such trait, an argument is out of range,
+    or no case is left. `EpisodeTable` describes the arguments not listed here.
 
     Args:
         trait: Its trait in place of the one that the seed has; None for that.
@@ -304,11 +301,7 @@ class DrawnEpisodes(EpisodeTable, World):
         changes: k of `optimum`.
 
     Attributes:
-        process: What the seed has drawn.
         drawn: The units; the identity of an episode is its place among them.
-        stated: The strength of the hidden cause; None without one.
-
-    A ValueError says that there is no such trait, an argument is out of range, or no case is left.
     """
 
     def __init__(
@@ -336,16 +329,16 @@ class DrawnEpisodes(EpisodeTable, World):
 
     def frame(self) -> pd.DataFrame:
         """The table: a row for each step that is shown, levels and classes by name."""
-        seen = (torch.arange(self.process.longest) < self.drawn.horizon[:, None]) & ~self.drawn.missed
-        unit, step = seen.nonzero(as_tuple=True)
+        visible = (torch.arange(self.process.longest) < self.drawn.horizon[:, None]) & ~self.drawn.missed
+        unit, step = visible.nonzero(as_tuple=True)
         columns: dict[str, Any] = {"unit": unit.numpy(), "step": step.numpy()}
-        states, actions = (each[unit, step] for each in (self.drawn.latent, self.drawn.actions))
+        states, actions = (values[unit, step] for values in (self.drawn.latent, self.drawn.actions))
         parts = {"x": self.process.recorded(states), "s": self.drawn.static[unit], "a": actions}
         for letter, values in parts.items():
-            columns |= {f"{letter}{place}": column for place, column in enumerate(values.T.numpy(), 1)}
-        named = {f"a{place}": np.array(names) for place, names in enumerate(self.process.levels, 1) if names}
-        named |= {self.process.classed: CLASSES} if self.process.classed else {}
-        for name, texts in named.items():
+            columns |= {f"{letter}{number}": column for number, column in enumerate(values.T.numpy(), 1)}
+        labels = {f"a{index}": np.array(names) for index, names in enumerate(self.process.levels, 1) if names}
+        labels |= {self.process.classed: CLASSES} if self.process.classed else {}
+        for name, texts in labels.items():
             columns[name] = texts[columns[name].astype(int)]
         return pd.DataFrame(columns)
 
@@ -355,9 +348,7 @@ class DrawnEpisodes(EpisodeTable, World):
         return self.process.rewards(latent, actions).sum(-1)
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:
-        """The true return as it was (``true_observed``) and as recommended (``true_value``), the difference
-        (``true_gain``), and the difference as a share (``true_improvement``).
-        """
+        """The true return as recorded and as recommended, and the difference, also as a share."""
         before, after = self.true_returns(*self._actions(case, decision)).tolist()
         share = (after - before) / abs(before) if before else 0.0
         scores = {"true_observed": before, "true_value": after}
@@ -365,32 +356,30 @@ class DrawnEpisodes(EpisodeTable, World):
 
     def respond(self, case: DecisionContext, decision: Decision) -> Table:
         """The true transitions under the decision, the changed actions marked as altered."""
-        unit, both = self._actions(case, decision)
-        latent = self.process.followed(self.drawn, torch.tensor(unit), both[1:])[0]
+        unit, pair = self._actions(case, decision)
+        latent = self.process.followed(self.drawn, torch.tensor(unit), pair[1:])[0]
         settings = self.roles.surrogate_settings()
         states = dict(zip(settings["varying"], self.process.recorded(latent).T, strict=True))
-        done = dict(zip(settings["doses"], both[1].T, strict=True))
-        return what_followed(episode_of(case), states, done, both[1] != both[0])
+        doses = dict(zip(settings["doses"], pair[1].T, strict=True))
+        return what_followed(episode_of(case), states, doses, pair[1] != pair[0])
 
     def optimum(self, case: DecisionContext) -> float:
-        """The largest true return with at most `changes` actions changed to other levels, by enumeration; NaN
-        if that takes more than `MOST_SEQUENCES` sequences.
-        """
+        """The largest true return of at most `changes` changes; NaN for over `MOST_SEQUENCES` sequences."""
         episode = episode_of(case)
         unit, last = int(episode.identity), max(episode.horizon - self.keep_last, 0)
         options = dose_options(episode, self.levels)[:last, self.levels.selectable]
-        changes, given = min(self.changes, last), self.drawn.actions[unit, : episode.horizon]
-        few = math.comb(last, changes) * options.shape[1] ** changes <= MOST_SEQUENCES
+        changes, observed = min(self.changes, last), self.drawn.actions[unit, : episode.horizon]
+        feasible = math.comb(last, changes) * options.shape[1] ** changes <= MOST_SEQUENCES
         returns = partial(self.true_returns, unit)
-        return best_changed(returns, given, list(options), changes) if few else math.nan
+        return best_changed(returns, observed, list(options), changes) if feasible else math.nan
 
     def card(self) -> Mapping[str, Any]:
         """The card of a table, with the trait, the source and the caution of a simulation."""
-        found = {"source": f"drawn by seed {self.seed}", "trait": self.process.trait}
-        return {**super().card(), **found, "hidden cause": self.stated, "caution": SIMULATED}
+        facts = {"source": f"drawn by seed {self.seed}", "trait": self.process.trait}
+        return {**super().card(), **facts, "hidden cause": self.stated, "caution": SIMULATED}
 
     def _actions(self, case: DecisionContext, decision: Decision) -> tuple[int, Tensor]:
         """The unit, and its actions as recorded and as recommended, (2, T, p)."""
         episode = episode_of(case)
-        given = self.drawn.actions[int(episode.identity), : episode.horizon]
-        return int(episode.identity), torch.stack((given, recommended(episode, given, decision, self.levels)))
+        past = self.drawn.actions[int(episode.identity), : episode.horizon]
+        return int(episode.identity), torch.stack((past, recommended(episode, past, decision, self.levels)))

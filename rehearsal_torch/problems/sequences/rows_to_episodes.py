@@ -1,4 +1,4 @@
-"""From the rows of units to episodes: steps of equal length, missing values, and what is left out.
+"""Episodes from the rows of units: merging rows into steps of equal length, and filling missing values.
 
 The rows of a unit fall into steps (`problems.sequences.time_steps`). Of several rows in a step, the first
 known value of a state counts, and actions are added up, averaged, or the largest counts, as the task says. An
@@ -13,11 +13,9 @@ Missing values and missing steps have one policy, that of the task:
                 more missing, or misses a value from its first step on, is left out
 
 What was merged, carried and left out is counted. A static column must have one value in all rows of a unit;
-under ``carry`` an empty cell of it takes that value.
-
-Numbers are read as they are, named levels as 0 ... L - 1, named values of a static column as columns of 0 and
-1. Each fault is reported once for a column, with the first line of the file that has it (the header is line
-1), and its unit.
+under ``carry`` an empty cell of it takes that value. Named levels are read as 0 ... L - 1, named values of a
+static column as columns of 0 and 1. Each fault is reported once for a column, with its first line (the header
+is line 1) and its unit.
 """
 
 from __future__ import annotations
@@ -56,50 +54,48 @@ REMEDY = "add them, or say what to do with `missing: drop` or `missing: {carry: 
 
 
 def unit_rows(frame: pd.DataFrame, roles: EpisodeRoles, faults: list[str]) -> pd.DataFrame:
-    """The rows, sorted by unit and time, of a table whose index is the line number minus two.
-
-    Returns:
-        The columns of the episodes as float64, NaN where a cell is missing or has a fault; `UNIT` as text,
-        `TIME` as float64 and `LINE`. Empty if unit or time cannot be read.
+    """The rows, sorted by unit and time, of a table whose index is the line number minus two: the columns of
+    the episodes, NaN where a cell is missing or has a fault; `UNIT` as text, `TIME` and `LINE`. Empty if unit
+    or time cannot be read.
     """
     names = [str(name) for name in frame.columns]
-    wanted = dict.fromkeys((roles.unit, roles.time, *roles.columns))
-    absent = [name for name in wanted if name not in names]
+    required = dict.fromkeys((roles.unit, roles.time, *roles.columns))
+    absent = [name for name in required if name not in names]
     faults += [Fault("", f"no column {name!r}; {meant(name, names)}", "unknown") for name in absent]
     if not len(frame):
         faults.append("expected rows; the table has none")
         return pd.DataFrame()
     lines = frame.index.to_numpy(np.int64) + 2
     units = None if roles.unit in absent else _units(frame[roles.unit], lines, roles, faults)
-    whose = _Lines(lines, units, roles.words.unit)
+    locator = _Locator(lines, units, roles.words.unit)
     columns: dict[str, np.ndarray] = {}
-    for each in roles.features:
-        if each.name in absent:
+    for column in roles.features:
+        if column.name in absent:
             continue
-        cells = frame[each.name]
-        if each.values:
-            codes = _codes(each.name, cells, each.values, whose, faults)
-            for place, name in enumerate(each.names, 1):
-                columns[name] = np.where(np.isnan(codes), np.nan, codes == place)
+        cells = frame[column.name]
+        if column.values:
+            codes = _codes(column.name, cells, column.values, locator, faults)
+            for code, name in enumerate(column.names, 1):
+                columns[name] = np.where(np.isnan(codes), np.nan, codes == code)
         else:
-            columns[each.name] = _within(each, cells, whose, faults)
-    for action in (each for each in roles.actions if each.name not in absent):
+            columns[column.name] = _range_checked(column, cells, locator, faults)
+    for action in (candidate for candidate in roles.actions if candidate.name not in absent):
         cells = frame[action.name]
         if action.levels:
-            columns[action.name] = _codes(action.name, cells, action.levels, whose, faults)
+            columns[action.name] = _codes(action.name, cells, action.levels, locator, faults)
         else:
-            columns[action.name] = _doses(action, cells, whose, faults)
-    time = None if roles.time in absent else _times(frame[roles.time], whose, roles, faults)
+            columns[action.name] = _doses(action, cells, locator, faults)
+    time = None if roles.time in absent else _times(frame[roles.time], locator, roles, faults)
     if roles.missing.rule == "refuse":
-        acts = [each.name for each in roles.actions if each.name not in absent]
-        bare = np.zeros(len(frame), bool)
+        action_names = [action.name for action in roles.actions if action.name not in absent]
+        no_action = np.zeros(len(frame), bool)
         if units is not None and time is not None:
-            bare = actionless(frame, units, time, acts)
-        for name in (each for each in roles.columns if each not in absent):
-            empty = frame[name].isna().to_numpy() & ~(bare & (name in acts))
+            no_action = actionless(frame, units, time, action_names)
+        for name in (name for name in roles.columns if name not in absent):
+            empty = frame[name].isna().to_numpy() & ~(no_action & (name in action_names))
             if empty.any():
                 count = f"{int(empty.sum())} of {len(frame)} values are missing"
-                faults.append(f"{name}: {count}, the first{whose.at(empty)}: {REMEDY}")
+                faults.append(f"{name}: {count}, the first{locator.at(empty)}: {REMEDY}")
     if units is None or time is None:
         return pd.DataFrame()
     rows = pd.DataFrame({**columns, UNIT: units, TIME: time, LINE: lines}, copy=False)
@@ -107,31 +103,30 @@ def unit_rows(frame: pd.DataFrame, roles: EpisodeRoles, faults: list[str]) -> pd
     order = np.lexsort((time, _order(frame[roles.unit], units)))
     if (order[1:] < order[:-1]).any():
         rows = rows.iloc[order].reset_index(drop=True)
-    twice = rows.duplicated([UNIT, TIME]).to_numpy()
-    if twice.any():
-        first = rows.iloc[int(twice.argmax())]
+    copies = rows.duplicated([UNIT, TIME]).to_numpy()
+    if copies.any():
+        row = rows.iloc[int(copies.argmax())]
         faults.append(
-            f"{roles.time}: {int(twice.sum())} rows repeat a time of the same {roles.words.unit}, the first "
-            f"in line {first[LINE]} ({roles.words.unit} {first[UNIT]}): keep one of each"
+            f"{roles.time}: {int(copies.sum())} rows repeat a time of the same {roles.words.unit}, the first "
+            f"in line {row[LINE]} ({roles.words.unit} {row[UNIT]}): keep one of each"
         )
         return pd.DataFrame()
     return rows
 
 
-class _Lines:
-    """The first line of a fault, and its unit, in words."""
+class _Locator:
+    """The first bad row as text for a message: its line and its unit."""
 
     def __init__(self, lines: np.ndarray, units: np.ndarray | None, called: str) -> None:
         self.lines, self.units, self.called = lines, units, called
 
     def at(self, bad: np.ndarray) -> str:
-        """Where the first bad row is."""
-        place = int(bad.argmax())
-        whose = "" if self.units is None else f" ({self.called} {self.units[place]})"
-        return f" in line {self.lines[place]}{whose}"
+        position = int(bad.argmax())
+        unit = "" if self.units is None else f" ({self.called} {self.units[position]})"
+        return f" in line {self.lines[position]}{unit}"
 
     def such(self, bad: np.ndarray) -> str:
-        """Where the first bad row is, and how many there are."""
+        """`at`, and the number of bad rows."""
         return f"{self.at(bad)}, {int(bad.sum())} such rows"
 
 
@@ -146,15 +141,15 @@ def step_text(length: float, dated: bool, roles: EpisodeRoles) -> str:
 
 def _units(column: pd.Series, lines: np.ndarray, roles: EpisodeRoles, faults: list[str]) -> np.ndarray | None:
     """The units as text, also "7" for 7.0."""
-    nobody = column.isna().to_numpy()
-    if nobody.any():
+    unnamed = column.isna().to_numpy()
+    if unnamed.any():
         faults.append(
-            f"{roles.unit}: {int(nobody.sum())} rows name no {roles.words.unit}, the first in line "
-            f"{lines[int(nobody.argmax())]}: fill them in, or delete the rows"
+            f"{roles.unit}: {int(unnamed.sum())} rows name no {roles.words.unit}, the first in line "
+            f"{lines[int(unnamed.argmax())]}: fill them in, or delete the rows"
         )
         return None
-    codes, different = pd.factorize(column)
-    names = pd.Series(different)
+    codes, distinct = pd.factorize(column)
+    names = pd.Series(distinct)
     if pd.api.types.is_float_dtype(names) and (names % 1 == 0).all():
         names = names.astype(np.int64)
     # One text for each unit, and not for each row.
@@ -167,84 +162,80 @@ def _order(column: pd.Series, units: np.ndarray) -> np.ndarray:
     return np.unique(keys, return_inverse=True)[1]
 
 
-def _times(column: pd.Series, whose: _Lines, roles: EpisodeRoles, faults: list[str]) -> np.ndarray | None:
+def _times(column: pd.Series, locator: _Locator, roles: EpisodeRoles, faults: list[str]) -> np.ndarray | None:
     """Time as numbers; dates in days."""
     time = times_of(column)
     bad = ~np.isfinite(time)
     if bad.any():
         cell = column.iloc[int(bad.argmax())]
-        got = f"{'an empty cell' if pd.isna(cell) else shown(str(cell))}{whose.such(bad)}"
+        got = f"{'an empty cell' if pd.isna(cell) else shown(str(cell))}{locator.such(bad)}"
         expected = "expected numbers, or dates such as 2024-03-01 or 31.12.2024"
-        odd = "" if "/" not in got else " (day and month are told apart where one day is above 12)"
-        faults.append(f"{roles.time}: {expected}{odd}; got {got}")
+        hint = "" if "/" not in got else " (day and month are told apart where one day is above 12)"
+        faults.append(f"{roles.time}: {expected}{hint}; got {got}")
         return None
     return time
 
 
 def _codes(
-    name: str, cells: pd.Series, levels: Sequence[str], whose: _Lines, faults: list[str]
+    name: str, cells: pd.Series, levels: Sequence[str], locator: _Locator, faults: list[str]
 ) -> np.ndarray:
     """0 ... L - 1 for named levels."""
     if pd.api.types.is_numeric_dtype(cells) and not pd.api.types.is_bool_dtype(cells):
-        texts = cells.map(lambda each: f"{each:.12g}", na_action="ignore")
+        texts = cells.map(lambda number: f"{number:.12g}", na_action="ignore")
     else:
         texts = cells.astype("string").str.strip()
-    codes = texts.map({level: float(place) for place, level in enumerate(levels)})
-    found = np.asarray(codes.to_numpy(np.float64, na_value=np.nan))
-    wrong = np.isnan(found) & cells.notna().to_numpy()
-    if wrong.any():
-        word = shown(str(texts.iloc[int(wrong.argmax())]))
-        faults.append(f"{name}: expected {', '.join(levels[:10])}; got {word}{whose.such(wrong)}")
-    return found
+    codes = texts.map({level: float(code) for code, level in enumerate(levels)})
+    values = np.asarray(codes.to_numpy(np.float64, na_value=np.nan))
+    unknown = np.isnan(values) & cells.notna().to_numpy()
+    if unknown.any():
+        word = shown(str(texts.iloc[int(unknown.argmax())]))
+        faults.append(f"{name}: expected {', '.join(levels[:10])}; got {word}{locator.such(unknown)}")
+    return values
 
 
-def _numbers(name: str, cells: pd.Series, whose: _Lines, faults: list[str]) -> np.ndarray:
-    """A column of numbers; NaN where a cell is empty."""
-    found = numbers_of(cells).copy()
-    text = np.isnan(found) & cells.notna().to_numpy()
-    if text.any():
-        cell = shown(str(cells.iloc[int(text.argmax())]))
+def _numbers(name: str, cells: pd.Series, locator: _Locator, faults: list[str]) -> np.ndarray:
+    numbers = numbers_of(cells).copy()
+    not_numeric = np.isnan(numbers) & cells.notna().to_numpy()
+    if not_numeric.any():
+        cell = shown(str(cells.iloc[int(not_numeric.argmax())]))
         remedy = "write numbers with a decimal point, or name the values in the task"
-        faults.append(f"{name}: expected numbers; got {cell}{whose.such(text)}: {remedy}")
+        faults.append(f"{name}: expected numbers; got {cell}{locator.such(not_numeric)}: {remedy}")
     with np.errstate(invalid="ignore"):
-        large = np.abs(found) > LARGEST
-    if large.any():
-        faults.append(f"{name}: expected finite numbers up to {LARGEST:g}{whose.at(large)}")
-        found[large] = np.nan
-    return found
+        too_large = np.abs(numbers) > LARGEST
+    if too_large.any():
+        faults.append(f"{name}: expected finite numbers up to {LARGEST:g}{locator.at(too_large)}")
+        numbers[too_large] = np.nan
+    return numbers
 
 
-def _within(each: Column, cells: pd.Series, whose: _Lines, faults: list[str]) -> np.ndarray:
-    """A column of numbers in their range."""
-    found = _numbers(each.name, cells, whose, faults)
-    low, high = -np.inf if each.low is None else each.low, np.inf if each.high is None else each.high
+def _range_checked(column: Column, cells: pd.Series, locator: _Locator, faults: list[str]) -> np.ndarray:
+    numbers = _numbers(column.name, cells, locator, faults)
+    low, high = -np.inf if column.low is None else column.low, np.inf if column.high is None else column.high
     with np.errstate(invalid="ignore"):
-        outside = (found < low) | (found > high)
+        outside = (numbers < low) | (numbers > high)
     if outside.any():
-        unit = f" {each.unit}" if each.unit else ""
-        got = f"got {found[int(outside.argmax())]:g}{whose.such(outside)}"
+        unit = f" {column.unit}" if column.unit else ""
+        got = f"got {numbers[int(outside.argmax())]:g}{locator.such(outside)}"
         remedy = "correct them, leave the cells empty, or widen the range in the task"
-        faults.append(f"{each.name}: expected {_ends(low, high)}{unit}; {got}: {remedy}")
-    return found
+        faults.append(f"{column.name}: expected {_range_text(low, high)}{unit}; {got}: {remedy}")
+    return numbers
 
 
-def _ends(low: float, high: float) -> str:
-    """A range in words."""
+def _range_text(low: float, high: float) -> str:
     if low == -np.inf:
         return f"at most {high:g}"
     return f"at least {low:g}" if high == np.inf else f"{low:g} to {high:g}"
 
 
-def _doses(each: Action, cells: pd.Series, whose: _Lines, faults: list[str]) -> np.ndarray:
-    """A column of doses."""
-    found = _numbers(each.name, cells, whose, faults)
+def _doses(action: Action, cells: pd.Series, locator: _Locator, faults: list[str]) -> np.ndarray:
+    doses = _numbers(action.name, cells, locator, faults)
     with np.errstate(invalid="ignore"):
-        negative = found < 0
+        negative = doses < 0
     if negative.any():
-        got = f"got {found[int(negative.argmax())]:g}{whose.such(negative)}"
+        got = f"got {doses[int(negative.argmax())]:g}{locator.such(negative)}"
         remedy = "settings that may be negative are given levels, {levels: [-1, 0, 1]}"
-        faults.append(f"{each.name}: expected amounts of at least 0; {got}: {remedy}")
-    return found
+        faults.append(f"{action.name}: expected amounts of at least 0; {got}: {remedy}")
+    return doses
 
 
 STEP = "\x1fstep"
@@ -260,10 +251,8 @@ class UnitEpisodes:
         length: The length of a step, in the unit of time; in days for dates, on average for months.
         step: The same in words, such as ``1 hour``.
         counts: What was merged, carried and left out, reason to count.
-        first: The time of the first step, where it is the same whole number for all units and a step is 1
-            long: step t then has time first + t. None elsewhere.
-        above: Action to the number of steps with more of it, added up, than any row; the most of a row, and
-            of a step.
+        first: The time of step 0, if one whole number for all units and steps are 1 long; else None.
+        above: Action to the number of steps above any row, as rows are added up; most of a row, of a step.
         times: Unit to the time of each step, (T,), NaN where the table has no row.
         dated: Whether they are dates, in days since 1970.
     """
@@ -285,10 +274,9 @@ class UnitEpisodes:
 
         fixed = torch.zeros(episode.horizon if keep_last else 0, dtype=torch.bool)
         fixed[max(episode.horizon - keep_last, 0) :] = True
-        own = self.times[episode.identity][: episode.horizon]
-        return EpisodeCase(
-            episode, fixed, {}, self.first, tuple(moment_text(each, self.dated) for each in own)
-        )
+        times = self.times[episode.identity][: episode.horizon]
+        moments = tuple(moment_text(time, self.dated) for time in times)
+        return EpisodeCase(episode, fixed, {}, self.first, moments)
 
 
 def read_episodes(
@@ -300,83 +288,78 @@ def read_episodes(
     length: float | None = None,
     mask: bool = False,
 ) -> UnitEpisodes:
-    """The episodes of a table; `length` is that of a step, if other rows of the same table have told it (the
-    task's own counts before it), and `mask` whether what was carried is marked.
-
-    Raises:
-        TableError: with all faults: columns that are missing, cells that cannot be read, are outside their
-            range or, unless the task says otherwise, missing, static columns that change, uneven steps.
-        ValueError: if a length is out of range.
+    """The episodes of a table; TableError lists all faults. `length` is that of a step, if other rows of the
+    same table set it (the task's own comes first); `mask` says whether carried values are marked.
     """
     if min_length < 2 or (max_length is not None and max_length < min_length):
         raise ValueError(f"expected 2 <= min_length <= max_length; got {min_length} and {max_length}")
     faults: list[str] = []
     rows = unit_rows(frame, roles, faults)
-    found, first = 0.0, None
+    step_length, first = 0.0, None
     counts: Counter[str] = Counter()
     dated = roles.time in frame and in_days(frame[roles.time])
     if len(rows):
-        faults += _changing(rows, roles)
-        found, beside = _numbered(rows, roles, faults, dated, length)
-        first = _first(rows, found)
+        faults += _static_faults(rows, roles)
+        step_length, beside = _number_steps(rows, roles, faults, dated, length)
+        first = _first_time(rows, step_length)
         _count(counts, f"rows up to {JITTER:.0%} of a step beside it", beside)
     if faults:
         raise TableError(listed(source, faults, "nothing was read"))
-    acts = [each.name for each in roles.actions]
-    most = rows[acts].max()
+    action_names = [action.name for action in roles.actions]
+    peak = rows[action_names].max()
     if roles.step is not None:
-        rows = _merged(rows, roles, counts)
+        rows = _merge_rows(rows, roles, counts)
     above = {
-        name: (int((rows[name] > most[name] * (1 + SLACK)).sum()), float(most[name]), float(rows[name].max()))
-        for name in acts
+        name: (int((rows[name] > peak[name] * (1 + SLACK)).sum()), float(peak[name]), float(rows[name].max()))
+        for name in action_names
     }
-    rows[BARE] = actionless(rows, rows[UNIT].to_numpy(), rows[TIME].to_numpy(), acts)
-    for name in acts:
+    rows[BARE] = actionless(rows, rows[UNIT].to_numpy(), rows[TIME].to_numpy(), action_names)
+    for name in action_names:
         rows[name] = np.where(rows[BARE], 0.0, rows[name])
-    rows = _settled(rows, roles, counts, mask)
-    episodes, times = _cut(rows, roles, min_length, max_length, counts)
-    step = step_text(found, dated, roles)
-    return UnitEpisodes(episodes, found, step, dict(counts), first, above, times, dated)
+    rows = _fill_or_drop(rows, roles, counts, mask)
+    episodes, times = _split_units(rows, roles, min_length, max_length, counts)
+    step = step_text(step_length, dated, roles)
+    return UnitEpisodes(episodes, step_length, step, dict(counts), first, above, times, dated)
 
 
-def _numbered(
-    rows: pd.DataFrame, roles: EpisodeRoles, faults: list[str], dated: bool, known: float | None = None
+def _number_steps(
+    rows: pd.DataFrame, roles: EpisodeRoles, faults: list[str], dated: bool, known_length: float | None = None
 ) -> tuple[float, int]:
     """Adds the number of each row's step; returns the length of a step, and how many rows jitter."""
     unit, time = rows[UNIT].to_numpy(), rows[TIME].to_numpy(np.float64)
     begins = np.r_[True, unit[1:] != unit[:-1]]
     rows[STEP] = 0
     if isinstance(roles.step, str) and not dated:
-        what = f"`step: {roles.step}` counts those of the calendar, and this column has no dates"
-        faults.append(f"{roles.time}: {what}: write the length of a step as a number")
+        fault = f"`step: {roles.step}` counts those of the calendar, and this column has no dates"
+        faults.append(f"{roles.time}: {fault}: write the length of a step as a number")
         return 0.0, 0
-    if roles.step is None and known is None and begins.all():
+    if roles.step is None and known_length is None and begins.all():
         faults.append(f"{roles.time}: expected several rows for each {roles.words.unit}; every one has one")
         return 0.0, 0
-    found = numbered(time, begins, roles.step, dated, known or 0.0)
-    rows[STEP], odd, length = found.steps, found.odd, found.length
-    if odd.any():
-        place = int(odd.argmax())
-        apart, step = time_text(time[place] - time[place - 1], dated), step_for(length, dated)
+    numbering = numbered(time, begins, roles.step, dated, known_length or 0.0)
+    rows[STEP], uneven, length = numbering.steps, numbering.odd, numbering.length
+    if uneven.any():
+        row = int(uneven.argmax())
+        distance, step = time_text(time[row] - time[row - 1], dated), step_for(length, dated)
         faults.append(
             f"{roles.time}: expected steps of {time_text(length, dated)}, the most frequent one; "
-            f"{roles.words.unit} {unit[place]} has {apart} between lines "
-            f"{rows[LINE][place - 1]} and {rows[LINE][place]}, {int(odd.sum())} such rows: correct them, "
+            f"{roles.words.unit} {unit[row]} has {distance} between lines "
+            f"{rows[LINE][row - 1]} and {rows[LINE][row]}, {int(uneven.sum())} such rows: correct them, "
             f"or merge rows into steps with `step: {step}` in the task"
             f"{' (in days)' * (dated and step != 'month')}"
         )
-    jump = np.where(begins | odd, 1, np.diff(found.steps, prepend=0))
+    jump = np.where(begins | uneven, 1, np.diff(numbering.steps, prepend=0))
     if (jump > 1).any() and roles.missing.rule == "refuse":
-        place = int((jump > 1).argmax())
+        row = int((jump > 1).argmax())
         faults.append(
-            f"{roles.time}: {int((jump > 1).sum())} gaps; {roles.words.unit} {unit[place]} lacks "
-            f"{int(jump[place]) - 1} steps between lines {rows[LINE][place - 1]} and {rows[LINE][place]}: "
+            f"{roles.time}: {int((jump > 1).sum())} gaps; {roles.words.unit} {unit[row]} lacks "
+            f"{int(jump[row]) - 1} steps between lines {rows[LINE][row - 1]} and {rows[LINE][row]}: "
             f"{REMEDY}"
         )
-    return length, int(found.beside.sum())
+    return length, int(numbering.beside.sum())
 
 
-def _first(rows: pd.DataFrame, length: float) -> int | None:
+def _first_time(rows: pd.DataFrame, length: float) -> int | None:
     """The whole number at which the time of every unit begins; None if there is none, or it is a date."""
     begins = rows[TIME].to_numpy(np.float64)[(rows[UNIT] != rows[UNIT].shift()).to_numpy()]
     if length != 1 or (begins != begins[0]).any() or begins[0] != np.round(begins[0]):
@@ -384,90 +367,87 @@ def _first(rows: pd.DataFrame, length: float) -> int | None:
     return int(begins[0]) if abs(begins[0]) < DATES else None
 
 
-def _changing(rows: pd.DataFrame, roles: EpisodeRoles) -> list[str]:
+def _static_faults(rows: pd.DataFrame, roles: EpisodeRoles) -> list[str]:
     """The faults of static columns with several values within a unit."""
     faults = []
-    for each in roles.static:
-        for name in (name for name in each.names if name in rows):
+    for column in roles.static:
+        for name in (name for name in column.names if name in rows):
             first = rows.groupby(UNIT, sort=False)[name].transform("first")
-            other = (rows[name].notna() & (rows[name] != first)).to_numpy()
-            if other.any():
-                at = rows.iloc[int(other.argmax())]
+            changed = (rows[name].notna() & (rows[name] != first)).to_numpy()
+            if changed.any():
+                row = rows.iloc[int(changed.argmax())]
                 faults.append(
-                    f"{each.name}: expected one value for each {roles.words.unit}; {at[UNIT]} has "
-                    f"another one in line {at[LINE]}: name it under varying or contextual"
+                    f"{column.name}: expected one value for each {roles.words.unit}; {row[UNIT]} has "
+                    f"another one in line {row[LINE]}: name it under varying or contextual"
                 )
                 break
     return faults
 
 
-def _merged(rows: pd.DataFrame, roles: EpisodeRoles, counts: Counter[str]) -> pd.DataFrame:
+def _merge_rows(rows: pd.DataFrame, roles: EpisodeRoles, counts: Counter[str]) -> pd.DataFrame:
     """One row for each step that has rows."""
     groups = rows.groupby([UNIT, STEP], sort=False)
-    kept = groups[[name for name in rows.columns if name not in (UNIT, STEP)]].first()
-    for each in roles.actions:
-        column = groups[each.name]
-        if each.combine == "sum":
-            kept[each.name] = column.sum(min_count=1)
-        else:
-            kept[each.name] = column.agg(each.combine)
-    if len(kept) < len(rows):
-        counts["rows merged into steps"] = len(rows) - len(kept)
-    return kept.reset_index()
+    merged = groups[[name for name in rows.columns if name not in (UNIT, STEP)]].first()
+    for action in roles.actions:
+        group = groups[action.name]
+        summed = action.combine == "sum"
+        merged[action.name] = group.sum(min_count=1) if summed else group.agg(action.combine)
+    if len(merged) < len(rows):
+        counts["rows merged into steps"] = len(rows) - len(merged)
+    return merged.reset_index()
 
 
-def _settled(rows: pd.DataFrame, roles: EpisodeRoles, counts: Counter[str], mask: bool) -> pd.DataFrame:
+def _fill_or_drop(rows: pd.DataFrame, roles: EpisodeRoles, counts: Counter[str], mask: bool) -> pd.DataFrame:
     """The rows after the policy for missing values and steps."""
-    names, most = list(roles.names), roles.missing.steps
+    names, limit = list(roles.names), roles.missing.steps
     begins = (rows[UNIT] != rows[UNIT].shift()).to_numpy()
     jump = np.where(begins, 1, rows[STEP].diff().fillna(1).to_numpy())
     if roles.missing.rule == "refuse":
         return rows
     reason = f"{roles.words.units} left out for missing values or steps"
     if roles.missing.rule == "drop":
-        wrong = (jump > 1) | rows[names].isna().any(axis=1).to_numpy()
-        bad = rows[UNIT].isin(set(rows[UNIT][wrong]))
-        _count(counts, reason, rows[UNIT][bad].nunique())
-        return rows[~bad]
-    long = set(rows[UNIT][jump - 1 > most])
-    rows = rows[~rows[UNIT].isin(long)]
+        incomplete = (jump > 1) | rows[names].isna().any(axis=1).to_numpy()
+        dropped = rows[UNIT].isin(set(rows[UNIT][incomplete]))
+        _count(counts, reason, rows[UNIT][dropped].nunique())
+        return rows[~dropped]
+    long_gaps = set(rows[UNIT][jump - 1 > limit])
+    rows = rows[~rows[UNIT].isin(long_gaps)]
     if not len(rows):
-        _count(counts, reason, len(long))
+        _count(counts, reason, len(long_gaps))
         return rows
     ends = rows.groupby(UNIT, sort=False)[STEP].max()
     steps = (ends + 1).to_numpy(np.int64)
     numbers = np.concatenate([np.arange(count) for count in steps])
     grid = pd.DataFrame({UNIT: np.repeat(ends.index.to_numpy(), steps), STEP: numbers})
-    whole = grid.merge(rows, how="left", on=[UNIT, STEP])
-    inserted = whole[LINE].isna()
-    static = [name for each in roles.static for name in each.names]
-    filled = whole[names].copy()
+    full = grid.merge(rows, how="left", on=[UNIT, STEP])
+    inserted = full[LINE].isna()
+    static = [name for column in roles.static for name in column.names]
+    filled = full[names].copy()
     moving = [name for name in names if name not in static]
-    filled[moving] = whole.groupby(UNIT, sort=False)[moving].ffill(limit=most)
+    filled[moving] = full.groupby(UNIT, sort=False)[moving].ffill(limit=limit)
     for name in static:
-        known = whole.groupby(UNIT, sort=False)[name].transform("first")
-        filled[name] = whole[name].fillna(known)
-    lost = set(whole[UNIT][filled.isna().any(axis=1)])
-    kept = ~whole[UNIT].isin(lost)
-    carried = whole[names].isna() & kept.to_numpy()[:, None]
-    _count(counts, "missing steps filled by carrying forward", int((inserted & kept).sum()))
+        filled[name] = full[name].fillna(full.groupby(UNIT, sort=False)[name].transform("first"))
+    unfilled = set(full[UNIT][filled.isna().any(axis=1)])
+    keep = ~full[UNIT].isin(unfilled)
+    carried = full[names].isna() & keep.to_numpy()[:, None]
+    _count(counts, "missing steps filled by carrying forward", int((inserted & keep).sum()))
     for name in names:
         _count(counts, f"values of {name} carried forward", int((carried[name] & ~inserted).sum()))
-    _count(counts, reason, len(long | lost))
-    whole[names] = filled
+    _count(counts, reason, len(long_gaps | unfilled))
+    full[names] = filled
     if mask:
-        whole[[FILLED + name for name in names]] = carried.to_numpy()
-    return whole[kept]
+        full[[FILLED + name for name in names]] = carried.to_numpy()
+    return full[keep]
 
 
-def _cut(
+def _split_units(
     rows: pd.DataFrame, roles: EpisodeRoles, min_length: int, max_length: int | None, counts: Counter[str]
 ) -> tuple[tuple[Episode, ...], dict[str, np.ndarray]]:
     """One episode for each unit that is long enough, and the times of its steps."""
     unit, names, time = rows[UNIT].to_numpy(), roles.names, rows[TIME].to_numpy(np.float64)
-    bare = rows[BARE].to_numpy()
+    no_action = rows[BARE].to_numpy()
     columns = [rows[name].to_numpy(np.float64) for name in names]
-    marks = [rows[FILLED + name].to_numpy(bool) for name in names if FILLED + name in rows]
+    masks = [rows[FILLED + name].to_numpy(bool) for name in names if FILLED + name in rows]
     begins = [*np.flatnonzero(np.r_[True, unit[1:] != unit[:-1]]).tolist(), len(unit)] if len(unit) else []
     episodes, times = list[Episode](), dict[str, np.ndarray]()
     for begin, end in pairwise(begins):
@@ -480,8 +460,8 @@ def _cut(
         # Numbers of its own: a view would carry the whole table into every process.
         values = np.stack([column[begin:end] for column in columns], -1)
         identity = str(unit[begin])
-        filled = np.stack([each[begin:end] for each in marks], -1) if marks else None
-        episodes.append(Episode(identity, names, values, not bare[end - 1], filled))
+        filled = np.stack([mask[begin:end] for mask in masks], -1) if masks else None
+        episodes.append(Episode(identity, names, values, not no_action[end - 1], filled))
         times[identity] = time[begin:end].copy()
     return tuple(episodes), times
 

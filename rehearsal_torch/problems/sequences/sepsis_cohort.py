@@ -1,8 +1,7 @@
-"""A simulated sepsis cohort with known counterfactuals, and the SOFA score.
+"""Simulated sepsis cohort with known counterfactuals, and the SOFA score.
 
-Simulated patients go through the same validation and the same episode builder as a real table. In contrast to
-real data, the true outcome of a recommended sequence of actions is known, and so is that of the best
-sequence.
+Simulated patients go through the same validation and episode builder as a real table; in contrast to it, the
+true outcomes of a recommended and of the best sequence of actions are known.
 
 Each patient has eight latent coordinates x (logit of FiO2, logarithms of PaO2, platelets, bilirubin,
 creatinine and urine, the Glasgow score before rounding, mean blood pressure) with dynamics in steps of four
@@ -10,12 +9,12 @@ hours,
 
     x' = mu + r (x - mu) + e(x, dose, ventilation) + sd * s(dose) * L eps,      eps ~ N(0, I),
 
-around a patient-specific level mu. That is a location-scale mechanism, element-wise bijective in the noise L
-eps. Vasopressors raise a low blood pressure and harm at a sufficient one; fluids help a low pressure and
-impair oxygenation. Clinicians treat low pressure, and frail patients (older, readmitted) more readily; so
-treatment is confounded by severity, and in the raw table treated patients fare worse. With `confounding` = 0
-all of that severity is in the table, as the method assumes. Towards 1, frailty and each patient's own level
-mu become unobserved, and counterfactuals learnt from the table become wrong: the loss can be measured here.
+around a patient-specific level mu: a location-scale mechanism, element-wise bijective in the noise L eps.
+Vasopressors raise a low blood pressure and harm at a sufficient one; fluids help a low pressure and impair
+oxygenation. Clinicians treat low pressure, and frail patients (older, readmitted) more readily; so treatment
+is confounded by severity, and in the raw table treated patients fare worse. With `confounding` = 0 all of
+that severity is in the table, as the method assumes. Towards 1, frailty and each patient's own level mu
+become unobserved, and counterfactuals learnt from the table become wrong: the loss can be measured here.
 
 Nothing here is patient data. Levels and rates are tuned to published aggregates of ICU-Sepsis 2.0.1
 (Choudhary, Gupta and Thomas, 2024; MIT licence), in brackets those of the default cohort: SOFA 6.35 +- 3.45
@@ -69,30 +68,23 @@ from rehearsal_torch.seeding import numpy_generator
 
 
 def sofa(states: Tensor, vasopressor: Tensor) -> Tensor:
-    """The SOFA score of four-hour steps, whole numbers 0 ... 24, (...), from the eight `STATES`, (..., 8),
-    and norepinephrine equivalent in mcg/kg/min, (...).
-    """
+    """SOFA of four-hour steps, 0 ... 24, from `STATES`, (..., 8), and norepinephrine in mcg/kg/min, (...)."""
     oxygen, arterial, platelets, bilirubin, glasgow, pressure, creatinine, urine = states.unbind(-1)
     ratio = arterial / oxygen
     lungs = _count(ratio <= 400, ratio < 300, ratio < 200, ratio < 100)
-    blood = _count(platelets <= 150, platelets < 100, platelets < 50, platelets < 20)
+    coagulation = _count(platelets <= 150, platelets < 100, platelets < 50, platelets < 20)
     liver = _count(bilirubin >= 1.2, bilirubin >= 2, bilirubin >= 6, bilirubin > 12)
-    given = torch.where(vasopressor > 0.1, 4, torch.where(vasopressor > 0, 3, 0)).to(torch.int8)
-    heart = torch.maximum(_count(pressure < 70, pressure < 65), given)
+    vasopressor_points = torch.where(vasopressor > 0.1, 4, torch.where(vasopressor > 0, 3, 0)).to(torch.int8)
+    circulation = torch.maximum(_count(pressure < 70, pressure < 65), vasopressor_points)
     nerves = _count(glasgow <= 14, glasgow <= 12, glasgow <= 9, glasgow <= 5)
-    output = torch.where(urine < 34, 4, torch.where(urine < 84, 3, 0)).to(torch.int8)
-    kidneys = torch.maximum(
-        _count(creatinine >= 1.2, creatinine >= 2, creatinine >= 3.5, creatinine > 5), output
-    )
-    return (lungs + blood + liver + heart + nerves + kidneys).to(states.dtype)
+    urine_points = torch.where(urine < 34, 4, torch.where(urine < 84, 3, 0)).to(torch.int8)
+    kidneys = _count(creatinine >= 1.2, creatinine >= 2, creatinine >= 3.5, creatinine > 5)
+    kidneys = torch.maximum(kidneys, urine_points)
+    return (lungs + coagulation + liver + circulation + nerves + kidneys).to(states.dtype)
 
 
 def _count(*reached: Tensor) -> Tensor:
-    """The number of limits that are reached."""
-    total = reached[0].to(torch.int8)
-    for limit in reached[1:]:
-        total = total + limit
-    return total
+    return torch.stack(reached).sum(0, dtype=torch.int8)
 
 
 LONGEST = 20  # Longest horizon by default, in steps of four hours.
@@ -120,43 +112,38 @@ def emit(latent: Tensor) -> Tensor:
     """The observed features of latent states, (..., 8) -> (..., 8) in clinical units (`STATES`)."""
     oxygen = 0.21 + 0.79 * torch.sigmoid(latent[..., 0] - 0.35)
     glasgow = latent[..., 4].round().clamp(3, 15)
-    raised = latent.exp()
-    _, arterial, platelets, bilirubin, _, _, creatinine, urine = raised.unbind(-1)
+    _, arterial, platelets, bilirubin, _, _, creatinine, urine = latent.exp().unbind(-1)
     pressure = latent[..., 5].clamp(25, 180)
-    shown = (oxygen, arterial, platelets, bilirubin, glasgow, pressure, creatinine, urine)
-    return torch.stack(shown, -1)
+    return torch.stack((oxygen, arterial, platelets, bilirubin, glasgow, pressure, creatinine, urine), -1)
 
 
 def move(latent: Tensor, level: Tensor, doses: Tensor, ventilated: Tensor, noise: Tensor) -> Tensor:
-    """The state x' after four hours, (..., 8), from x, the patient's mu and the noise L eps, (..., 8) each,
-    and vasopressor in mcg/kg/min and fluid in mL, (..., 2).
-    """
+    """x' after four hours, (..., 8), from x, mu, doses (mcg/kg/min, mL), (..., 2), ventilation and L eps."""
     vaso, fluid = torch.log1p(8 * doses[..., 0]), torch.log1p(doses[..., 1] / 100)
     low = torch.sigmoid((72 - latent[..., 5]) / 5)  # the extent to which treatment helps the pressure
-    high = 1 - low
-    nothing = torch.zeros_like(low)
+    sufficient = 1 - low
+    zeros = torch.zeros_like(low)
     effect = torch.stack(
         (
-            0.15 * ventilated + 0.04 * fluid * high,
+            0.15 * ventilated + 0.04 * fluid * sufficient,
             0.06 * ventilated - 0.012 * fluid,
-            -0.006 * vaso + nothing,
-            0.006 * vaso * high,
-            -1.0 * ventilated + nothing,
-            4.5 * vaso * low - 1.2 * vaso * high + 2.0 * fluid * low,
-            -0.010 * fluid * low + 0.012 * vaso * high,
-            0.10 * fluid * low + 0.08 * vaso * low - 0.06 * vaso * high,
+            -0.006 * vaso + zeros,
+            0.006 * vaso * sufficient,
+            -1.0 * ventilated + zeros,
+            4.5 * vaso * low - 1.2 * vaso * sufficient + 2.0 * fluid * low,
+            -0.010 * fluid * low + 0.012 * vaso * sufficient,
+            0.10 * fluid * low + 0.08 * vaso * low - 0.06 * vaso * sufficient,
         ),
         -1,
     )
-    wider = vaso.unsqueeze(-1) * _row(0, 0, 0, 0, 0, 0.12, 0, 0.06)
-    wider = wider - fluid.unsqueeze(-1) * _row(0.018, 0, 0, 0, 0, 0.03, 0, 0.048)
-    return level + RETURN * (latent - level) + effect + SPREAD * (1 + wider) * noise
+    scale_change = vaso.unsqueeze(-1) * _row(0, 0, 0, 0, 0, 0.12, 0, 0.06)
+    scale_change = scale_change - fluid.unsqueeze(-1) * _row(0.018, 0, 0, 0, 0, 0.03, 0, 0.048)
+    return level + RETURN * (latent - level) + effect + SPREAD * (1 + scale_change) * noise
 
 
 @dataclass(frozen=True)
 class Cohort:
-    """n simulated patients with their latent states; steps past a patient's horizon are simulated but not
-    shown.
+    """n simulated patients with latent states; steps past a patient's horizon are simulated but not shown.
 
     Attributes:
         latent: x, (n, T, 8), with T the longest horizon, 20 by default.
@@ -166,8 +153,7 @@ class Cohort:
         ventilated: (n, T).
         static: Gender (1 female), readmission, age in days, (n, 3).
         horizon: Number of steps shown, (n,) long.
-        frailty: The severity that clinicians observe, (n,); `confounding` sets how much of it the table
-            lacks.
+        frailty: The severity that clinicians observe, (n,); `confounding` is the share that the table lacks.
         died: Within 48 hours of leaving, (n,) of 0 and 1.
     """
 
@@ -205,27 +191,24 @@ def simulate(
     confounding: float = 0.0,
     longest: int = LONGEST,
 ) -> Cohort:
-    """Draws a cohort; patient i is the same in a cohort of any size, but another one for another `longest`.
-    30 % of the patients stay as long; `confounding` is the share of their severity that the table does not
-    show.
-    """
+    """Draws a cohort; patient i is the same in any size, but not for another `longest`; 30 % stay so long."""
     if patients < 1 or not 2 <= min_length <= longest or not 0 <= confounding <= 1:
         expected = "expected patients >= 1, 2 <= min_length <= longest, 0 <= confounding <= 1"
         raise ValueError(f"{expected}; got {patients}, {min_length}, {longest}, {confounding}")
     streams = [numpy_generator(seed, patient) for patient in range(patients)]
     normal = torch.from_numpy(np.stack([stream.standard_normal((longest + 2, 12)) for stream in streams]))
     uniform = torch.from_numpy(np.stack([stream.random((longest + 1, 8)) for stream in streams]))
-    chance, own = uniform[:, 0], normal[:, 0, :8] * SPREAD * OWN
+    chance, own_level = uniform[:, 0], normal[:, 0, :8] * SPREAD * OWN
     years = (64.4 + 16.9 * normal[:, 0, 9]).clamp(18, 91.4)
     readmitted = (chance[:, 1] < 0.33).double()
     static = torch.stack(((chance[:, 0] < 0.44).double(), readmitted, years * 365.25), -1)
-    shown = 0.8 * (years - 64.4) / 16.9 + 0.6 * (readmitted - 0.33) / 0.47
-    frailty = (1 - confounding**2) ** 0.5 * shown + confounding * normal[:, 0, 8]
-    level = LEVEL + frailty[:, None] * FRAILTY + confounding * own
-    first = normal[:, 1, :8] @ FACTOR.mT * SPREAD / (1 - RETURN**2).sqrt()
-    latent = level + (1 - confounding**2) ** 0.5 * own + first
-    shorter = min_length + (chance[:, 3] * (longest - min_length)).long()
-    horizon = torch.where(chance[:, 2] < 0.3, longest, shorter)
+    observed_severity = 0.8 * (years - 64.4) / 16.9 + 0.6 * (readmitted - 0.33) / 0.47
+    frailty = (1 - confounding**2) ** 0.5 * observed_severity + confounding * normal[:, 0, 8]
+    level = LEVEL + frailty[:, None] * FRAILTY + confounding * own_level
+    deviation = normal[:, 1, :8] @ FACTOR.mT * SPREAD / (1 - RETURN**2).sqrt()
+    latent = level + (1 - confounding**2) ** 0.5 * own_level + deviation
+    shorter_stays = min_length + (chance[:, 3] * (longest - min_length)).long()
+    horizon = torch.where(chance[:, 2] < 0.3, longest, shorter_stays)
     policy = _Policy(frailty, chance[:, 4])
     noise = normal[:, 2:, :8] @ FACTOR.mT
     steps, doses, ventilated = [latent], [], []
@@ -235,14 +218,14 @@ def simulate(
         ventilated.append(vent)
         if time < longest - 1:
             steps.append(move(steps[-1], level, dose, vent, noise[:, time]))
-    states, given, vents = (torch.stack(parts, 1) for parts in (steps, doses, ventilated))
-    last = sofa(emit(states), given[..., 0])[torch.arange(patients), horizon - 1]
+    states, treatment, vents = (torch.stack(parts, 1) for parts in (steps, doses, ventilated))
+    last = sofa(emit(states), treatment[..., 0])[torch.arange(patients), horizon - 1]
     died = (chance[:, 5] < torch.sigmoid(-4.6 + 0.32 * last)).long()
-    return Cohort(states, level, noise[:, : longest - 1], given, vents, static, horizon, frailty, died)
+    return Cohort(states, level, noise[:, : longest - 1], treatment, vents, static, horizon, frailty, died)
 
 
 class _Policy:
-    """The clinicians' treatment policy, step by step, for n patients in one batch."""
+    """The clinicians' treatment policy, step by step, for n patients in a batch."""
 
     def __init__(self, severity: Tensor, chance: Tensor) -> None:
         self.severity = severity
@@ -253,25 +236,24 @@ class _Policy:
         """Observed states (n, 8), normal (n, 2), uniform (n, 8) -> doses (n, 2), ventilated (n,)."""
         low = torch.sigmoid((65 - shown[:, 5]) / 4)
         start = (0.022 + 0.71 * low + 0.11 * (self.severity > 0.8)).clamp(0, 0.95)
-        again = chance[:, 0] > torch.where(self.vaso > 0, 0.86, 0.80)
-        other = torch.where(chance[:, 1] < start, 1 + (4 * chance[:, 2]).long(), 0)
-        self.vaso = torch.where(again, other, self.vaso)
-        none = (0.235 - 0.17 * low).clamp_min(0.03)
-        level_given = (1 + chance[:, 3] * (3.9 + 0.6 * low)).long().clamp_max(4)
-        other = torch.where(chance[:, 5] < none, 0, level_given)
-        self.fluid = torch.where(chance[:, 4] > 0.5, other, self.fluid)
-        wish = torch.sigmoid(-0.68 + 0.9 * self.severity + 0.8 * (shown[:, 4] < 9))
-        self.vent = torch.where(chance[:, 6] > 0.93, (chance[:, 7] < wish).double(), self.vent)
-        level = torch.stack((VASOPRESSOR[self.vaso], FLUID[self.fluid]), -1)
-        return level * torch.exp(0.25 * jitter), self.vent
+        vaso_changes = chance[:, 0] > torch.where(self.vaso > 0, 0.86, 0.80)
+        new_level = torch.where(chance[:, 1] < start, 1 + (4 * chance[:, 2]).long(), 0)
+        self.vaso = torch.where(vaso_changes, new_level, self.vaso)
+        no_fluid = (0.235 - 0.17 * low).clamp_min(0.03)
+        some_fluid = (1 + chance[:, 3] * (3.9 + 0.6 * low)).long().clamp_max(4)
+        new_level = torch.where(chance[:, 5] < no_fluid, 0, some_fluid)
+        self.fluid = torch.where(chance[:, 4] > 0.5, new_level, self.fluid)
+        vent_chance = torch.sigmoid(-0.68 + 0.9 * self.severity + 0.8 * (shown[:, 4] < 9))
+        self.vent = torch.where(chance[:, 6] > 0.93, (chance[:, 7] < vent_chance).double(), self.vent)
+        dose_level = torch.stack((VASOPRESSOR[self.vaso], FLUID[self.fluid]), -1)
+        return dose_level * torch.exp(0.25 * jitter), self.vent
 
 
 def true_trajectory(cohort: Cohort, patient: int, doses: Tensor) -> Tensor:
     """Latent states (n, T, 8) under sequences of doses, (n, T, 2), with the patient's own noise."""
     states = [cohort.latent[patient, :1].expand(len(doses), -1)]
     for time in range(doses.shape[1] - 1):
-        vent = cohort.ventilated[patient, time]
-        noise = cohort.noise[patient, time]
+        vent, noise = cohort.ventilated[patient, time], cohort.noise[patient, time]
         states.append(move(states[-1], cohort.level[patient], doses[:, time], vent, noise))
     return torch.stack(states, 1)
 
@@ -284,17 +266,15 @@ def true_scores(cohort: Cohort, patient: int, doses: Tensor) -> Tensor:
 def dose_options(episode: Episode, levels: DoseLevels) -> Tensor:
     """The doses of each action at each step, (T, A, 2): the observed dose, else the levels' medians."""
     doses = episode.columns(levels.names)
-    every = torch.arange(levels.actions)
+    actions = torch.arange(levels.actions)
     observed = levels.digitise(doses)
-    table = levels.doses(every).expand(len(doses), -1, -1)
-    return torch.where((every == observed[:, None]).unsqueeze(-1), doses.unsqueeze(1), table)
+    table = levels.doses(actions).expand(len(doses), -1, -1)
+    return torch.where((actions == observed[:, None]).unsqueeze(-1), doses.unsqueeze(1), table)
 
 
 def recommended(episode: Episode, observed: Tensor, decision: Decision, levels: DoseLevels) -> Tensor:
-    """The doses that a decision recommends in place of those observed, (T, p); unchanged steps keep theirs.
-
-    A changed step takes the doses of the decision if it has any, else the levels of its action number in this
-    data set; the level that was given leaves the dose unchanged.
+    """The doses that a decision recommends, (T, p): `observed`, but where it changes a step its `doses` or
+    the levels of its action number; an unchanged level leaves the dose as it was.
     """
     altered = observed.clone()
     for step, action in decision.actions().items():
@@ -315,22 +295,18 @@ CAUTION = (
 
 
 class SepsisSimulated(World, SplitEpisodes):
-    """Simulated sepsis patients, split by patient.
+    """Simulated sepsis patients, split by patient; ValueError if there is no such split, or no case is left.
 
     Args:
         patients: Number of patients.
         seed: Seed of the cohort and the splits.
-        confounding: Share of the patients' severity that the table does not show, in [0, 1]
-            (`simulator.simulate`).
+        confounding: Share of the patients' severity that the table does not show, in [0, 1] (`simulate`).
         min_length: Shortest horizon.
         horizon: If given, cases are the first `horizon` steps of those patients who have as many.
         split: The split that the cases come from: "train", "validation" or "test".
         limit: Largest number of cases; None for all.
         changes: k of `optimum`.
         longest: Longest horizon that is simulated.
-
-    Raises:
-        ValueError: if there is no such split, or no case is left.
     """
 
     def __init__(
@@ -352,8 +328,8 @@ class SepsisSimulated(World, SplitEpisodes):
         super().__init__(self.stays.episodes, self.stays.patients, seed, split, horizon)
         self.chosen = self.chosen[:limit]
         if not self.chosen:
-            left = f"no patient of split {split!r} is left (horizon={horizon}, limit={limit})"
-            raise ValueError(f"{left}: relax these, or simulate more patients")
+            fault = f"no patient of split {split!r} is left (horizon={horizon}, limit={limit})"
+            raise ValueError(f"{fault}: relax these, or simulate more patients")
 
     def case(self, index: int) -> EpisodeCase:
         """Patient number `index` of the split, in retrospect."""
@@ -367,9 +343,9 @@ class SepsisSimulated(World, SplitEpisodes):
         return levels
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:
-        """Minus the sum of the true SOFA scores, as treated (``true_observed``) and as recommended
-        (``true_value``), and the relative difference (``true_improvement``). The same without the points that
-        a vasopressor scores because it is given: ``true_organs_observed`` and so on.
+        """Minus the sum of the true SOFA scores, as treated (``true_observed``) and recommended
+        (``true_value``), the relative difference (``true_improvement``), and these without points for a given
+        vasopressor (``true_organs_observed`` ...).
         """
         episode = episode_of(case)
         doses = torch.stack(self.trajectories_of_doses(episode, decision))
@@ -385,13 +361,13 @@ class SepsisSimulated(World, SplitEpisodes):
     def respond(self, case: DecisionContext, decision: Decision) -> Table:
         """The true transitions under the decision, the changed doses marked as altered."""
         episode = episode_of(case)
-        both = self.trajectories_of_doses(episode, decision)
-        observed, altered = (doses[: episode.horizon] for doses in both)
+        dose_pair = self.trajectories_of_doses(episode, decision)
+        observed, altered = (doses[: episode.horizon] for doses in dose_pair)
         changed = (altered != observed).any(-1, keepdim=True)
         doses = torch.where(changed, altered, episode.columns(DOSES))
         states = dict(zip(VARYING, self.true_states(episode, decision).T, strict=True))
-        given = dict(zip(DOSES, doses.T, strict=True))
-        return what_followed(episode, states, given, changed.expand(-1, len(DOSES)))
+        actions = dict(zip(DOSES, doses.T, strict=True))
+        return what_followed(episode, states, actions, changed.expand(-1, len(DOSES)))
 
     def optimum(self, case: DecisionContext) -> float:
         """The best true value with at most `changes` changed actions, by enumeration."""
@@ -402,14 +378,14 @@ class SepsisSimulated(World, SplitEpisodes):
         observed = self.levels.digitise(episode.columns(DOSES))
         # The last action affects no state and is kept, as in the learnt problem.
         last = episode.horizon - 1
-        open_ = [torch.cat([selectable, observed[step, None]]).unique() for step in range(last)]
-        options = [doses[step, actions] for step, actions in enumerate(open_)]
+        choices = [torch.cat([selectable, observed[step, None]]).unique() for step in range(last)]
+        options = [doses[step, actions] for step, actions in enumerate(choices)]
 
         def value(actions: Tensor) -> Tensor:
             return -true_scores(self.cohort, patient, actions).sum(-1)
 
-        given = self.cohort.doses[patient, : episode.horizon]
-        return best_changed(value, given, options, min(self.changes, last))
+        treated = self.cohort.doses[patient, : episode.horizon]
+        return best_changed(value, treated, options, min(self.changes, last))
 
     def true_states(self, episode: Episode, decision: Decision) -> Tensor:
         """The true trajectory under a decision, (T, 9): the eight states and SOFA, in clinical units."""
@@ -425,5 +401,4 @@ class SepsisSimulated(World, SplitEpisodes):
 
     def card(self) -> Mapping[str, Any]:
         """Sizes, ranges, dose levels, splits, source and caution."""
-        source = f"simulated cohort, seed {self.seed}"
-        return data_card(self.stays, self.splits, source, CAUTION, self.levels)
+        return data_card(self.stays, self.splits, f"simulated cohort, seed {self.seed}", CAUTION, self.levels)

@@ -1,10 +1,10 @@
-"""Times of rows, and the steps that they fall into.
+"""Step numbers of rows: which time step of its unit each row falls into.
 
-Time is a number, or a date, which counts in days. Without a length of a
-step in the task, rows are steps: the most frequent distance between two rows of a unit is that of a step, and
-its multiples are gaps. Where that is not so, dates on one day of successive months (on the last of those that
-have no such day) are calendar months; or clocks jitter: a step is the median of the most distances within a
-tenth of their middle, and a distance lies up to a tenth of a step beside a multiple. All else is a fault.
+Time is a number, or a date, which counts in days. Without a length of a step in the task, rows are steps: the
+most frequent distance between two rows of a unit is that of a step, and its multiples are gaps. Where that is
+not so, dates on one day of successive months (on the last of those that have no such day) are calendar
+months; or clocks jitter: a step is the median of the most distances within a tenth of their middle, and a
+distance lies up to a tenth of a step beside a multiple. All else is a fault.
 
 With a length h, step t of a unit holds its rows with
 
@@ -38,29 +38,29 @@ def in_days(column: pd.Series) -> bool:
 
 
 def times_of(column: pd.Series) -> np.ndarray:
-    """A column of time as numbers, (n,): dates (`data.tables.cell_values.dates_of`) in days; NaN where a cell
-    is neither.
+    """Time as numbers, (n,): dates (`data.tables.cell_values.dates_of`) in days; NaN where a cell is
+    neither.
     """
     if not in_days(column):
         return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
     dates = dates_of(column)
-    known = dates.notna().to_numpy()
+    present = dates.notna().to_numpy()
     time = np.full(len(column), np.nan)
-    since = dates[known] - pd.Timestamp("1970-01-01", tz="UTC")
-    time[known] = since.dt.total_seconds().to_numpy(np.float64) / SECONDS_OF_A_DAY
+    elapsed = dates[present] - pd.Timestamp("1970-01-01", tz="UTC")
+    time[present] = elapsed.dt.total_seconds().to_numpy(np.float64) / SECONDS_OF_A_DAY
     return time
 
 
 def actionless(frame: pd.DataFrame, units: np.ndarray, time: np.ndarray, acts: Sequence[str]) -> np.ndarray:
-    """Which rows are the last of their unit and have none of the actions, (n,) bool."""
+    """Mask of rows that are the last of their unit and have none of the actions, (n,) bool."""
     last = pd.Series(time).groupby(units).transform("max").to_numpy() == time
     return last & frame[list(acts)].isna().all(axis=1).to_numpy()
 
 
 @dataclass(frozen=True)
 class Numbered:
-    """The number of each row's step since the first row of its unit, (n,) int64; a step's length; and which
-    rows are at no whole number of steps from the one before, or only within `JITTER`, (n,) bool.
+    """The step of each row since the first of its unit, (n,) int64; a step's length; and masks of the rows at
+    no whole number of steps from the one before, or only within `JITTER`, (n,) bool.
     """
 
     steps: np.ndarray
@@ -72,41 +72,39 @@ class Numbered:
 def numbered(
     time: np.ndarray, begins: np.ndarray, step: float | Calendar | None, dated: bool, known: float = 0.0
 ) -> Numbered:
-    """The steps of sorted rows, (n,), where some `begins` a unit and others follow one.
-
-    Args:
-        step: The length of a step; None for the most frequent distance, or that which is `known`, if not 0.
+    """The steps of sorted rows, (n,), where `begins` marks first rows of units; without a `step`, of the
+    `known` length, or if that is 0 of the most frequent distance.
     """
     first = np.maximum.accumulate(np.where(begins, np.arange(len(time)), 0))
-    apart, none = np.diff(time, prepend=time[0]), np.zeros(len(time), dtype=bool)
+    distances, nothing = np.diff(time, prepend=time[0]), np.zeros(len(time), dtype=bool)
     if step is None and dated and known == MONTH:
         step = "month"
     if isinstance(step, str):
         number = np.floor((time + 3) / 7) if step == "week" else _days(time).astype("M8[M]").astype(float)
         number = (number - number[first]).astype(np.int64)
-        return Numbered(number, MONTH if step == "month" else 7.0, none, none)
+        return Numbered(number, MONTH if step == "month" else 7.0, nothing, nothing)
     if step is not None:
-        usual = min(step, float(np.median(apart[~begins]))) if not begins.all() else step
-        place = np.floor((time - time[first] + usual / 2) / step - SLACK)
-        return Numbered(place.clip(0, 2**40).astype(np.int64), step, none, none)
-    length = known or usual_distance(apart[~begins], SLACK)
-    share = np.where(begins, 0.0, apart / length)
-    odd = _beside(share, SLACK * np.maximum(1.0, share)) & ~begins
-    beside = none
-    if odd.any():
-        if dated and not known and _monthly(time, begins):
+        median = min(step, float(np.median(distances[~begins]))) if not begins.all() else step
+        index = np.floor((time - time[first] + median / 2) / step - SLACK)
+        return Numbered(index.clip(0, 2**40).astype(np.int64), step, nothing, nothing)
+    length = known or usual_distance(distances[~begins], SLACK)
+    steps_apart = np.where(begins, 0.0, distances / length)
+    uneven = _off_multiple(steps_apart, SLACK * np.maximum(1.0, steps_apart)) & ~begins
+    beside = nothing
+    if uneven.any():
+        if dated and not known and _is_monthly(time, begins):
             return numbered(time, begins, "month", dated)
-        length = known or usual_distance(apart[~begins], JITTER)
-        share = np.where(begins, 0.0, apart / length)
-        odd = _beside(share, JITTER) & ~begins
-        beside = _beside(share, SLACK * np.maximum(1.0, share)) & ~begins & ~odd
-    total = np.minimum(share.round(), 2**40).astype(np.int64).cumsum()
-    return Numbered(total - total[first], length, odd, beside)
+        length = known or usual_distance(distances[~begins], JITTER)
+        steps_apart = np.where(begins, 0.0, distances / length)
+        uneven = _off_multiple(steps_apart, JITTER) & ~begins
+        beside = _off_multiple(steps_apart, SLACK * np.maximum(1.0, steps_apart)) & ~begins & ~uneven
+    total = np.minimum(steps_apart.round(), 2**40).astype(np.int64).cumsum()
+    return Numbered(total - total[first], length, uneven, beside)
 
 
-def _beside(share: np.ndarray, slack: float | np.ndarray) -> np.ndarray:
+def _off_multiple(steps_apart: np.ndarray, slack: float | np.ndarray) -> np.ndarray:
     """Which distances, in steps, are no whole number of at least one."""
-    return (np.abs(share - share.round()) > slack) | (share < 0.5)
+    return (np.abs(steps_apart - steps_apart.round()) > slack) | (steps_apart < 0.5)
 
 
 def _days(time: np.ndarray) -> np.ndarray:
@@ -114,28 +112,28 @@ def _days(time: np.ndarray) -> np.ndarray:
     return (time * SECONDS_OF_A_DAY).round().astype("M8[s]").astype("M8[D]")
 
 
-def _monthly(time: np.ndarray, begins: np.ndarray) -> bool:
+def _is_monthly(time: np.ndarray, begins: np.ndarray) -> bool:
     """Whether the rows of each unit are on one day of mostly successive months, or on the last."""
     day = _days(time)
     month = day.astype("M8[M]")
     last = ((month + 1).astype("M8[D]") - month.astype("M8[D]")).astype(int)
-    place = (day - month.astype("M8[D]")).astype(int) + 1
-    due = np.maximum.reduceat(place, np.flatnonzero(begins))[begins.cumsum() - 1]
-    apart = np.diff(month.astype(int), prepend=0)[~begins]
-    return bool((place == np.minimum(due, last)).all() and np.median(apart) == 1)
+    day_of_month = (day - month.astype("M8[D]")).astype(int) + 1
+    due = np.maximum.reduceat(day_of_month, np.flatnonzero(begins))[begins.cumsum() - 1]
+    months_apart = np.diff(month.astype(int), prepend=0)[~begins]
+    return bool((day_of_month == np.minimum(due, last)).all() and np.median(months_apart) == 1)
 
 
 def step_for(length: float, dated: bool) -> str:
-    """The step that merges rows which are about so far apart, as a task writes it."""
+    """A length of step that merges rows about so far apart, as a task writes it."""
     return "month" if dated and 28.5 <= length <= 33 else f"{length:.12g}"
 
 
 def usual_distance(apart: np.ndarray, share: float) -> float:
     """The median of the most distances, the smallest of ties, that lie within a share of their middle."""
-    some = np.sort(apart)
-    often = np.searchsorted(some, some * (1 + share) / (1 - share), "right") - np.arange(len(some))
-    begin = int(often.argmax())
-    return float(np.median(some[begin : begin + often[begin]]))
+    ordered = np.sort(apart)
+    counts = np.searchsorted(ordered, ordered * (1 + share) / (1 - share), "right") - np.arange(len(ordered))
+    begin = int(counts.argmax())
+    return float(np.median(ordered[begin : begin + counts[begin]]))
 
 
 UNITS = {"day": SECONDS_OF_A_DAY, "hour": 3600.0, "minute": 60.0, "second": 1.0}

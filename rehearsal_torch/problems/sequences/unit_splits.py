@@ -1,8 +1,7 @@
-"""Episodes that are split by unit, such as patients, and what follows if something else is done in them.
+"""Splits of episodes by unit, such as a patient, and counterfactual episodes with other actions.
 
 All episodes of a patient fall into one split, so that test patients are never learnt from. A patient's split
-is determined by (seed, patient) alone, through a hash: adding or reordering patients does not change any
-other patient's split.
+is determined by (seed, patient) alone, through a hash: adding or reordering patients does not change it.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ if TYPE_CHECKING:
     from rehearsal_torch.data.table import Table
 
 BATCH = 50_000  # Sequences that are evaluated at once.
-# The share of repeated values from which a state is warned of, and how many different ones it has at least.
+# The share of repeated values from which a state is warned of, and its fewest distinct values.
 REPEATED, MANY = 0.5, 30
-# The fewest measured values of a state, and units with some, if those that were filled in are masked.
+# The fewest measured values of a state, and units with some, if imputed ones are masked.
 MEASURED, MEASURED_UNITS = 100, 10
 SHARES: Mapping[str, float] = {"train": 0.7, "validation": 0.1, "test": 0.2}
 
@@ -42,8 +41,7 @@ def split(
         positions[split_of(patient, fractions, seed)].append(position)
     if empty := [name for name in fractions if not positions[name]]:
         remedy = f"use more {called}s, larger shares or another seed"
-        few = f"no {called} fell into split {empty} of {len(set(patients))} {called}s"
-        raise ValueError(f"{few}: {remedy}")
+        raise ValueError(f"no {called} fell into split {empty} of {len(set(patients))} {called}s: {remedy}")
     return positions
 
 
@@ -58,8 +56,8 @@ def split_of(patient: str, fractions: Mapping[str, float], seed: int) -> str:
 
 
 class SplitEpisodes(EpisodeProblem):
-    """Episodes that are split by unit; those of the split `cases` are `chosen` to decide on, with a `horizon`
-    the first so many steps of those that are long enough. There may be none; ValueError if a split is empty.
+    """Episodes split by unit; those of the split `cases`, or the first `horizon` steps of those long enough,
+    are `chosen` to decide on, maybe none. ValueError if a split is empty.
     """
 
     def __init__(
@@ -89,40 +87,40 @@ class SplitEpisodes(EpisodeProblem):
 
 def repeated_shares(episodes: Sequence[Episode], names: Sequence[str]) -> dict[str, float]:
     """State to the share of transitions that repeat its value to the last bit, if it is large and the state
-    has many values: they were carried forward, or not measured anew. The most frequent value, such as 0, is
-    left out, at which a state may stay, and so is what no model learns.
+    has many values: carried forward, or not measured anew. The most frequent value, such as 0, at which a
+    state may stay, and masked ones do not count.
     """
-    found = {}
+    shares = {}
     for name in names:
-        place = episodes[0].names.index(name)
-        before = np.concatenate([each.rows[:-1, place] for each in episodes])
-        after = np.concatenate([each.rows[1:, place] for each in episodes])
-        told = [
-            np.ones(each.horizon - 1, bool) if each.marks is None else ~np.asarray(each.marks)[1:, place]
-            for each in episodes
+        column = episodes[0].names.index(name)
+        before = np.concatenate([episode.rows[:-1, column] for episode in episodes])
+        after = np.concatenate([episode.rows[1:, column] for episode in episodes])
+        measured = [
+            np.ones(unit.horizon - 1, bool) if unit.marks is None else ~np.asarray(unit.marks)[1:, column]
+            for unit in episodes
         ]
         values, counts = np.unique(before, return_counts=True)
-        moving = (before != values[counts.argmax()]) & np.concatenate(told)
+        moving = (before != values[counts.argmax()]) & np.concatenate(measured)
         share = float((before == after)[moving].mean()) if moving.any() else 0.0
         if share >= REPEATED and len(values) >= MANY:
-            found[name] = share
-    return found
+            shares[name] = share
+    return shares
 
 
 def check_measured(table: Table, names: Sequence[str], where: str) -> None:
     """Refuses (ValueError) transitions to learn from in which some states were hardly ever measured."""
     import torch
 
-    few, units = list[str](), torch.arange(len(table)) if table.units is None else table.units
-    for name, known in zip(names, (~following(table, names).isnan()).T, strict=True):
-        steps, some = int(known.sum()), len(units[known.to(units.device)].unique())
-        if steps < MEASURED or some < MEASURED_UNITS:
-            few.append(f"{name} in {steps} of {some} units")
-    if few:
+    rare, units = list[str](), torch.arange(len(table)) if table.units is None else table.units
+    for name, measured in zip(names, (~following(table, names).isnan()).T, strict=True):
+        steps, unit_count = int(measured.sum()), len(units[measured.to(units.device)].unique())
+        if steps < MEASURED or unit_count < MEASURED_UNITS:
+            rare.append(f"{name} in {steps} of {unit_count} units")
+    if rare:
         raise ValueError(
             f"{where}: with masked=true, a state is learnt where it was measured after the first step of a "
             f"unit; expected {MEASURED} such steps of {MEASURED_UNITS} units to learn from; got "
-            f"{', '.join(few)}: take these states out, merge rows into longer steps, or learn what was "
+            f"{', '.join(rare)}: take these states out, merge rows into longer steps, or learn what was "
             "filled in too, masked=false"
         )
 
@@ -146,40 +144,38 @@ def episode_of(case: DecisionContext) -> Episode:
 def what_followed(
     episode: Episode, states: Mapping[str, Tensor], actions: Mapping[str, Tensor], changed: Tensor
 ) -> Table:
-    """The transitions of an episode in which other actions were done and other states followed, column to
-    (T,); `changed` (T, number of actions) marks the actions that are not the recorded ones.
-    """
+    """The transitions of an episode with other states and actions, name to (T,); `changed` ones marked."""
     from rehearsal_torch.data.table import Table
 
     values = episode.values.clone()
     for name, column in {**states, **actions}.items():
         values[:, episode.names.index(name)] = column.to(values)
     table = transitions([Episode(episode.identity, episode.names, values)])
-    marks = table.altered.clone()
+    altered = table.altered.clone()
     for name, column in zip(actions, changed.T, strict=True):
         position = episode.names.index(name)
-        marks[:, position], marks[:, len(episode.names) + position] = column[:-1], column[1:]
-    return Table(table.names, table.values, marks)
+        altered[:, position], altered[:, len(episode.names) + position] = column[:-1], column[1:]
+    return Table(table.names, table.values, altered)
 
 
 def best_changed(
     value: Callable[[Tensor], Tensor], given: Tensor, options: Sequence[Tensor], changes: int
 ) -> float:
-    """The largest value, (n, T, a) -> (n,), of a sequence of actions that differs from the given one, (T, a),
-    in at most `changes` of the first steps, by enumeration of what can be done in each, (c, a).
+    """The largest value, (n, T, a) -> (n,), of actions that differ from given ones, (T, a), in at most
+    `changes` of the first steps, by enumeration of the options of each, (c, a).
     """
     import torch
 
     best = float(value(given.unsqueeze(0)))
-    waiting: list[Tensor] = []
-    every = [*combinations(range(len(options)), changes)] if changes else []
-    for steps in every:
+    pending: list[Tensor] = []
+    step_sets = [*combinations(range(len(options)), changes)] if changes else []
+    for steps in step_sets:
         rows = torch.cartesian_prod(*[torch.arange(len(options[step])) for step in steps])
         actions = given.repeat(len(rows), 1, 1)
-        for step, chosen in zip(steps, rows.reshape(-1, changes).T, strict=True):
-            actions[:, step] = options[step][chosen].to(given)
-        waiting.append(actions)
-        if sum(map(len, waiting)) >= BATCH or steps == every[-1]:
-            best = max(best, float(value(torch.cat(waiting)).max()))
-            waiting = []
+        for step, option in zip(steps, rows.reshape(-1, changes).T, strict=True):
+            actions[:, step] = options[step][option].to(given)
+        pending.append(actions)
+        if sum(map(len, pending)) >= BATCH or steps == step_sets[-1]:
+            best = max(best, float(value(torch.cat(pending)).max()))
+            pending = []
     return best

@@ -1,12 +1,9 @@
-"""A user-supplied table of episodes: units, observed at successive time steps under actions of the past.
+"""User-supplied table of episodes: units, observed at successive time steps under actions of the past.
 
-The table has one row for each unit and time; a task (`problems.sequences.sequence_schema`) says what its
-columns mean. Units are split at random by their names, so that no unit is learnt from and decided for. Dose
-levels are fitted to the units to learn from. What other actions would have brought is unknown, so no decision
-is scored.
-
-The card of a fitted model keeps the task as plain data, so that tables that come later are read as that of
-the fit.
+The table has one row for each unit and time; a task (`problems.sequences.sequence_schema`) gives its columns
+their roles. Units are split at random by their names, so that none is both learnt from and decided for. Dose
+levels are fitted to the units to learn from. The outcome of other actions is unknown, so no decision is
+scored.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 2 (what is given).
 """
@@ -59,26 +56,21 @@ class EpisodeTable(OwnData, SplitEpisodes):
 
     Args:
         path: The table: a file (see `data.tables.reader`), a data frame, or a table that was read.
-        task: What its columns mean: a YAML file, its content, or a problem that was read.
+        task: The roles of its columns: a YAML file, its content, or a problem that was read.
         seed: Seed of the split.
         min_length: Shortest episode, in steps.
         max_length: Longest episode; later steps are left out. None for no limit.
         horizon: If given, cases are the first `horizon` steps of those episodes that are long enough.
         split: The split that the cases come from: "train", "validation" or "test".
-        keep_last: How many actions at the end of each episode stay as they were, because what they bring
-            comes after it. With costs, the last action would else be dropped for its cost alone.
+        keep_last: Number of last actions that stay as they were, as what they bring comes after the episode.
         masked: Whether states that were carried forward are no values for a model to predict.
 
     Attributes:
         length: The length of a step, in the unit of time.
         first: The time of the first step, if it is the same for all units; None elsewhere.
         largest: Action to its largest amount, or level, among the units to learn from.
-        sequence: What the columns mean.
 
-    Raises:
-        TableError: if there is no such file, or the table has faults; all are listed.
-        TaskError: if the task has faults; all are listed.
-        ValueError: if no case is left, or an argument is out of range.
+    TableError and TaskError list all faults; ValueError if no case is left, or an argument is out of range.
     """
 
     def __init__(
@@ -105,30 +97,28 @@ class EpisodeTable(OwnData, SplitEpisodes):
         elif isinstance(path, pd.DataFrame):
             frame, where, self.source = path.reset_index(drop=True), "the table", "table in memory"
         else:
-            frame, where = table_file(path, needed=lambda names: _needed(task, names)), str(path)
+            frame, where = table_file(path, needed=lambda names: _needed_columns(task, names)), str(path)
             self.source = Path(where).name
         self.sequence = _read(task, frame, where)
         self.roles, self.keep_last, self.masked = self.sequence.roles(), keep_last, masked
-        read = read_episodes(frame, self.roles, where, min_length, max_length, mask=masked)
+        reading = read_episodes(frame, self.roles, where, min_length, max_length, mask=masked)
         del frame  # of many rows, the largest thing in memory
-        self.length, self.counts, self._read = read.length, read.counts, replace(read, episodes=())
-        self.first, self.step, words = read.first, read.step, self.roles.words
-        if not read.episodes:
-            why = dict(self.counts) or "the table is too short"
+        self.length, self.counts, self._read = reading.length, reading.counts, replace(reading, episodes=())
+        self.first, self.step, wording = reading.first, reading.step, self.roles.words
+        if not reading.episodes:
+            reasons = dict(self.counts) or "the table is too short"
             remedy = "lower `min_length`, or see `missing` in the task"
-            left = f"no {words.unit} with at least {min_length} steps is left"
-            raise ValueError(f"{where}: {left} ({why}): {remedy}")
-        names = [episode.identity for episode in read.episodes]
-        super().__init__(read.episodes, names, seed, split, horizon, words.unit)
+            none_left = f"no {wording.unit} with at least {min_length} steps is left"
+            raise ValueError(f"{where}: {none_left} ({reasons}): {remedy}")
+        names = [episode.identity for episode in reading.episodes]
+        super().__init__(reading.episodes, names, seed, split, horizon, wording.unit)
         self._check(where)
         if not self.chosen:
-            few = f"no {words.units} of split {split!r} have {horizon} steps"
-            raise ValueError(f"{where}: {few}: lower `horizon`")
+            too_few = f"no {wording.units} of split {split!r} have {horizon} steps"
+            raise ValueError(f"{where}: {too_few}: lower `horizon`")
 
     def facts(self) -> Facts:
-        """The settings of model and reward, and the words for reports, as the task has them; and the reading,
-        sealed: the task, how many actions at the end stay, and the largest amounts.
-        """
+        """The settings of model and reward, the words for reports, and the sealed reading of the table."""
         first = {} if self.first is None else {"first": self.first}
         doses = [action.name for action in self.roles.actions if not action.levels]
         reading = {
@@ -159,13 +149,13 @@ class EpisodeTable(OwnData, SplitEpisodes):
 
     def card(self) -> Mapping[str, Any]:
         """Sizes, ranges, what was left out, levels, splits, source, words and caution."""
-        words, rows = self.roles.words, np.concatenate([episode.rows for episode in self.all])
+        wording, rows = self.roles.words, np.concatenate([episode.rows for episode in self.all])
         lengths, missing = sorted(episode.horizon for episode in self.all), self.roles.missing
         carried = f"carry forward within {missing.steps} steps{', states not learnt' * self.masked}"
         return {
             "source": self.source,
             "caution": CAUTION,
-            words.units: len(self.all),
+            wording.units: len(self.all),
             "transitions": sum(lengths) - len(lengths),
             "horizons": {
                 "min": lengths[0],
@@ -175,73 +165,76 @@ class EpisodeTable(OwnData, SplitEpisodes):
             },
             "length of a step": self.step,
             "missing": {"policy": carried if missing.rule == "carry" else missing.rule, **self.counts},
-            "splits": {name: {words.units: len(places)} for name, places in self.splits.items()},
+            "splits": {name: {wording.units: len(places)} for name, places in self.splits.items()},
             **recorded(self.findings()),
-            "actions": {
-                action.name: _shown(action, self._doses(action).medians) for action in self.roles.actions
-            },
+            "actions": {action.name: self._level_text(action) for action in self.roles.actions},
             "features": self._features(rows),
             "fingerprint": transitions(self.all).fingerprint(),
         }
 
     def _check(self, where: str) -> None:
-        """Refuses columns that tell nothing, among the units to learn from."""
-        least, largest = self._learnt.min(0), self._learnt.max(0)
+        """Raises TableError for columns that are constant among the units to learn from."""
+        lowest, largest = self._learnt.min(0), self._learnt.max(0)
         self.largest = dict(zip(self.roles.names, largest.tolist(), strict=True))
-        if faults := fixed_columns(self.roles, least, largest):
+        if faults := fixed_columns(self.roles, lowest, largest):
             raise TableError(listed(where, faults, "nothing was fitted"))
         if self.masked and self.roles.missing.rule != "carry":
-            nothing = "expected missing: {carry: m} in the task, as nothing else is filled in"
-            raise ValueError(f"{where}: with masked=true, {nothing}; got {self.roles.missing.rule}")
+            expected = "expected missing: {carry: m} in the task, as nothing else is filled in"
+            raise ValueError(f"{where}: with masked=true, {expected}; got {self.roles.missing.rule}")
         if self.masked:
-            check_measured(self.observations(), [each.name for each in self.roles.varying], where)
+            check_measured(self.observations(), [column.name for column in self.roles.varying], where)
 
     @cached_property
     def _learnt(self) -> np.ndarray:
         """The steps to learn from, which are followed by another one, (n, d)."""
-        return np.concatenate([each.rows[:-1] for each in self.episodes()])
+        return np.concatenate([episode.rows[:-1] for episode in self.episodes()])
 
     def _doses(self, action: Action) -> DoseCuts:
-        """The levels of an action, of the units to learn from."""
         amounts = self._learnt[:, self.roles.names.index(action.name)]
         return DoseCuts.of(action.name, amounts, self.roles.count)
 
-    def _note(self, found: Findings) -> None:
+    def _level_text(self, action: Action) -> str:
+        """The levels of an action in words, of amounts by their medians."""
+        if action.levels:
+            return ", ".join(action.levels)
+        amounts = dict.fromkeys(self._doses(action).medians[1:].tolist())
+        return f"none, {', '.join(f'{amount:.4g}' for amount in amounts)} {action.unit}".strip()
+
+    def _note(self, findings: Findings) -> None:
         """Few or short units; rare or unseen levels; amounts that share levels; what was left out."""
-        units, learnt = self.roles.words.units, len(self.splits["train"])
-        if learnt < FEW_UNITS:
-            words = f"{learnt} {units} to learn from: below {FEW_UNITS}, claims are worth little"
-            found.warn("data", "rows", words, units=learnt)
-        lengths = sorted(each.horizon for each in self.all)
+        units, train_units = self.roles.words.units, len(self.splits["train"])
+        if train_units < FEW_UNITS:
+            text = f"{train_units} {units} to learn from: below {FEW_UNITS}, claims are worth little"
+            findings.warn("data", "rows", text, units=train_units)
+        lengths = sorted(episode.horizon for episode in self.all)
         if lengths[len(lengths) // 2] < SHORT:
-            words = f"half of the {units} have fewer than {SHORT} steps: little can be changed"
-            found.warn("data", "rows", words)
+            text = f"half of the {units} have fewer than {SHORT} steps: little can be changed"
+            findings.warn("data", "rows", text)
         steps = len(self._learnt)
         for action in self.roles.actions:
             if not action.levels:
                 if note := self._doses(action).note:
-                    found.of_variable(action.name, "values", note)
+                    findings.of_variable(action.name, "values", note)
                 continue
             counts = level_counts(action, self._learnt[:, self.roles.names.index(action.name)])
             if unseen := ", ".join(level for level, count in counts.items() if not count):
-                words = f"{unseen} never occurs among the {units} to learn from, and is not recommended"
-                found.of_variable(action.name, "values", words)
+                text = f"{unseen} never occurs among the {units} to learn from, and is not recommended"
+                findings.of_variable(action.name, "values", text)
             for level, count in counts.items():
                 if 0 < count < max(RARE, RARE_SHARE * steps):
-                    words = f"{level} occurs in {count} of {steps} steps to learn from"
-                    found.of_variable(action.name, "values", f"{words}: little is known of it")
-        for name, share in repeated_shares(
-            self.episodes(), [each.name for each in self.roles.varying]
-        ).items():
-            words = f"{share:.0%} of its values are exactly those before, as if carried forward"
-            found.of_variable(name, "values", f"{words}: the model learns the copies", share=share)
-        for name, (more, row, most) in self._read.above.items():
-            if more:
-                words = f"{more} steps have more than any row ({row:g}), up to {most:g}, as rows are added up"
-                words += ": for a rate, write combine: mean"
-                found.of_variable(name, "values", words, steps=more, row=row, most=most)
+                    text = f"{level} occurs in {count} of {steps} steps to learn from"
+                    findings.of_variable(action.name, "values", f"{text}: little is known of it")
+        states = [column.name for column in self.roles.varying]
+        for name, share in repeated_shares(self.episodes(), states).items():
+            text = f"{share:.0%} of its values are exactly those before, as if carried forward"
+            findings.of_variable(name, "values", f"{text}: the model learns the copies", share=share)
+        for name, (above, row, most) in self._read.above.items():
+            if above:
+                text = f"{above} steps have more than any row ({row:g}), up to {most:g}, as rows are added up"
+                text += ": for a rate, write combine: mean"
+                findings.of_variable(name, "values", text, steps=above, row=row, most=most)
         for reason, count in self.counts.items():
-            found.warn("missing", "rows", f"{reason}: {count}")
+            findings.warn("missing", "rows", f"{reason}: {count}")
 
     def _features(self, rows: np.ndarray) -> dict[str, dict[str, float | str]]:
         """Range and median of each column of steps, (n, d), with its unit."""
@@ -256,17 +249,9 @@ class EpisodeTable(OwnData, SplitEpisodes):
         return features
 
 
-def _shown(action: Action, amounts: np.ndarray) -> str:
-    """The levels of an action in words, given the amounts that they stand for."""
-    if action.levels:
-        return ", ".join(action.levels)
-    some = ", ".join(f"{amount:.4g}" for amount in dict.fromkeys(amounts[1:].tolist()))
-    return f"none, {some} {action.unit}".strip()
-
-
 def fixed_columns(roles: EpisodeRoles, least: np.ndarray, largest: np.ndarray) -> list[str]:
-    """The faults of states and contextual columns with one value, and of actions that never are, or always
-    are, at their lowest level, by the least and largest values of `EpisodeRoles.names`, (d,) each.
+    """The faults of states and contextual columns with one value, and of actions that never or always are at
+    their lowest level, by the smallest and largest values of `EpisodeRoles.names`, (d,) each.
     """
     lows = dict(zip(roles.names, least.tolist(), strict=True))
     highs = dict(zip(roles.names, largest.tolist(), strict=True))
@@ -280,28 +265,28 @@ def fixed_columns(roles: EpisodeRoles, least: np.ndarray, largest: np.ndarray) -
     for action in roles.actions:
         lowest = action.levels[0] if action.levels else "0"
         if highs[action.name] == 0:
-            words = f"it is {lowest} in all rows of the {units} to learn from"
+            always_lowest = f"it is {lowest} in all rows of the {units} to learn from"
             remedy = "nothing can be learnt about other actions, take the column out"
-            faults.append(f"{action.name}: {words}: {remedy}")
+            faults.append(f"{action.name}: {always_lowest}: {remedy}")
         elif lows[action.name] != 0:
             remedy = "take this level out" if action.levels else "subtract the usual amount, or give levels"
-            never = f"it is never {lowest} among the {units} to learn from"
-            faults.append(f"{action.name}: {never}, so that nothing is known about it: {remedy}")
+            never_lowest = f"it is never {lowest} among the {units} to learn from"
+            faults.append(f"{action.name}: {never_lowest}, so that nothing is known about it: {remedy}")
     return faults
 
 
-def _needed(task: TaskLike, names: Sequence[str]) -> Sequence[str]:
+def _needed_columns(task: TaskLike, names: Sequence[str]) -> Sequence[str]:
     """The columns that a task needs; all of them where there are faults, as messages say what there is."""
     try:
         roles = SequenceProblem.of(task).roles()
     except TaskError:
         return names
-    needed = {roles.unit, roles.time, *roles.columns}
-    return [name for name in names if name in needed] if needed <= set(names) else names
+    required = {roles.unit, roles.time, *roles.columns}
+    return [name for name in names if name in required] if required <= set(names) else names
 
 
 def _read(task: TaskLike, frame: pd.DataFrame, where: str) -> SequenceProblem:
-    """The task; if it has faults, columns that it names and the table lacks are reported with them."""
+    """The task; of one with faults, columns that it names and the table lacks are reported as well."""
     try:
         return SequenceProblem.of(task)
     except TaskError as error:
@@ -314,4 +299,4 @@ def _read(task: TaskLike, frame: pd.DataFrame, where: str) -> SequenceProblem:
 
 def level_counts(action: Action, column: np.ndarray) -> dict[str, int]:
     """Level to the number of steps that had it; empty for amounts."""
-    return {name: int((column == place).sum()) for place, name in enumerate(action.levels)}
+    return {name: int((column == code).sum()) for code, name in enumerate(action.levels)}

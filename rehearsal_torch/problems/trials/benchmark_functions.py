@@ -1,8 +1,7 @@
 """Test functions of optimisation as causal networks, each with a known optimum: Ackley, Rosenbrock, Dropwave
 and Alpine2.
 
-Ackley, six actions, two nodes that depend on all of them, and the reward as a function of both, x_i = 4
-(a_i - .5):
+Ackley: six actions, two nodes of all of them, and the reward of both nodes, with x_i = 4 (a_i - .5),
 
     X_0 = mean x_i^2 + U_0,    X_1 = mean cos(2 pi x_i) + U_1,
     Y = 20 exp(-.2 sqrt(X_0)) + exp(X_1) - 20 - e + U_2.
@@ -15,30 +14,23 @@ Rosenbrock, five actions and a chain of four nodes, with a narrow curved ridge, 
 
     X_i = -100 (x_{i+1} - x_i^2)^2 - (1 - x_i)^2 + X_{i-1} + U_i,        i = 0 ... 3,   X_{-1} = 0.
 
-Actions 1, 2, 3 enter two nodes each. The maximum of E[X_3 | a] is sum_i E U_i, at x = 1, a = .75: exact.
+Actions 1, 2, 3 enter two nodes each. The maximum of E[X_3 | a] is sum_i E U_i, at x = 1, a = .75: exact. Of
+these two the noise is additive, so that E[r | a] is exact. By default it has two well-separated modes.
 
-Of these two the noise is additive, so that E[r | a] is exact. By default it has two well-separated modes.
-
-Dropwave: two actions and two nodes; the reward forms rings around a centre.
+Dropwave: two actions and two nodes; the reward Y forms rings around a centre.
 
     r = |(10.24 a_0 - 5.12, 10.24 a_1 - 5.12)|,    X = r + lambda U_X,
     Y = (1 + cos 12 X) / (2 + X^2 / 2) + lambda U_Y.
 
-The reward is Y. E[Y | a] depends on r alone: an integral over U_X. With the paper's two modes and lambda = 1,
+E[Y | a] depends on r alone: an integral over U_X. With the paper's two modes and lambda = 1,
 sigma = .1, the best action is not the centre but a ring around it, at r = .156, where one of the two noise
-modes moves X towards the centre.
-
-In the released code of Sussex et al. (2023) Y follows from r instead of the noisy X
-(`propagate_noise: false`): X is then r measured with an error, and the maximum is 1 + lambda E[U_Y], at the
-centre.
-
-The maximum is certified on a grid of r with step h: the wave's second derivative is at most 80 in absolute
-value, and so is that of its mean; hence no r is better than the best grid point by more than
+modes moves X towards the centre. In the released code of Sussex et al. (2023) Y follows from r instead of the
+noisy X (`propagate_noise: false`): X is then r measured with an error, and the maximum is 1 + lambda E[U_Y],
+at the centre. The maximum is certified on a grid of r with step h: the wave's second derivative is at most 80
+in absolute value, and so is that of its mean; hence no r is better than the best grid point by more than
 80 (h / 2)^2 / 2 = 1e-5.
 
-Alpine2: six actions and a chain of six nodes, whose values multiply.
-
-With s(x) = sqrt(x) sin x and x_i = 10 a_i,
+Alpine2: six actions and a chain of six nodes, whose values multiply. With s(x) = sqrt(x) sin x, x_i = 10 a_i,
 
     anm      X_0 = -s(x_0) + lambda U_0               X_i = s(x_i) X_{i-1} + lambda U_i
     non_dgm  X_0 = -s(x_0 + lambda U_0)               X_i = s(x_i + lambda U_i) X_{i-1}
@@ -56,10 +48,9 @@ stands for it. For `dgm` a recursion of moments gives the exact mean as well: th
 = .3, sigma = .2; but at lambda = .3, sigma = .4 the exact mean is 10^38 at actions whose reward has a median
 of 4, dominated by draws too rare ever to be observed.
 
-Source: Sussex et al. (2023), released code, and Astudillo and Frazier (2021) (Ackley); Ren
-et al. (2025), earlier version, Sec. C.2 (Rosenbrock), Sec. 7.2, 11.2 and 11.10 (Table 2), Eq. 6 (Dropwave;
-three modes are ours), Eq. 7, Eq. 8, Sec. 11.3, 11.4 and 11.10 (Table 3) (Alpine2; the bounded variant is
-ours).
+Source: Sussex et al. (2023), released code, and Astudillo and Frazier (2021) (Ackley); Ren et al. (2025),
+earlier version, Sec. C.2 (Rosenbrock), Sec. 7.2, 11.2 and 11.10 (Table 2), Eq. 6 (Dropwave; three modes are
+ours), Eq. 7, Eq. 8, Sec. 11.3, 11.4 and 11.10 (Table 3) (Alpine2; the bounded variant is ours).
 """
 
 import math
@@ -90,7 +81,6 @@ from rehearsal_torch.spaces.box import Box
 # Two modes, four of their standard deviations apart.
 MODES = RANGES | {2: ((-0.1, 0.1), (0.25, 0.25)), 3: ((-0.2, 0.0, 0.2), (0.25, 0.25, 0.25))}
 SIX = tuple(f"a{place}" for place in range(6))
-
 
 LEVELS = 4096
 
@@ -135,25 +125,25 @@ class Ackley(AdditiveWorld):
         )
 
         def mean(part: Tensor) -> Tensor:
-            root = height(bowl(*part.unbind(-1)).unsqueeze(-1) + self.scale * self._likely).mean(-1)
+            root = height(bowl(*part.unbind(-1)).unsqueeze(-1) + self.scale * self._quantile_grid).mean(-1)
             return root + rise * torch.exp(ripples(*part.unbind(-1))) - 20 - math.e + self.mean_noise("Y")
 
         return in_parts(mean, actions, 1000)
 
     @cached_property
-    def _likely(self) -> Tensor:
+    def _quantile_grid(self) -> Tensor:
         return quantiles(self.noise["X0"], (torch.arange(LEVELS, dtype=torch.float64) + 0.5) / LEVELS)
 
     def best(self) -> tuple[Tensor, float]:
-        """Known."""
+        """Known in closed form."""
         action = torch.full((6,), 0.5, dtype=torch.float64)
         return action, float(self.expected(action))
 
 
 def valley(first: Tensor, second: Tensor) -> Tensor:
     """-100 (x' - x^2)^2 - (1 - x)^2 of actions a, a', any shape."""
-    here, there = 4 * (first - 0.5), 4 * (second - 0.5)
-    return -100 * (there - here**2) ** 2 - (1 - here) ** 2
+    x, x_next = 4 * (first - 0.5), 4 * (second - 0.5)
+    return -100 * (x_next - x**2) ** 2 - (1 - x) ** 2
 
 
 def on_the_ridge(first: Tensor, second: Tensor, before: Tensor) -> Tensor:
@@ -178,7 +168,7 @@ class Rosenbrock(AdditiveWorld):
     )
 
     def best(self) -> tuple[Tensor, float]:
-        """Known."""
+        """Known in closed form."""
         return torch.full((5,), 0.75, dtype=torch.float64), sum(map(self.mean_noise, self.task.nodes))
 
 
@@ -204,8 +194,7 @@ class Dropwave(AdditiveWorld):
     """The Dropwave world.
 
     Args:
-        propagate_noise: Whether Y follows from the noisy X (the paper) or from the noise-free radius (the
-            released code of MCBO).
+        propagate_noise: Whether Y follows from the noisy X (the paper) or the radius (released code of MCBO).
     """
 
     table = NetworkTable(
@@ -259,16 +248,14 @@ class Dropwave(AdditiveWorld):
         """r of the best actions: the best point of a grid, refined by a bounded scalar search."""
         ends = 5.12 * 2**0.5
         grid = torch.arange(0, ends, GRID, dtype=torch.float64)
-        top = float(grid[torch.cat([self._at(part) for part in grid.split(1000)]).argmax()])
-        around = (max(0.0, top - GRID), min(ends, top + GRID))
+        best = float(grid[torch.cat([self._at(part) for part in grid.split(1000)]).argmax()])
+        span = (max(0.0, best - GRID), min(ends, best + GRID))
 
         def value(free: float) -> float:
             return float(self._at(torch.tensor(free, dtype=torch.float64)))
 
-        polished = minimize_scalar(
-            lambda r: -value(r), bounds=around, method="bounded", options={"xatol": 1e-9}
-        )
-        return max(top, float(polished.x), key=value)
+        refined = minimize_scalar(lambda r: -value(r), bounds=span, method="bounded", options={"xatol": 1e-9})
+        return max(best, float(refined.x), key=value)
 
     def best(self) -> tuple[Tensor, float]:
         """A point of the best ring, along the first action; its value is too small by at most `gap`."""
@@ -311,8 +298,7 @@ class Alpine2(CausalWorld):
     Args:
         mechanism: "anm", "non_dgm", "dgm" or "dgm_bounded".
         noise: Level and modes of the noise. Table 3 of the paper: mechanism "anm", sigma 1, scale 1, 1 mode.
-        scale: lambda, which multiplies the noise; None for .3 with "dgm" and "dgm_bounded", where it enters
-            to the fourth power, and for 1 with the other two.
+        scale: lambda, which multiplies the noise; None for .3 where it enters to the fourth power, else 1.
         size: Number of rounds and of experiments in the start design; by default 100 and 14.
     """
 
@@ -363,7 +349,7 @@ class Alpine2(CausalWorld):
         """E[X_5 | a]: exact for "anm" and "non_dgm"; the mean over 65,536 Sobol draws for the others."""
         actions = actions.double()
         if self.mechanism not in ("anm", "non_dgm"):
-            return self.averaged(actions, self._even)
+            return self.averaged(actions, self._common_draws)
         factors, mean = self._mean_hill(actions), -torch.ones(actions.shape[:-1], dtype=torch.float64)
         shift = self.scale * self.distribution.mean if self.mechanism == "anm" else 0.0
         for factor in factors.unbind(-1):
@@ -384,13 +370,11 @@ class Alpine2(CausalWorld):
         return torch.cat([draws, last], -1)
 
     @cached_property
-    def _even(self) -> Tensor:
+    def _common_draws(self) -> Tensor:
         return self._draws(POWER)
 
     def best(self) -> tuple[Tensor, float]:
-        """Exact for "anm" and "non_dgm"; else the best found from 4096 corners and 256 Sobol points by local
-        search. Any component may be the one with the smallest value of s.
-        """
+        """Exact for "anm" and "non_dgm"; else found from 4096 corners and 256 Sobol points, by ascent."""
         if self.mechanism in ("anm", "non_dgm"):
             return self._best_corner()
         corners = torch.tensor(list(product(EXTREMES, repeat=6)), dtype=torch.float64)
@@ -398,7 +382,7 @@ class Alpine2(CausalWorld):
         with torch.no_grad():
             first = corners[self.averaged(corners, draws[:256]).topk(256).indices]
         action, _ = best_action(
-            lambda tried: self.averaged(tried, draws), self.task.box, first, spread=256, refined=6, steps=50
+            lambda batch: self.averaged(batch, draws), self.task.box, first, spread=256, refined=6, steps=50
         )
         return best_action(self.expected, self.task.box, action[None], spread=1, refined=1, steps=30)
 
@@ -406,13 +390,11 @@ class Alpine2(CausalWorld):
         axis = torch.linspace(0, 1, 20_001, dtype=torch.float64)
         values = torch.cat([self._mean_hill(part[:, None])[:, 0] for part in axis.split(2000)])
         corners = torch.stack([axis[values.argmax()], axis[values.argmin()]])
-        tried = corners[torch.tensor(list(product((0, 1), repeat=6)))]
-        return best_action(self.expected, self.task.box, tried, spread=1, refined=2)
+        candidates = corners[torch.tensor(list(product((0, 1), repeat=6)))]
+        return best_action(self.expected, self.task.box, candidates, spread=1, refined=2)
 
     def median(self, actions: Tensor) -> Tensor:
-        """The median of X_5 under actions, (..., 6) -> (...), over 65,536 draws: the typical reward where
-        rare draws dominate the mean.
-        """
+        """The median of X_5 under actions, (..., 6) -> (...): typical where rare draws dominate the mean."""
         draws = sobol_draws([self.distribution] * 6, POWER)
         return self.simulate(actions.double()[..., None, :], draws)[..., -1].median(-1).values
 

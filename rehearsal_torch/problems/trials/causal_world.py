@@ -41,20 +41,12 @@ def in_parts(value: Callable[[Tensor], Tensor], actions: Tensor, size: int) -> T
 
 
 class CausalWorld(World, CausalProblem):
-    """A system with known equations.
+    """A system with known equations; ValueError for nodes without noise, too few first experiments or draws.
 
     Args:
         task: Its `nodes` are simulated.
         seed: Of the start design and of the noise in the rounds.
         draws: Noise draws that `expected` averages over where it has no closed form.
-
-    Attributes:
-        initial: Number of experiments in the start design.
-        source: Where the equations come from.
-
-    Raises:
-        ValueError: if a node has no noise distribution, or there are too few experiments in the start design
-            or draws.
     """
 
     source: str = ""
@@ -71,8 +63,7 @@ class CausalWorld(World, CausalProblem):
         if initial < MIN_ROWS or draws < 1:
             expected = f"expected at least {MIN_ROWS} initial experiments and 1 draw"
             raise ValueError(f"{expected}; got {initial} and {draws}")
-        missing = [node for node in task.nodes if node not in noise]
-        if missing:
+        if missing := [node for node in task.nodes if node not in noise]:
             raise ValueError(f"no noise distribution for {missing}: give each node one")
         self.task, self.noise, self.size = task, dict(noise), size
         self.initial, self.seed, self.draws = initial, seed, draws
@@ -83,9 +74,7 @@ class CausalWorld(World, CausalProblem):
 
     @abstractmethod
     def best(self) -> tuple[Tensor, float]:
-        """An action (k,) that reaches max_a E[r | a], and this value: exact, or the best that is known; each
-        world documents how it is certified.
-        """
+        """An action (k,) that reaches max_a E[r | a], and this value, exact or the best that is known."""
 
     @cached_property
     def _best(self) -> tuple[Tensor, float]:
@@ -110,36 +99,31 @@ class CausalWorld(World, CausalProblem):
         return noise
 
     def mean_of(self, node: str, inputs: Mapping[str, Tensor]) -> Tensor | None:
-        """E[x_i | w], the mean of a node's equation over its noise at its inputs, name to (...) -> (...), by
-        quadrature with 64 points for each mode; None where the node does not follow from these inputs.
+        """E[x_i | w], the mean of a node over its noise at its inputs, name to (...) -> (...), by quadrature
+        with 64 points for each mode; None where the node does not follow from these inputs.
         """
         points, weights = (torch.from_numpy(column) for column in self.noise[node].nodes())
         values = self.equation(node, {name: column.unsqueeze(-1) for name, column in inputs.items()}, points)
         return (values * weights).sum(-1)
 
     def simulate(self, actions: Tensor, noise: Tensor) -> Tensor:
-        """Node values under actions and noise, (..., k), (..., N) -> (..., N), broadcast. Override it where a
-        node is measured with an error that does not propagate.
-        """
+        """Node values of actions (..., k) and noise (..., N), (..., N); overridden for measurement errors."""
         values = dict(zip(self.task.actions, actions.unbind(-1), strict=True))
-        for node, own in zip(self.task.nodes, noise.unbind(-1), strict=True):
-            values[node] = self.equation(node, {name: values[name] for name in self.task.inputs(node)}, own)
+        for node, shock in zip(self.task.nodes, noise.unbind(-1), strict=True):
+            values[node] = self.equation(node, {name: values[name] for name in self.task.inputs(node)}, shock)
         return torch.stack(torch.broadcast_tensors(*(values[node] for node in self.task.nodes)), -1)
 
     def noise_rows(self, count: int, stream: np.random.Generator) -> Tensor:
         """Independent noise, (count, N). Override it where roots are resampled jointly from data."""
-        return torch.from_numpy(
-            np.stack([self.noise[node].draw(count, stream) for node in self.task.nodes], -1)
-        )
+        columns = [self.noise[node].draw(count, stream) for node in self.task.nodes]
+        return torch.from_numpy(np.stack(columns, -1))
 
     def rewards(self, nodes: Tensor) -> Tensor:
         """The reward of node values, (..., N) -> (...)."""
         return self.task.reward(nodes[..., [self.task.nodes.index(name) for name in self.task.reward.names]])
 
     def expected(self, actions: Tensor) -> Tensor:
-        """E[r | a], (..., k) -> (...), by Monte Carlo with common random numbers: the same draws for every
-        action and seed. Override it where there is a closed form.
-        """
+        """E[r | a], (..., k) -> (...), by common random numbers; overridden where it has a closed form."""
         return self.averaged(actions, self._common)
 
     @cached_property
@@ -159,10 +143,6 @@ class CausalWorld(World, CausalProblem):
         """(2, k), lower and upper bounds of the actions, as in BoTorch's test functions."""
         return torch.stack([self.task.box.lower, self.task.box.upper])
 
-    def stream(self, purpose: int, index: int = 0) -> np.random.Generator:
-        """A random number generator determined by the world's seed, a purpose and an index."""
-        return numpy_generator(self.seed, purpose, index)
-
     def experiments(self, actions: Tensor, noise: Tensor) -> Table:
         """One row for each action (n, k) and noise (n, N): actions, marked as set, then nodes."""
         values = torch.cat([actions, self.simulate(actions, noise)], -1)
@@ -175,9 +155,9 @@ class CausalWorld(World, CausalProblem):
         accepted: list[Tensor] = []
         while sum(map(len, accepted)) < count:
             unit = torch.from_numpy(stream.uniform(size=(count, len(self.task.actions))))
-            tried = self.task.box.lower + unit * self.task.box.width
-            tried = self.task.box.project(tried) if self.task.box.levels else tried
-            accepted.append(tried if self.task.limits is None else tried[self.task.limits.contains(tried)])
+            draws = self.task.box.lower + unit * self.task.box.width
+            draws = self.task.box.project(draws) if self.task.box.levels else draws
+            accepted.append(draws if self.task.limits is None else draws[self.task.limits.contains(draws)])
         return torch.cat(accepted)[:count]
 
     def explained(self, held_out: bool = False) -> tuple[Table, Tensor]:
@@ -220,14 +200,12 @@ class CausalWorld(World, CausalProblem):
         return self.optimal_value
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
-        """``expected`` reward of the action tried, that of the action ``recommended``, the ``optimum``, the
-        ``regret`` of the recommendation, and ``start``, the best expected reward of the start design.
-        """
-        tried = float(self.expected(self._actions(decision)).mean())
+        """Expected rewards: of the action tried, recommended, optimal, best at the start, and the regret."""
+        mean = float(self.expected(self._actions(decision)).mean())
         recommendation = decision.recommendation
-        value = tried if recommendation is None else float(self.expected(self._values(recommendation)).mean())
+        value = mean if recommendation is None else float(self.expected(self._values(recommendation)).mean())
         return {
-            "expected": tried,
+            "expected": mean,
             "recommended": value,
             "optimum": self.optimal_value,
             "regret": self.optimal_value - value,
@@ -257,8 +235,8 @@ class CausalWorld(World, CausalProblem):
     def card(self) -> Mapping[str, Any]:
         """Sizes, roles, noise, ranges, optimum, fingerprint of the start design, and `details`."""
         table = self.observations()
-        plain = ((node, asdict(noise).items()) for node, noise in self.noise.items())
-        distributions = {node: {name: list(numbers) for name, numbers in parts} for node, parts in plain}
+        mixtures = ((node, asdict(noise).items()) for node, noise in self.noise.items())
+        distributions = {node: {name: list(numbers) for name, numbers in parts} for node, parts in mixtures}
         return {
             "world": type(self).__name__,
             "caution": SIMULATED,
@@ -276,9 +254,7 @@ class CausalWorld(World, CausalProblem):
 
 @dataclass(frozen=True)
 class Node:
-    """The equation of a node without its noise: f of the values of its parents, actions and nodes, in their
-    order, (...) each -> (...).
-    """
+    """The equation of a node without its noise, f of the values of its parents, (...) each -> (...)."""
 
     parents: tuple[str, ...]
     of: Callable[..., Tensor]
@@ -286,13 +262,12 @@ class Node:
 
 @dataclass(frozen=True)
 class NetworkTable:
-    """A world with additive noise as plain data.
+    """An additive-noise world as plain data.
 
     Attributes:
         equations: Node to its equation, causes first.
         width: k; the actions a0, a1, ... lie in [0, 1].
         reward: Node to its weight in the reward.
-        source: Where the equations come from.
         modes: Number of modes to means and factors of the noise.
         own_modes: Nodes with modes of their own to these.
     """
@@ -306,14 +281,12 @@ class NetworkTable:
 
 
 class AdditiveWorld(CausalWorld):
-    """A world that is a table: x_i = f_i(z_i, a_i) + lambda U_i.
+    """A table of equations with additive noise: x_i = f_i(z_i, a_i) + lambda U_i.
 
     Args:
-        noise: Level and modes of the noise of every node; means and factors that are not given are those of
-            the world.
+        noise: Level and modes of the noise of every node; means and factors default to those of the world.
         scale: lambda, which multiplies the noise.
-        size: Number of rounds and of experiments in the start design; by default 100 and twice the number of
-            actions, plus two.
+        size: Number of rounds and of experiments in the start design; by default 100 and 2 (k + 1).
     """
 
     table: ClassVar[NetworkTable]
@@ -333,7 +306,7 @@ class AdditiveWorld(CausalWorld):
         super().__init__(task, distributions, size, seed)
 
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
-        """That of the table, and the noise."""
+        """f of the table, and the noise."""
         equation = self.table.equations[node]
         return equation.of(*(inputs[name] for name in equation.parents)) + self.scale * noise
 
@@ -342,6 +315,6 @@ class AdditiveWorld(CausalWorld):
         return self.scale * self.noise[node].mean
 
     def expected(self, actions: Tensor) -> Tensor:
-        """E[r | a] by mean noise: exact where no node bends what a noisy one passes on; else override it."""
+        """E[r | a] at mean noise: exact where no node bends what a noisy one passes on; else overridden."""
         means = [self.noise[node].mean for node in self.task.nodes]
         return self.rewards(self.simulate(actions.double(), torch.tensor(means, dtype=torch.float64)))

@@ -2,9 +2,7 @@
 
 The actions are the nitrogen of the inflow and the juvenile and adult predators of today; the reward is minus
 tomorrow's dead, -D. Nitrogen N, algae P and dead of today are context: roots, sampled jointly as days of a
-simulation. Eggs do not affect the reward and are pruned.
-
-Algae, rotifers and their dead follow the graph
+simulation. Eggs do not affect the reward and are pruned. Algae, rotifers and their dead follow the graph
 
     N <- N_in, N', P'      P <- N, P'      J <- P, J', A'      A <- P, A'      D <- J, A, D'
     (' is the day before).
@@ -83,8 +81,8 @@ def _nitrogen(inflow: Tensor, nitrogen: Tensor, prey: Tensor) -> Tensor:
     step = 1 / STEPS
     for _ in range(STEPS):
         # Uptake is proportional to N: an implicit step keeps N positive for any step size.
-        taken = PREY_RATE * prey / (PREY_HALF + nitrogen)
-        nitrogen = (nitrogen + step * DILUTION * inflow) / (1 + step * (DILUTION + taken))
+        uptake = PREY_RATE * prey / (PREY_HALF + nitrogen)
+        nitrogen = (nitrogen + step * DILUTION * inflow) / (1 + step * (DILUTION + uptake))
     return nitrogen
 
 
@@ -97,19 +95,19 @@ DAYS = 256
 def equation_states() -> Tensor:
     """N, P and D of 256 consecutive days, (256, 3)."""
     nitrogen, prey, young, adult, dead = 41.3, 2.716, 1.23, 6.15, 0.0
-    step, laid, days = 1 / STEPS_A_DAY, [], []
+    step, eggs, days = 1 / STEPS_A_DAY, [], []
     for number in range(DAYS * STEPS_A_DAY):
         if number % STEPS_A_DAY == 0:
             days.append((nitrogen, prey, dead))
         uptake = PREY_RATE * nitrogen / (PREY_HALF + nitrogen)
         grazing = PREDATOR_RATE * prey**POWER / (PREDATOR_HALF**POWER + prey**POWER)
-        laid.append(grazing * adult)
-        late = number - round(DELAY * STEPS_A_DAY)
-        hatched = laid[late] * math.exp(-DILUTION * DELAY) if late >= 0 else 0.0
-        grown = uptake * prey - grazing * (BETA * young + adult) / YIELD - DILUTION * prey
+        eggs.append(grazing * adult)
+        laid_at = number - round(DELAY * STEPS_A_DAY)
+        hatched = eggs[laid_at] * math.exp(-DILUTION * DELAY) if laid_at >= 0 else 0.0
+        prey_growth = uptake * prey - grazing * (BETA * young + adult) / YIELD - DILUTION * prey
         nitrogen, prey, young, adult, dead = (
             nitrogen + step * (DILUTION * (INFLOW - nitrogen) - uptake * prey),
-            max(0.0, prey + step * grown),
+            max(0.0, prey + step * prey_growth),
             young - step * (DEATH + DILUTION) * young,
             adult + step * (BETA * hatched - (DEATH + DILUTION) * adult),
             dead + step * (DEATH * (young + adult) - DILUTION * dead),
@@ -122,14 +120,11 @@ ROOTS = ("N0", "P0", "D0")
 
 
 class Chemostat(CausalWorld):
-    """The chemostat world.
+    """The chemostat world; ValueError for a negative `sigma`.
 
     Args:
         sigma: Multiplies the noise of all nodes but the roots.
         size: Number of rounds and of experiments in the start design; by default 100 and 8.
-
-    Raises:
-        ValueError: for a negative `sigma`.
     """
 
     source = "Ren et al. (2025), Sec. 7.5 and 11.6"
@@ -158,16 +153,16 @@ class Chemostat(CausalWorld):
         noise = torch.from_numpy(stream.standard_normal((count, len(self.task.nodes))))
         return self._with_contexts(noise, stream.integers(len(self.contexts), size=count))
 
-    def _with_contexts(self, noise: Tensor, chosen: Any) -> Tensor:
-        noise[:, [self.task.nodes.index(name) for name in ROOTS]] = self.contexts[chosen]
+    def _with_contexts(self, noise: Tensor, rows: Any) -> Tensor:
+        noise[:, [self.task.nodes.index(name) for name in ROOTS]] = self.contexts[rows]
         return noise
 
     def expected(self, actions: Tensor) -> Tensor:
         """E[-D | a]: the mean over all contexts, each with its own Sobol noise; D's own noise has mean 0."""
-        return self.averaged(actions, self._even)
+        return self.averaged(actions, self._common_noise)
 
     @cached_property
-    def _even(self) -> Tensor:
+    def _common_noise(self) -> Tensor:
         count = len(self.contexts)
         noise = sobol_draws([STANDARD] * len(self.task.nodes), (count - 1).bit_length())[:count]
         noise[:, self.task.nodes.index("D")] = 0.0

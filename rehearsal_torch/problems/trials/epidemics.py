@@ -1,6 +1,7 @@
-"""Calibrating an epidemic model: two groups, three periods, and contact rates that should reproduce targets.
+"""Two worlds of epidemics: calibrating contact rates to targets, and pooled testing of a population.
 
-I_{i,t} percent of group i are infectious. With contact rates b_{ij,t} and a share g that recovers per period,
+Calibration: two groups, three periods. I_{i,t} percent of group i are infectious. With contact rates b_{ij,t}
+and a share g that recovers per period,
 
     I_{i,t} = I_{i,t-1} (1 - g) + (1 - I_{i,t-1} / 100) sum_j b_{ij,t} I_{j,t-1} + U_{i,t},      I_{i,0} = 1,
     t = 1, 2, 3,
@@ -13,13 +14,9 @@ rule with 5 x 5 x 3 x 3 points gives E[r | a] exactly. Its maximum is not at the
 penalised as well, and lower rates propagate less noise. No a reaches more than -Var U, as every node has
 noise of its own. The maximum is searched for from many starts.
 
-Source: Ren et al. (2025), Sec. 7.4 and 11.5; the true rates: released code of Astudillo and Frazier (2021).
-
-Pooled testing of a population: three periods, with a pool size for each.
-
-I_t percent of the population are infectious after period t, R_t recovered, S_t = 100 - I_t - R_t susceptible;
-I_0 = 1, R_0 = 0. In period t everybody is tested in pools of 199 a_t + 1 people. Those who test positive are
-isolated; the others meet:
+Pooled testing: three periods, with a pool size for each. I_t percent of the population are infectious after
+period t, R_t recovered, S_t = 100 - I_t - R_t susceptible; I_0 = 1, R_0 = 0. In period t everybody is tested
+in pools of 199 a_t + 1 people. Those who test positive are isolated; the others meet:
 
     F_I = I_{t-1} fnr,    F_S = S_{t-1} (1 - fpr),    F_R = R_{t-1} (1 - fpr),
     new = min(F_I (e^{beta f} - 1), S_{t-1}),   f = F_S / (F_S + F_I + F_R),
@@ -56,8 +53,9 @@ and given k rows and columns are independent:
     false negatives = E[1 - p(K)^2 | infected person],   false positives = E[p(K)^2 | healthy person],
     tests = 2 / (G sum_s s h_s) per person.
 
-Source: Ren et al. (2025), Sec. 11.7; Astudillo and Frazier (2021), whose released code simulates what has a
-closed form here. The scale of the noise, the bounds on states and the closed form are ours.
+Source: Ren et al. (2025), Sec. 7.4 and 11.5 (calibration), 11.7 (pooled testing); Astudillo and Frazier
+(2021), released code (the true rates; it simulates what has a closed form here). The scale of the noise of
+pooled testing, the bounds on its states and the closed form are ours.
 """
 
 import math
@@ -99,8 +97,7 @@ class Epidemic(CausalWorld):
     Args:
         noise: Level and modes of the noise, in percent.
         actions: 12, the rates, or 13, the recovery as well.
-        inputs: The parents that the graph gives a node besides the other nodes: the "block" of the four rates
-            of its period (as in the released code), or the two of its own "row", the only ones that matter.
+        inputs: Rates as parents of a node: the "block" of its period (released code), or its own "row".
         size: Number of rounds and of experiments in the start design; by default 100 and 26 or 28.
     """
 
@@ -124,11 +121,11 @@ class Epidemic(CausalWorld):
             group, period = int(node[1]), int(node[2])
             before = [f"I{source_group}{period - 1}" for source_group in GROUPS] if period > 1 else []
             rows = GROUPS if inputs == "block" else (group,)
-            met = [rate(row, source, period) for row in rows for source in GROUPS]
-            parents[node] = [*before, *met, *([RECOVERS] if actions == 13 else [])]
+            contacts = [rate(row, source, period) for row in rows for source in GROUPS]
+            parents[node] = [*before, *contacts, *([RECOVERS] if actions == 13 else [])]
         truth = [value for block in RATES for row in block for value in row] + [RECOVERY] * (actions == 13)
         self.true_action = torch.tensor(truth, dtype=torch.float64)
-        task = CausalTask(RehearsalGraph.of(parents), box, TargetError(_targets()))
+        task = CausalTask(RehearsalGraph.of(parents), box, TargetError(_noise_free_targets()))
         distribution = setting("noise", noise, ModalNoise).mixture()
         super().__init__(task, dict.fromkeys(NODES, distribution), size, seed)
 
@@ -144,9 +141,7 @@ class Epidemic(CausalWorld):
     def expected(self, actions: Tensor) -> Tensor:
         """E[r | a], exact: a Gauss rule for the noise of t = 1 and 2, and the variance of that of t = 3."""
         points, weights = self._rule
-        mean = in_parts(
-            lambda part: self.rewards(self.simulate(part[:, None], points)) @ weights, actions, 1000
-        )
+        mean = in_parts(lambda a: self.rewards(self.simulate(a[:, None], points)) @ weights, actions, 1000)
         return mean - self.noise[NODES[-1]].variance / 3
 
     @cached_property
@@ -170,11 +165,11 @@ class Epidemic(CausalWorld):
         return {"at the true rates": float(self.expected(self.true_action)), "ceiling": self.ceiling}
 
 
-def _targets() -> dict[str, float]:
+def _noise_free_targets() -> dict[str, float]:
     state, targets = [START, START], {}
     for period, rates in zip(PERIODS, RATES, strict=True):
-        met = [row[0] * state[0] + row[1] * state[1] for row in rates]
-        state = [own * (1 - RECOVERY) + (1 - own / 100) * each for own, each in zip(state, met, strict=True)]
+        force = [row[0] * state[0] + row[1] * state[1] for row in rates]
+        state = [old * (1 - RECOVERY) + (1 - old / 100) * new for old, new in zip(state, force, strict=True)]
         targets.update({f"I{group}{period}": value for group, value in zip(GROUPS, state, strict=True)})
     return targets
 
@@ -189,9 +184,7 @@ AVERAGE = sum(size * share for size, share in enumerate(SIZES, 1)) / sum(SIZES)
 
 @dataclass(frozen=True)
 class Errors:
-    """The shares of infected people who test negative and of healthy people who test positive, and the tests
-    per person, (...) each.
-    """
+    """False negatives among the infected, false positives among the healthy, and tests per person."""
 
     negative: Tensor
     positive: Tensor
@@ -208,28 +201,28 @@ def primary_rate(prevalence: Tensor) -> Tensor:
     shares = [size * share / (AVERAGE * sum(SIZES)) for size, share in enumerate(SIZES, 1)]
     rate = torch.zeros_like(prevalence)
     for _ in range(12):
-        left = 1 - rate
-        healthy = sum(share * left**size for size, share in enumerate(shares, 1))
-        slope = sum(share * size * left ** (size - 1) for size, share in enumerate(shares, 1))
-        reached = rate + SECONDARY * left - SECONDARY * healthy
+        spared = 1 - rate
+        healthy = sum(share * spared**size for size, share in enumerate(shares, 1))
+        slope = sum(share * size * spared ** (size - 1) for size, share in enumerate(shares, 1))
+        prevalence_at = rate + SECONDARY * spared - SECONDARY * healthy
         derivative = 1 - SECONDARY + SECONDARY * slope
-        rate = (rate + (prevalence - reached) / derivative).clamp(0, 1)
+        rate = (rate + (prevalence - prevalence_at) / derivative).clamp(0, 1)
     return rate
 
 
 def infected_members(rate: Tensor) -> Tensor:
     """P(size s, M = m) of a household, (...) -> (..., 7, 8)."""
-    left, rows = 1 - rate, []
-    anyone = rate + left * SECONDARY
+    free, rows = 1 - rate, []
+    infected = rate + free * SECONDARY
     for size, share in enumerate(SIZES, 1):
         row = []
         for count in range(LARGEST + 1):
             if count > size:
                 row.append(torch.zeros_like(rate))
                 continue
-            some, none = comb(size, count), size - count
-            spared = left**size * (float(count == 0) - some * SECONDARY**count * (1 - SECONDARY) ** none)
-            row.append(share / sum(SIZES) * (some * anyone**count * (1 - anyone) ** none + spared))
+            ways, rest = comb(size, count), size - count
+            spared = free**size * (float(count == 0) - ways * SECONDARY**count * (1 - SECONDARY) ** rest)
+            row.append(share / sum(SIZES) * (ways * infected**count * (1 - infected) ** rest + spared))
         rows.append(torch.stack(row, -1))
     return torch.stack(rows, -2)
 
@@ -246,14 +239,12 @@ def pooled_errors(prevalence: Tensor, groups: Tensor) -> Errors:
     count = torch.arange(LARGEST + 1, dtype=prevalence.dtype)
     sizes = torch.arange(1, LARGEST + 1, dtype=prevalence.dtype)[:, None]
     household = members.sum(-2) @ GOOD
-    infected, healthy = (
-        (members * weight).sum(-2) @ GOOD for weight in (count.expand(LARGEST, -1), sizes - count)
-    )
+    infected, healthy = ((members * w).sum(-2) @ GOOD for w in (count.expand(LARGEST, -1), sizes - count))
     missed = MISSED ** (1 / groups**DILUTED)
-    others = (household * missed[..., None] ** count).sum(-1) ** (groups - 1)
+    missed_by_others = (household * missed[..., None] ** count).sum(-1) ** (groups - 1)
     alone = household[..., 0] ** (groups - 1)
-    positive = 1 - missed[..., None] ** count * others[..., None]
-    positive = torch.cat([(1 - others + EMPTY * alone)[..., None], positive[..., 1:]], -1)
+    positive = 1 - missed[..., None] ** count * missed_by_others[..., None]
+    positive = torch.cat([(1 - missed_by_others + EMPTY * alone)[..., None], positive[..., 1:]], -1)
     shares = [weight / weight.sum(-1, keepdim=True) for weight in (infected, healthy)]
     tests = (2 / (groups * AVERAGE)).expand(positive.shape[:-1])
     return Errors(1 - (shares[0] * positive**2).sum(-1), (shares[1] * positive**2).sum(-1), tests)
@@ -289,8 +280,7 @@ class PooledTesting(CausalWorld):
     Args:
         noise: Level and modes of the noise.
         whole: Whether a pool holds whole households.
-        noise_scale: The size of one unit of noise, in percent of the population (and in percent of the loss);
-            0 for no noise.
+        noise_scale: One unit of noise in percent of the population (and of the loss); 0 for no noise.
         size: Number of rounds and of experiments in the start design; by default 140 and 8.
     """
 
@@ -381,8 +371,7 @@ class PooledTesting(CausalWorld):
         """Certified for whole households without noise, else found by a search."""
         rewards = self.protocols()
         top = rewards.flatten().topk(STARTS).indices
-        protocols = torch.stack(torch.unravel_index(top, rewards.shape), -1)
-        groups = self.sides()[protocols]
+        groups = self.sides()[torch.stack(torch.unravel_index(top, rewards.shape), -1)]
         # The middle of the pool sizes that hold this number of whole households.
         pools = ((groups - 0.5 * self.whole) * AVERAGE).clamp(1, LARGEST_POOL)
         actions = (pools - 1) / (LARGEST_POOL - 1)
@@ -396,13 +385,13 @@ class PooledTesting(CausalWorld):
         best, value = actions[values.argmax()], float(values.max())
         steps = (((self.sides() - 0.5) * AVERAGE).clamp(1, LARGEST_POOL) - 1) / (LARGEST_POOL - 1)
         while True:
-            around = best.repeat(3 * SIDES, 1)
+            neighbours = best.repeat(3 * SIDES, 1)
             for time in range(3):
-                around[time * SIDES : (time + 1) * SIDES, time] = steps
-            values = self.expected(around)
+                neighbours[time * SIDES : (time + 1) * SIDES, time] = steps
+            values = self.expected(neighbours)
             if float(values.max()) <= value + 1e-12:
                 return best, value
-            best, value = around[values.argmax()], float(values.max())
+            best, value = neighbours[values.argmax()], float(values.max())
 
     def details(self) -> Mapping[str, Any]:
         """The numbers of households in the best pools, and beta."""

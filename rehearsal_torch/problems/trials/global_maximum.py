@@ -9,9 +9,8 @@ exact gradients from the best of them. The search uses no seed, so the result is
 is a lower bound of the maximum; worlds document what else is known of it.
 
 `highest` maximises B functions of k <= 3 variables in one batch, one function per context, by a dense grid
-and then finer grids around its best points. The grid's local maxima are found as the points that none of
-their neighbours exceeds; the four best of them are refined by grids of half the width each. The
-only assumption is that local maxima are wider than the spacing of the first grid.
+and then finer grids, of half the width each, around its four best local maxima: points that none of their
+neighbours exceeds. The only assumption is that local maxima are wider than the spacing of the first grid.
 
 Source: Byrd et al. (1995) (L-BFGS-B); the grid search is exhaustive search, ours.
 """
@@ -40,14 +39,14 @@ def best_action(
     """The best action found, (k,), and its value, (n, k) -> (n,): from `starts`, (m, k), and `spread` Sobol
     points, of which the `refined` best start a local search of at most `steps` iterations.
     """
-    tried = box.sobol(spread, seed=1)
-    tried = tried if starts is None else torch.cat([starts, tried])
+    points = box.sobol(spread, seed=1)
+    points = points if starts is None else torch.cat([starts, points])
     with torch.no_grad():
-        values = value(tried)
+        values = value(points)
     ends: list[tuple[Tensor, float]] = []
-    for index in values.topk(min(refined, len(tried))).indices:
-        ends.append((tried[index], float(values[index])))
-        ends.append(_local_maximum(value, box, tried[index], steps))
+    for index in values.topk(min(refined, len(points))).indices:
+        ends.append((points[index], float(values[index])))
+        ends.append(_local_maximum(value, box, points[index], steps))
     return max(ends, key=lambda pair: pair[1])
 
 
@@ -73,7 +72,7 @@ def _local_maximum(
 
 FIRST = {1: 201, 2: 41, 3: 15}
 NEXT = {1: 9, 2: 7, 3: 5}
-HILLS, FINER = 4, 8  # Local maxima of the first grid that are refined, and the finer grids.
+HILLS, FINER = 4, 8  # Local maxima of the first grid that are refined, and the number of finer grids.
 POOL = {1: max_pool1d, 2: max_pool2d, 3: max_pool3d}
 
 
@@ -84,11 +83,7 @@ def grid(width: int, points: int) -> Tensor:
 
 
 def highest(value: Callable[[Tensor], Tensor], box: Box, batch: int) -> tuple[Tensor, Tensor]:
-    """The best point of a box for each of B functions, (n, B, k) -> (n, B): points (B, k) and values (B,).
-
-    Raises:
-        ValueError: if there are more than three variables.
-    """
+    """The best points (B, k), and values (B,), of B functions (n, B, k) -> (n, B) of 1 to 3 variables."""
     width = len(box.names)
     if width not in FIRST:
         expected = "expected one to three altered variables"
@@ -97,20 +92,20 @@ def highest(value: Callable[[Tensor], Tensor], box: Box, batch: int) -> tuple[Te
     points = box.lower + grid(width, first) * box.width
     values = value(points.unsqueeze(1).expand(-1, batch, -1))
     cube = values.mT.reshape(batch, 1, *[first] * width)
-    around = POOL[width](cube, 3, stride=1, padding=1).reshape(batch, -1).mT
-    hills = torch.where(values == around, values, values - 2.0 * values.abs() - 1.0)
-    top = hills.topk(min(HILLS, len(points)), dim=0)
-    best, reached = points[top.indices], values.gather(0, top.indices)
+    nearby = POOL[width](cube, 3, stride=1, padding=1).reshape(batch, -1).mT
+    peaks = torch.where(values == nearby, values, values - 2.0 * values.abs() - 1.0)
+    top = peaks.topk(min(HILLS, len(points)), dim=0)
+    best, best_values = points[top.indices], values.gather(0, top.indices)
     offsets, step = 2 * grid(width, NEXT[width]) - 1, 1.2 * box.width / (first - 1)
     for _ in range(FINER):
-        around = box.project(best + (offsets * step).reshape(-1, 1, 1, width))
-        values = value(around.reshape(-1, batch, width)).reshape(around.shape[:-1])
-        new = values.max(dim=0)
-        picked = around.gather(0, new.indices.unsqueeze(0).unsqueeze(-1).expand(1, *best.shape)).squeeze(0)
-        better = new.values > reached
-        best = torch.where(better.unsqueeze(-1), picked, best)
-        reached = torch.where(better, new.values, reached)
+        nearby = box.project(best + (offsets * step).reshape(-1, 1, 1, width))
+        values = value(nearby.reshape(-1, batch, width)).reshape(nearby.shape[:-1])
+        local = values.max(dim=0)
+        chosen = nearby.gather(0, local.indices.unsqueeze(0).unsqueeze(-1).expand(1, *best.shape)).squeeze(0)
+        better = local.values > best_values
+        best = torch.where(better.unsqueeze(-1), chosen, best)
+        best_values = torch.where(better, local.values, best_values)
         step = step / 2
-    which = reached.argmax(0)
+    winner = best_values.argmax(0)
     rows = torch.arange(batch)
-    return best[which, rows], reached[which, rows]
+    return best[winner, rows], best_values[winner, rows]

@@ -43,9 +43,7 @@ NoiseReading = Literal["variance", "std"]
 
 @dataclass(frozen=True)
 class MixtureNoise:
-    """A one-dimensional Gaussian mixture: weights that are positive and sum to one, means, and standard
-    deviations, not negative, (m,) each.
-    """
+    """A Gaussian mixture: weights, positive with sum one, means, and standard deviations >= 0, (m,) each."""
 
     weights: tuple[float, ...]
     means: tuple[float, ...]
@@ -63,15 +61,15 @@ class MixtureNoise:
 
     def draw(self, count: int, stream: np.random.Generator) -> NDArray[np.float64]:
         """Independent draws, (count,)."""
-        which = stream.choice(len(self.weights), size=count, p=self.weights)
-        return np.asarray(self.means)[which] + np.asarray(self.stds)[which] * stream.standard_normal(count)
+        mode = stream.choice(len(self.weights), size=count, p=self.weights)
+        return np.asarray(self.means)[mode] + np.asarray(self.stds)[mode] * stream.standard_normal(count)
 
     def nodes(self, order: int = 64) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Gauss-Hermite points and weights, (m * order,) each: sum_j w_j f(u_j) = E f(U) for smooth f."""
         points, weights = np.polynomial.hermite_e.hermegauss(order)
-        where = np.asarray(self.means)[:, None] + np.asarray(self.stds)[:, None] * points
-        heavy = np.asarray(self.weights)[:, None] * weights / weights.sum()
-        return where.ravel(), heavy.ravel()
+        locations = np.asarray(self.means)[:, None] + np.asarray(self.stds)[:, None] * points
+        masses = np.asarray(self.weights)[:, None] * weights / weights.sum()
+        return locations.ravel(), masses.ravel()
 
     def cdf(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """P(U <= u), any shape."""
@@ -82,7 +80,6 @@ class MixtureNoise:
 
 STANDARD = MixtureNoise((1.0,), (0.0,), (1.0,))
 
-
 # Number of modes to (means, factors).
 RANGES = {1: ((0.0,), (1.0,)), 2: ((-0.5, 0.5), (1.0, 0.5)), 3: ((-0.6, 0.0, 0.6), (1.0, 0.5, 1.0))}
 Modes = dict[int, tuple[tuple[float, ...], tuple[float, ...]]]
@@ -90,7 +87,8 @@ Modes = dict[int, tuple[tuple[float, ...], tuple[float, ...]]]
 
 @dataclass(frozen=True)
 class ModalNoise:
-    """The parameters of noise with several modes, which a world turns into its nodes' distributions.
+    """Noise with several modes, which a world turns into its nodes' distributions; ValueError if a parameter
+    is out of range, or the numbers of means, factors and weights differ from that of modes.
 
     Attributes:
         sigma: The noise level.
@@ -99,10 +97,6 @@ class ModalNoise:
         means: mu of each mode; None for the world's own, in most worlds (0), (-.5, .5) or (-.6, 0, .6).
         factors: c of each mode; None for the world's own, in most worlds (1), (1, .5) or (1, .5, 1).
         weights: w of each mode, positive and with sum 1; None for equally likely modes.
-
-    Raises:
-        ValueError: if one of them is out of range, or the numbers of means, factors and weights differ from
-            that of modes.
     """
 
     sigma: float
@@ -119,28 +113,26 @@ class ModalNoise:
         if self.reading not in get_args(NoiseReading):
             raise ValueError(f"noise.reading: expected variance or std; got {self.reading!r}")
         for name in ("means", "factors", "weights"):
-            given = getattr(self, name)
-            if given is None:
+            values = getattr(self, name)
+            if values is None:
                 continue
-            numbers = tuple(given) if isinstance(given, Sequence) else ()
-            known = all(is_number(number) and math.isfinite(number) for number in numbers)
-            wrong = ""
-            if len(numbers) != self.modes or not known:
+            numbers = tuple(values) if isinstance(values, Sequence) else ()
+            valid = all(is_number(number) and math.isfinite(number) for number in numbers)
+            fault = ""
+            if len(numbers) != self.modes or not valid:
                 remedy = "give as many, or change noise.modes"
-                wrong = f"expected {self.modes} numbers, one for each mode; got {given}: {remedy}"
+                fault = f"expected {self.modes} numbers, one for each mode; got {values}: {remedy}"
             elif name == "factors" and min(numbers) < 0:
-                wrong = f"expected numbers of at least 0; got {given}"
+                fault = f"expected numbers of at least 0; got {values}"
             elif name == "weights" and (min(numbers) <= 0 or abs(sum(numbers) - 1) > 1e-9):
                 total = f"with the sum {math.fsum(numbers):.10g}"
-                wrong = f"expected positive numbers with the sum 1; got {given}, {total}"
-            if wrong:
-                raise ValueError(f"noise.{name}: {wrong}")
+                fault = f"expected positive numbers with the sum 1; got {values}, {total}"
+            if fault:
+                raise ValueError(f"noise.{name}: {fault}")
             object.__setattr__(self, name, tuple(map(float, numbers)))
 
     def mixture(self, choices: Modes = RANGES) -> MixtureNoise:
-        """The distribution of one node's noise: mode c is N(mu_c, c_c sigma^2), or has the standard deviation
-        c_c sigma, which is what an earlier version of the paper writes.
-        """
+        """A node's noise: mode c is N(mu_c, c_c sigma^2), or with `reading` "std" has deviation c_c sigma."""
         if self.modes not in choices:
             raise ValueError(f"noise.modes: expected one of {sorted(choices)}; got {self.modes}")
         means, factors = choices[self.modes]
@@ -162,8 +154,8 @@ def quantiles(distribution: MixtureNoise, levels: Tensor) -> Tensor:
         order = np.argsort(means)
         index = np.searchsorted(np.cumsum(np.asarray(distribution.weights)[order])[:-1], levels.numpy())
         return torch.from_numpy(means[order][index])
-    where = np.linspace((means - 9 * stds).min(), (means + 9 * stds).max(), FINE)
-    return torch.from_numpy(np.interp(levels.numpy(), distribution.cdf(where), where))
+    points = np.linspace((means - 9 * stds).min(), (means + 9 * stds).max(), FINE)
+    return torch.from_numpy(np.interp(levels.numpy(), distribution.cdf(points), points))
 
 
 def sobol_draws(distributions: Sequence[MixtureNoise], power: int) -> Tensor:
@@ -180,27 +172,25 @@ def gauss_rule(distribution: MixtureNoise, order: int) -> tuple[NDArray[np.float
         points, weights = np.asarray(distribution.means), np.asarray(distribution.weights)
     centre, spread = distribution.mean, max(distribution.variance, 1e-300) ** 0.5
     scaled = (points - centre) / spread
-    basis, diagonal, beside = [np.sqrt(weights)], [], []
+    basis, diagonal, off_diagonal = [np.sqrt(weights)], [], []
     for degree in range(order):
-        moved = scaled * basis[-1]
-        diagonal.append(float(basis[-1] @ moved))
+        candidate = scaled * basis[-1]
+        diagonal.append(float(basis[-1] @ candidate))
         for _ in range(2):  # the second pass keeps the vectors orthogonal in floating point
             for vector in basis:
-                moved = moved - (vector @ moved) * vector
-        size = float(np.linalg.norm(moved))
+                candidate = candidate - (vector @ candidate) * vector
+        size = float(np.linalg.norm(candidate))
         if size < 1e-10 or degree + 1 == order:
             break
-        beside.append(size)
-        basis.append(moved / size)
-    values, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1))
+        off_diagonal.append(size)
+        basis.append(candidate / size)
+    values, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(off_diagonal, 1) + np.diag(off_diagonal, -1))
     return centre + spread * values, vectors[0] ** 2
 
 
 def product_rule(distributions: Sequence[MixtureNoise], orders: Sequence[int]) -> tuple[Tensor, Tensor]:
     """Points (Q, m) and weights (Q,) for m independent noises, Q the product of the orders."""
-    rules = [
-        gauss_rule(distribution, order) for distribution, order in zip(distributions, orders, strict=True)
-    ]
+    rules = [gauss_rule(*pair) for pair in zip(distributions, orders, strict=True)]
     points, weights = (
         torch.cartesian_prod(*map(torch.from_numpy, parts)).reshape(-1, len(rules))
         for parts in zip(*rules, strict=True)

@@ -84,9 +84,7 @@ NOISES = {
 
 @dataclass(frozen=True)
 class Term:
-    """A term of a mechanism: a shape of an input, with its rate r and place p, by its weight; the product of
-    several such for several inputs.
-    """
+    """A term of a mechanism: its weight by its factors, each a shape of an input with rate r and place p."""
 
     weight: float
     factors: tuple[tuple[str, str, float, float], ...]
@@ -94,16 +92,14 @@ class Term:
     def __call__(self, inputs: Mapping[str, Tensor]) -> Tensor:
         """The term at standardised inputs, name to (...) -> (...)."""
         value = torch.tensor(self.weight, dtype=torch.float64)
-        for name, shape, rate, place in self.factors:
-            value = value * SHAPES[shape](3 * torch.tanh(inputs[name] / 3), rate, place)
+        for name, shape, rate, point in self.factors:
+            value = value * SHAPES[shape](3 * torch.tanh(inputs[name] / 3), rate, point)
         return value
 
 
 @dataclass(frozen=True)
 class Strain:
-    """What is misspecified in a mechanism: the kind of the fault, the input where it is, the place, and the
-    size of a jump, the change of a slope, or the logarithm of the factor of the noise per standard deviation.
-    """
+    """A fault of a mechanism: kind, input, place, and size: of a jump, a change of slope or of log noise."""
 
     kind: Fault
     name: str
@@ -113,7 +109,7 @@ class Strain:
 
 @dataclass(frozen=True)
 class DrawnMechanism:
-    """A node of its standardised inputs.
+    """A node as a function of its standardised inputs.
 
     Attributes:
         terms: The terms of s.
@@ -121,7 +117,6 @@ class DrawnMechanism:
         centre: m, the location of the node.
         scale: c, its unit.
         moments: Mean and standard deviation of s over the pilot sample, before it is standardised.
-        strain: A fault; None for none.
     """
 
     terms: tuple[Term, ...]
@@ -151,25 +146,20 @@ class DrawnMechanism:
 def traits_of(seed: int) -> tuple[NetworkTrait, ...]:
     """The traits that a seed has."""
     drawn = numpy_generator(seed, _TRAITS).random(len(NETWORK_TRAITS)) < CHANCE
-    return tuple(trait for trait, has in zip(NETWORK_TRAITS, drawn, strict=True) if has)
+    return tuple(trait for trait, present in zip(NETWORK_TRAITS, drawn, strict=True) if present)
 
 
 class DrawnNetwork(CausalWorld):
-    """The network of a seed.
+    """The network of a seed; ValueError if there is no such trait.
 
     Args:
         traits: Its traits in place of those that the seed has; None for these.
-        size: Number of rounds and of experiments in the start design; by default 100 and twice the number of
-            actions, plus two, at least 8.
+        size: Number of rounds and of experiments in the start design; by default 100 and max(2 k + 2, 8).
         seed: Which network, its start design, and the noise in the rounds.
 
     Attributes:
-        traits: Its traits.
         parents: Node to its true inputs, causes first; the graph of the task has others with `wrong_arrow`.
         mechanisms: Node to its mechanism.
-
-    Raises:
-        ValueError: if there is no such trait.
     """
 
     source = "drawn by seed"
@@ -177,18 +167,18 @@ class DrawnNetwork(CausalWorld):
     def __init__(
         self, traits: Sequence[NetworkTrait] | None = None, size: Rounds = Rounds(), seed: int = 0
     ) -> None:
-        if odd := [trait for trait in traits or () if trait not in NETWORK_TRAITS]:
-            raise ValueError(f"traits: expected some of {', '.join(NETWORK_TRAITS)}; got {odd}")
+        if unknown := [trait for trait in traits or () if trait not in NETWORK_TRAITS]:
+            raise ValueError(f"traits: expected some of {', '.join(NETWORK_TRAITS)}; got {unknown}")
         self.traits = traits_of(seed) if traits is None else tuple(traits)
         draw = numpy_generator(seed, _NETWORK)
         self.parents, bounds = _structure(draw)
-        self.mechanisms = {node: _mechanism(inputs, draw) for node, inputs in self.parents.items()}
+        self.mechanisms = {node: _draw_mechanism(inputs, draw) for node, inputs in self.parents.items()}
         if "levels" in self.traits:
             bounds |= _levels(bounds, numpy_generator(seed, _LEVELS))
-        box, learnt = Box.of(bounds), self.parents
+        box, parents = Box.of(bounds), self.parents
         if "wrong_arrow" in self.traits:
-            learnt = _wrong(self.parents, numpy_generator(seed, _ARROW))
-        task = CausalTask(RehearsalGraph.of(learnt), box, WeightedSum({REWARD: 1.0}))
+            parents = _wrong_arrow(self.parents, numpy_generator(seed, _ARROW))
+        task = CausalTask(RehearsalGraph.of(parents), box, WeightedSum({REWARD: 1.0}))
         noise = dict.fromkeys(task.nodes, STANDARD)
         if "noise" in self.traits:
             kinds = numpy_generator(seed, _NOISE).choice(list(NOISES), len(self.parents))
@@ -208,23 +198,23 @@ class DrawnNetwork(CausalWorld):
         unit = torch.from_numpy(stream.uniform(size=(PILOT, len(box.names))))
         noise = torch.from_numpy(stream.standard_normal((len(self.mechanisms), PILOT)))
         values = dict(zip(box.names, (box.lower + unit * box.width).unbind(-1), strict=True))
-        for (node, mechanism), own in zip([*self.mechanisms.items()], noise, strict=True):
+        for (node, mechanism), node_noise in zip([*self.mechanisms.items()], noise, strict=True):
             inputs = self._standard({name: values[name] for name in self.parents[node]})
             signal = mechanism.signal(inputs)
             moments = float(signal.mean()), max(float(signal.std()), 1e-9)
             self.mechanisms[node] = replace(mechanism, moments=moments)
-            values[node] = self.mechanisms[node](inputs, own)
+            values[node] = self.mechanisms[node](inputs, node_noise)
 
     def _standard(self, inputs: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Inputs less their locations over their units; those of actions are of a uniform distribution."""
-        found = {}
+        standardised = {}
         for name, values in inputs.items():
             if name in self.mechanisms:
-                found[name] = (values - self.mechanisms[name].centre) / self.mechanisms[name].scale
+                standardised[name] = (values - self.mechanisms[name].centre) / self.mechanisms[name].scale
             else:
                 low, high = self.task.box.bounds()[name]
-                found[name] = ((values - low) / (high - low) - 0.5) * math.sqrt(12)
-        return found
+                standardised[name] = ((values - low) / (high - low) - 0.5) * math.sqrt(12)
+        return standardised
 
     def equation(self, node: str, inputs: Mapping[str, Tensor], noise: Tensor) -> Tensor:
         """The mechanism of a node, of its true inputs."""
@@ -238,8 +228,8 @@ class DrawnNetwork(CausalWorld):
         """Node values by the true graph, in the order of the task's."""
         values = dict(zip(self.task.actions, actions.unbind(-1), strict=True))
         for node, inputs in self.parents.items():
-            own = noise[..., self.task.nodes.index(node)]
-            values[node] = self.equation(node, {name: values[name] for name in inputs}, own)
+            node_noise = noise[..., self.task.nodes.index(node)]
+            values[node] = self.equation(node, {name: values[name] for name in inputs}, node_noise)
         return torch.stack(torch.broadcast_tensors(*(values[node] for node in self.task.nodes)), -1)
 
     def explained(self, held_out: bool = False) -> tuple[Table, Tensor]:
@@ -249,45 +239,45 @@ class DrawnNetwork(CausalWorld):
             return table, noise
         box, actions = self.task.box, table.columns(self.task.actions)
         corner = torch.where(self.optimal_action < box.centre, box.upper, box.lower)
-        for place, name in enumerate(box.names):
+        for index, name in enumerate(box.names):
             if name not in box.levels:
                 # Mirrored, a corner at the upper end is one at the lower end.
-                depth = CORNER * (actions[:, place] - box.lower[place])
-                actions[:, place] = corner[place] + depth * (1 if corner[place] == box.lower[place] else -1)
+                depth = CORNER * (actions[:, index] - box.lower[index])
+                actions[:, index] = corner[index] + depth * (1 if corner[index] == box.lower[index] else -1)
         return self.experiments(actions, noise), noise
 
     def expected(self, actions: Tensor) -> Tensor:
         """E[r | a], (..., k) -> (...), by Sobol draws."""
-        return self.averaged(actions, self._even)
+        return self.averaged(actions, self._common_draws)
 
     @cached_property
-    def _even(self) -> Tensor:
+    def _common_draws(self) -> Tensor:
         return sobol_draws([self.noise[node] for node in self.task.nodes], POWER)
 
     @cached_property
-    def _scattered(self) -> tuple[Tensor, Tensor]:
+    def _screened(self) -> tuple[Tensor, Tensor]:
         """4,096 actions and their E[r | a] by few draws."""
         actions = self.task.box.sobol(4096, seed=1)
-        return actions, self.averaged(actions, self._even[: 2**COARSE])
+        return actions, self.averaged(actions, self._common_draws[: 2**COARSE])
 
     @property
     def reach(self) -> float:
         """The range of E[r | a] over 4,096 actions, in the reward's unit."""
-        values = self._scattered[1]
+        values = self._screened[1]
         return float(values.max() - values.min())
 
     def best(self) -> tuple[Tensor, float]:
-        """By a search."""
-        actions, values = self._scattered
-        few = self._even[: 2**COARSE]
+        """The best found by a search."""
+        actions, values = self._screened
+        coarse = self._common_draws[: 2**COARSE]
         draws = generator(self.seed)
         tops = actions[values.topk(16).indices]
-        tops, values = self._climbed(tops, lambda tried: self.averaged(tried, few), 0.25, draws)
-        tops, values = self._climbed(tops[values.topk(3).indices], self.expected, 0.03, draws)
+        tops, values = self._climb(tops, lambda batch: self.averaged(batch, coarse), 0.25, draws)
+        tops, values = self._climb(tops[values.topk(3).indices], self.expected, 0.03, draws)
         best = int(values.argmax())
         return tops[best], float(values[best])
 
-    def _climbed(
+    def _climb(
         self, tops: Tensor, value: Callable[[Tensor], Tensor], step: float, draws: torch.Generator
     ) -> tuple[Tensor, Tensor]:
         """Actions (m, k) after random variations that are better, and their values (m,)."""
@@ -295,19 +285,17 @@ class DrawnNetwork(CausalWorld):
         while step > 1e-5:
             moves = torch.randn(len(tops), 24, tops.shape[-1], generator=draws, dtype=torch.float64)
             moves = moves * (torch.rand(moves.shape, generator=draws, dtype=torch.float64) < 0.6)
-            tried = box.project(tops.unsqueeze(1) + step * box.width * moves)
-            found, which = value(tried).max(-1)
-            better = found > values
-            tops = torch.where(better.unsqueeze(-1), tried[torch.arange(len(tops)), which], tops)
-            values = torch.where(better, found, values)
+            candidates = box.project(tops.unsqueeze(1) + step * box.width * moves)
+            trial_values, choice = value(candidates).max(-1)
+            better = trial_values > values
+            tops = torch.where(better.unsqueeze(-1), candidates[torch.arange(len(tops)), choice], tops)
+            values = torch.where(better, trial_values, values)
             step *= 0.75
         return tops, values
 
     def details(self) -> Mapping[str, Any]:
         """Its traits, its true inputs, and its fault."""
-        strains = {
-            node: each.strain.kind for node, each in self.mechanisms.items() if each.strain is not None
-        }
+        strains = {node: law.strain.kind for node, law in self.mechanisms.items() if law.strain is not None}
         parents = {node: list(inputs) for node, inputs in self.parents.items()}
         return {"traits": list(self.traits), "true inputs": parents, "faults": strains}
 
@@ -315,20 +303,20 @@ class DrawnNetwork(CausalWorld):
 def _structure(draw: np.random.Generator) -> tuple[Parents, dict[str, Any]]:
     """The inputs of each node, causes first, and the bounds of the actions."""
     count, width = int(draw.integers(3, 9)), int(draw.integers(2, 6))
-    nodes = [*(f"X{place}" for place in range(1, count)), REWARD]
-    actions = [f"a{place}" for place in range(1, width + 1)]
+    nodes = [*(f"X{index}" for index in range(1, count)), REWARD]
+    actions = [f"a{index}" for index in range(1, width + 1)]
     while True:
         parents: dict[str, list[str]] = {node: [] for node in nodes}
-        for place, node in enumerate(nodes[:-1]):
-            later = nodes[place + 1 :]
+        for index, node in enumerate(nodes[:-1]):
+            later = nodes[index + 1 :]
             children = {int(draw.integers(min(3, len(later))))}
             if draw.random() < 0.3:
                 children.add(int(draw.integers(len(later))))
             for child in children:
                 parents[later[child]].append(node)
         for action in actions:
-            for place in draw.choice(count, 2 if draw.random() < 0.4 else 1, replace=False):
-                parents[nodes[place]].append(action)
+            for index in draw.choice(count, 2 if draw.random() < 0.4 else 1, replace=False):
+                parents[nodes[index]].append(action)
         if all(1 <= len(inputs) <= 3 for inputs in parents.values()):
             break
     bounds: dict[str, Any] = {
@@ -338,7 +326,7 @@ def _structure(draw: np.random.Generator) -> tuple[Parents, dict[str, Any]]:
     return {node: tuple(inputs) for node, inputs in parents.items()}, bounds
 
 
-def _mechanism(inputs: Sequence[str], draw: np.random.Generator) -> DrawnMechanism:
+def _draw_mechanism(inputs: Sequence[str], draw: np.random.Generator) -> DrawnMechanism:
     def factor(name: str) -> tuple[str, str, float, float]:
         return name, str(draw.choice(list(SHAPES))), float(draw.uniform(0.8, 2)), float(draw.uniform(-1, 1))
 
@@ -348,7 +336,7 @@ def _mechanism(inputs: Sequence[str], draw: np.random.Generator) -> DrawnMechani
     terms = [Term(weight(), (factor(name),)) for name in inputs]
     if len(inputs) > 1 and draw.random() < 0.5:
         pair = draw.choice(len(inputs), 2, replace=False)
-        terms.append(Term(weight(), tuple(factor(inputs[place]) for place in pair)))
+        terms.append(Term(weight(), tuple(factor(inputs[index]) for index in pair)))
     level = float(math.exp(draw.uniform(math.log(0.02), math.log(0.2))))
     return DrawnMechanism(tuple(terms), level, float(10 * draw.normal()), float(10 ** draw.uniform(-1, 2)))
 
@@ -356,21 +344,19 @@ def _mechanism(inputs: Sequence[str], draw: np.random.Generator) -> DrawnMechani
 def _levels(bounds: Mapping[str, Any], draw: np.random.Generator) -> dict[str, Any]:
     """Levels of one or two actions, at equal distances between their bounds."""
     chosen = draw.choice(list(bounds), int(draw.integers(1, 3)), replace=False)
-    found = {}
-    for name in map(str, chosen):
-        low, high = bounds[name]
-        found[name] = {"values": np.linspace(low, high, int(draw.integers(2, 6))).tolist()}
-    return found
+    return {
+        name: {"values": np.linspace(bounds[name][0], bounds[name][1], int(draw.integers(2, 6))).tolist()}
+        for name in map(str, chosen)
+    }
 
 
 def _unit(mixture: tuple[tuple[float, ...], ...]) -> MixtureNoise:
     """A mixture of weights, means and standard deviations, with mean 0 and variance 1."""
     weights, means, stds = mixture
-    plain = MixtureNoise(weights, means, stds)
-    size = plain.variance**0.5
-    return MixtureNoise(
-        weights, tuple((mean - plain.mean) / size for mean in means), tuple(std / size for std in stds)
-    )
+    raw = MixtureNoise(weights, means, stds)
+    size = raw.variance**0.5
+    centred = tuple((mean - raw.mean) / size for mean in means)
+    return MixtureNoise(weights, centred, tuple(std / size for std in stds))
 
 
 def _strain(parents: Parents, draw: np.random.Generator) -> tuple[str, Strain]:
@@ -381,34 +367,32 @@ def _strain(parents: Parents, draw: np.random.Generator) -> tuple[str, Strain]:
     return node, Strain(kind, str(draw.choice(parents[node])), float(draw.uniform(-0.7, 0.7)), size)
 
 
-def _wrong(parents: Parents, draw: np.random.Generator) -> Parents:
+def _wrong_arrow(parents: Parents, draw: np.random.Generator) -> Parents:
     """The inputs of each node with one arrow lacking, reversed, or at another node."""
     arrows = [(cause, node) for node, inputs in parents.items() for cause in inputs]
     lacking = [(arrow, None) for arrow in arrows]
     reverse = [((cause, node), (node, cause)) for cause, node in arrows if cause in parents]
     moved = [
-        ((cause, node), (cause, other))
+        ((cause, node), (cause, target))
         for cause, node in arrows
-        for other in parents
-        if other not in (cause, node) and cause not in parents[other]
+        for target in parents
+        if target not in (cause, node) and cause not in parents[target]
     ]
     kinds: list[list[tuple[Arrow, Arrow | None]]] = [[*lacking], [*reverse], [*moved]]
-    order = [(kind, place) for kind in draw.permutation(3) for place in draw.permutation(len(kinds[kind]))]
-    for kind, place in order:
-        arrow, added = kinds[kind][place]
-        changed = {
-            node: [cause for cause in inputs if (cause, node) != arrow] for node, inputs in parents.items()
-        }
+    order = [(kind, index) for kind in draw.permutation(3) for index in draw.permutation(len(kinds[kind]))]
+    for kind, index in order:
+        arrow, added = kinds[kind][index]
+        changed = {node: [c for c in causes if (c, node) != arrow] for node, causes in parents.items()}
         if added is not None:
             changed[added[1]].append(added[0])
-        kept = {each for inputs in changed.values() for each in inputs} >= {each for each, _ in arrows}
-        if kept and all(changed.values()) and _leads(changed):
+        intact = {cause for inputs in changed.values() for cause in inputs} >= {cause for cause, _ in arrows}
+        if intact and all(changed.values()) and _reaches_reward(changed):
             return {name: tuple(inputs) for name, inputs in changed.items()}
     raise AssertionError("an arrow of an action can always be moved")
 
 
-def _leads(parents: Mapping[str, Sequence[str]]) -> bool:
-    """Whether a graph has no cycle and everything leads to the reward."""
+def _reaches_reward(parents: Mapping[str, Sequence[str]]) -> bool:
+    """Whether a graph has no cycle and every variable leads to the reward."""
     try:
         graph = RehearsalGraph.of(parents)
     except ValueError:

@@ -12,7 +12,7 @@ A node that was itself set in an experiment (a hard intervention) has a column `
 row; the row is then not used for that node's mechanism. Suggestions are not scored: their value is unknown
 until they are tried.
 
-Rows may wait for their result, and a column ``state`` may say what became of them:
+Rows may wait for their result, and a column ``state`` may hold their state:
 
     valve,dose,temperature,yield,state
     0.2,1,24.1,3.9,completed
@@ -27,9 +27,8 @@ acts on. One in which an action is empty is a fault. Where a variable of the gra
 column is that variable.
 
 While no model can be fitted, space-filling experiments are proposed. Point n of this start design depends on
-the task, the seed and n alone, so that an interrupted design can be continued, and extended to any length.
-The levels of an action occur equally often (`candidate_region`). Where there are few settings, the design
-ends with the last of them.
+the task, the seed and n alone, so that it can be continued and extended to any length. The levels of an
+action occur equally often (`candidate_region`). Where there are few settings, it ends with the last of them.
 
 Source: Ren et al. (2025), Alg. 1 (observations of all nodes after each action); Sobol (1967) and Owen
 (1998), as in `candidate_region`; pending trials as in Ax (Bakshy et al., 2018).
@@ -73,7 +72,6 @@ if TYPE_CHECKING:
 
 MOST_LINES = 5
 
-
 STATE = "state"
 WORDS: Mapping[str, State] = {
     "completed": "completed",
@@ -87,55 +85,53 @@ WORDS: Mapping[str, State] = {
 def states_of(frame: pd.DataFrame, task: CausalTask, source: str) -> np.ndarray:
     """The state of each row, (n,); TableError if one is none of `WORDS`."""
     needed = [*task.reward.names, *task.actions]
-    waits = np.zeros(len(frame), dtype=bool)
+    waiting = np.zeros(len(frame), dtype=bool)
     if set(needed) <= {str(name) for name in frame.columns}:
         empty = frame[list(task.reward.names)].isna().any(axis=1)
-        waits = (empty & frame[list(task.actions)].notna().all(axis=1)).to_numpy(dtype=bool)
-    found = np.full(len(frame), "completed", dtype=object)
+        waiting = (empty & frame[list(task.actions)].notna().all(axis=1)).to_numpy(dtype=bool)
+    states = np.full(len(frame), "completed", dtype=object)
     names = [str(name) for name in frame.columns if str(name) not in task.graph.names]
     column = next((name for name in names if name.strip().lower() == STATE), None)
     faults = []
-    for place, cell in enumerate([] if column is None else frame[column]):
+    for row, cell in enumerate([] if column is None else frame[column]):
         word = "" if pd.isna(cell) else str(cell).strip().lower()
         if word in WORDS:
-            found[place] = WORDS[word]
+            states[row] = WORDS[word]
         elif word:
-            faults.append(f"{beginning(repr(cell), 60)} in {line_words(int(frame.index[place]))}")
+            faults.append(f"{beginning(repr(cell), 60)} in {line_words(int(frame.index[row]))}")
     if faults:
-        more = f" (and {len(faults) - MOST_LINES} more)" if len(faults) > MOST_LINES else ""
+        rest = f" (and {len(faults) - MOST_LINES} more)" if len(faults) > MOST_LINES else ""
         expected = "expected completed, failed, abandoned or running, or an empty cell"
-        raise TableError(f"{source}: {column}: {expected}; got {', '.join(faults[:MOST_LINES])}{more}")
-    found[waits & (found == "completed")] = "pending"
-    return found
+        raise TableError(f"{source}: {column}: {expected}; got {', '.join(faults[:MOST_LINES])}{rest}")
+    states[waiting & (states == "completed")] = "pending"
+    return states
 
 
 def row_notes(frame: pd.DataFrame, task: CausalTask, source: str) -> list[str]:
-    """A sentence on the rows that wait, and one for each node that others lack, with their lines (the index
-    plus two).
-    """
+    """A sentence on the rows that wait, and one for each node that others lack, with their line numbers."""
     states = states_of(frame, task, source)
-    waits = "waits for its result", "wait for their result"
-    notes = [(task.reward.names, states == "pending", waits, "not learnt from, and not proposed again")]
+    verb_forms = "waits for its result", "wait for their result"
+    notes = [(task.reward.names, states == "pending", verb_forms, "not learnt from, and not proposed again")]
     for name in gaps_in(frame, task):
-        where = frame[name].isna().to_numpy(dtype=bool) & (states == "completed")
-        words = f"not learnt from for {name} and the nodes that it acts on, but for all others"
-        notes.append(((name,), where, ("is incomplete", "are incomplete"), words))
+        mask = frame[name].isna().to_numpy(dtype=bool) & (states == "completed")
+        consequence = f"not learnt from for {name} and the nodes that it acts on, but for all others"
+        notes.append(((name,), mask, ("is incomplete", "are incomplete"), consequence))
     sentences = []
-    for names, where, verbs, words in notes:
-        lines = [int(index) + 2 for index in frame.index[where]]
+    for names, mask, verbs, consequence in notes:
+        lines = [int(index) + 2 for index in frame.index[mask]]
         if lines:
-            many = len(lines) > 1
-            more = f" and {len(lines) - MOST_LINES} more" if len(lines) > MOST_LINES else ""
-            rows = f"{len(lines)} row{'s' * many} without a value of {' or '.join(names)}"
-            at = f"line{'s' * many} {', '.join(map(str, lines[:MOST_LINES]))}{more}"
-            sentences.append(f"{source}: {rows} {verbs[many]} ({at}): {words}")
+            plural = len(lines) > 1
+            rest = f" and {len(lines) - MOST_LINES} more" if len(lines) > MOST_LINES else ""
+            rows = f"{len(lines)} row{'s' * plural} without a value of {' or '.join(names)}"
+            position = f"line{'s' * plural} {', '.join(map(str, lines[:MOST_LINES]))}{rest}"
+            sentences.append(f"{source}: {rows} {verbs[plural]} ({position}): {consequence}")
     return sentences
 
 
 def gaps_in(frame: pd.DataFrame, task: CausalTask) -> list[str]:
     """The nodes with empty cells that the reward does not read."""
-    names = [each for each in task.nodes if each not in task.reward.names and each in frame.columns]
-    return [each for each in names if frame[each].isna().any()]
+    names = [node for node in task.nodes if node not in task.reward.names and node in frame.columns]
+    return [node for node in names if frame[node].isna().any()]
 
 
 def with_proposals(
@@ -144,9 +140,7 @@ def with_proposals(
     settings: Sequence[Mapping[str, float]],
     written: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
-    """The table, with the cells `written` in its file if these are given, and a row for each proposed
-    setting, in which everything else is empty; columns of actions and nodes that it lacks are added.
-    """
+    """The table (cells as `written`) with all columns, and a row with each proposed setting, else empty."""
     cells_of = {str(name): frame[name].astype(object).tolist() for name in frame.columns}
     texts = cells_of if written is None else {name: written[name].tolist() for name in cells_of}
     columns = {}
@@ -154,7 +148,7 @@ def with_proposals(
         cells = cells_of.get(name, [None] * len(frame))
         # What is proposed is set by no hard intervention.
         values = [0.0 if name.startswith(SET) else setting.get(name) for setting in settings]
-        columns[name] = pd.Series([*texts.get(name, cells), *map(_as_in(cells), values)], dtype=object)
+        columns[name] = pd.Series([*texts.get(name, cells), *map(_cell_writer(cells), values)], dtype=object)
     return pd.DataFrame(columns)
 
 
@@ -162,8 +156,8 @@ def as_text(frame: pd.DataFrame, separator: str, decimal: str) -> str:
     """A table as separated text."""
 
     def text(cell: object) -> object:
-        fraction = isinstance(cell, float | np.floating) and not math.isnan(cell)
-        return str(cell).replace(".", decimal) if fraction else cell
+        decimal_number = isinstance(cell, float | np.floating) and not math.isnan(cell)
+        return str(cell).replace(".", decimal) if decimal_number else cell
 
     if decimal != ".":
         # Not by DataFrame.map, which makes numbers with decimals of whole ones beside an empty cell.
@@ -172,10 +166,10 @@ def as_text(frame: pd.DataFrame, separator: str, decimal: str) -> str:
     return str(frame.to_csv(index=False, lineterminator="\n", sep=separator))
 
 
-def _as_in(cells: Sequence[object]) -> Callable[[float | None], object]:
-    """How a column writes a number: truth values as such, whole numbers without a decimal sign."""
-    truth = [cell for cell in cells if not pd.isna(cell)]  # type: ignore[call-overload]
-    if truth and all(isinstance(cell, bool | np.bool_) for cell in truth):
+def _cell_writer(cells: Sequence[object]) -> Callable[[float | None], object]:
+    """The writer of a column's numbers: truth values as such, whole numbers without a decimal sign."""
+    values = [cell for cell in cells if not pd.isna(cell)]  # type: ignore[call-overload]
+    if values and all(isinstance(cell, bool | np.bool_) for cell in values):
         return lambda value: None if value is None else bool(value)
     return lambda value: int(value) if value is not None and float(value).is_integer() else value
 
@@ -189,12 +183,10 @@ SPARE = 16  # Points of the start design that are looked at beyond those that we
 def start_points(
     task: CausalTask, count: int, seed: int, held: Mapping[str, Sequence[float]] | None = None
 ) -> Tensor:
-    """The first `count` points of the start design, (m, k), in the actions' units; where there are few, each
-    once, and as many as there are.
-    """
+    """The first `count` points of the start design, (m, k), in the actions' units; maybe fewer."""
     region = task.region(held)
-    every = region.finite(seed)
-    return region.units(region.spread(count, seed) if every is None else every[:count])
+    settings = region.finite(seed)
+    return region.units(region.spread(count, seed) if settings is None else settings[:count])
 
 
 def open_points(
@@ -205,16 +197,14 @@ def open_points(
     seed: int,
     held: Mapping[str, Sequence[float]] | None = None,
 ) -> Tensor:
-    """The first `count` different points of the start design that are neither `done`, (n, k), nor `begun`,
-    (m, k), in the actions' units; where there are none, the one that was done least often.
-
-    A point is such a setting if it is within `NEAR` of each action's range, and at its levels.
+    """The first `count` points of the start design that are neither `done`, (n, k), nor `begun`, (m, k), in
+    the actions' units; else the one done least often. Points within `NEAR` of each range are equal.
     """
     points = start_points(task, len(done) + len(begun) + max(count, SPARE), seed, held)
 
     def near(settings: Tensor) -> Tensor:
-        away = (settings.to(points) - points.unsqueeze(1)).abs()
-        return ((away / task.box.width <= NEAR) & (away <= task.box.near)).all(-1)
+        distances = (settings.to(points) - points.unsqueeze(1)).abs()
+        return ((distances / task.box.width <= NEAR) & (distances <= task.box.near)).all(-1)
 
     points = points[~near(begun).any(-1) & ~near(points).tril(-1).any(-1)]
     often = near(done).sum(-1)
@@ -236,35 +226,32 @@ def experiments_of(
     source: str | Path | IntoDataFrame | ReadTable | None, task: CausalTask
 ) -> tuple[Records, tuple[Trial, ...]]:
     """The completed experiments of a file or a data frame, and the rows in other states as trials, numbered
-    by their lines.
-
-    Raises:
-        TableError: if it cannot be read, a column is missing, not numeric, or has missing values, a state is
-            unknown, or a ``set:`` column names no node or has values other than 0 and 1.
+    by their lines. TableError if columns are missing, not numeric or incomplete, a state is unknown, or a
+    ``set:`` column names no node or has values other than 0 and 1.
     """
-    table = _rows(source)
-    states, others = states_of(table.frame, task, table.where), list[Trial]()
-    done = _completed(table.frame[states == "completed"], task, table.where)
-    # What was abandoned may lack settings, and is then nothing.
-    whole = np.ones(len(states), dtype=bool)
+    table = _read_rows(source)
+    states, trials = states_of(table.frame, task, table.where), list[Trial]()
+    completed = _parse_experiments(table.frame[states == "completed"], task, table.where)
+    # Abandoned rows without settings are left out.
+    has_settings = np.ones(len(states), dtype=bool)
     if set(task.actions) <= {str(name) for name in table.frame.columns}:
-        whole = table.frame[list(task.actions)].notna().all(axis=1).to_numpy(dtype=bool)
-    kept = (states != "completed") & (whole | (states != "abandoned"))
-    rows = table.frame[kept]
+        has_settings = table.frame[list(task.actions)].notna().all(axis=1).to_numpy(dtype=bool)
+    open_rows = (states != "completed") & (has_settings | (states != "abandoned"))
+    rows = table.frame[open_rows]
     actions = number_columns(rows, task.actions, table.where, 0) if len(rows) else np.zeros((0, 1))
-    there = [name for name in task.nodes if name in rows.columns]
-    cells = np.stack([numbers_of(rows[name]) for name in there], -1) if there else np.zeros((len(rows), 0))
-    for line, state, setting, row in zip(rows.index, states[kept], actions.tolist(), cells, strict=True):
-        nodes = {name: float(cell) for name, cell in zip(there, row, strict=True) if np.isfinite(cell)}
+    names = [name for name in task.nodes if name in rows.columns]
+    cells = np.stack([numbers_of(rows[name]) for name in names], -1) if names else np.zeros((len(rows), 0))
+    for line, state, setting, row in zip(rows.index, states[open_rows], actions.tolist(), cells, strict=True):
+        nodes = {name: float(cell) for name, cell in zip(names, row, strict=True) if np.isfinite(cell)}
         settings = dict(zip(task.actions, setting, strict=True))
         if state == "pending":
-            others.append(Trial(id=int(line) + 2, state=state, asked=settings))
+            trials.append(Trial(id=int(line) + 2, state=state, asked=settings))
         else:
-            others.append(Trial(id=int(line) + 2, state=state, ran=settings, nodes=nodes))
-    return done, tuple(others)
+            trials.append(Trial(id=int(line) + 2, state=state, ran=settings, nodes=nodes))
+    return completed, tuple(trials)
 
 
-def _rows(source: str | Path | IntoDataFrame | ReadTable | None) -> ReadTable:
+def _read_rows(source: str | Path | IntoDataFrame | ReadTable | None) -> ReadTable:
     """The rows of a file (see `data.tables.reader`) or a data frame."""
     if isinstance(source, ReadTable):
         return source
@@ -273,18 +260,16 @@ def _rows(source: str | Path | IntoDataFrame | ReadTable | None) -> ReadTable:
     return ReadTable(data_frame(source, FRAME), FRAME)
 
 
-def _completed(frame: pd.DataFrame, task: CausalTask, source: str) -> Records:
-    """The experiments of a data frame, actions first, in the task's order, NaN where a node was not measured;
-    there may be no rows.
-    """
+def _parse_experiments(frame: pd.DataFrame, task: CausalTask, source: str) -> Records:
+    """The experiments of a data frame, if any: actions, then nodes as in the task, NaN if not measured."""
     names = (*task.actions, *task.nodes)
-    marked = [name for name in task.nodes if f"{SET}{name}" in frame.columns]
+    set_nodes = [name for name in task.nodes if f"{SET}{name}" in frame.columns]
     gaps = {name: frame[name].isna().to_numpy(dtype=bool) for name in gaps_in(frame, task)}
-    filled = frame.assign(**{name: frame[name].astype(object).where(~each, 0) for name, each in gaps.items()})
-    columns = number_columns(filled, [*names, *(f"{SET}{name}" for name in marked)], source, 0)
+    filled = frame.assign(**{name: frame[name].astype(object).where(~gap, 0) for name, gap in gaps.items()})
+    columns = number_columns(filled, [*names, *(f"{SET}{name}" for name in set_nodes)], source, 0)
     values, marks = columns[:, : len(names)], columns[:, len(names) :]
-    for name, each in gaps.items():
-        values[each, names.index(name)] = math.nan
+    for name, gap in gaps.items():
+        values[gap, names.index(name)] = math.nan
     faults = [
         f"{column}: no node of the graph; {meant(column[len(SET) :], task.graph.names)}"
         for column in map(str, frame.columns)
@@ -292,34 +277,27 @@ def _completed(frame: pd.DataFrame, task: CausalTask, source: str) -> Records:
     ]
     faults += [
         f"{SET}{name}: expected 0 or 1, 1 where the node was set by hand"
-        for name, column in zip(marked, marks.T, strict=True)
+        for name, column in zip(set_nodes, marks.T, strict=True)
         if not ((column == 0) | (column == 1)).all()
     ]
     if faults:
         raise TableError(f"{source}: " + "; ".join(faults))
     altered = np.zeros(values.shape, dtype=bool)
     altered[:, : len(task.actions)] = True
-    for name, column in zip(marked, marks.T, strict=True):
+    for name, column in zip(set_nodes, marks.T, strict=True):
         altered[:, names.index(name)] = column != 0
     return Records(names, np.ascontiguousarray(values), altered=altered)
 
 
 class ExperimentTable(OwnData, CausalProblem, Experiments):
-    """A comma-separated file of experiments and a task.
-
-    Rows to which no model can be fitted yet are not an error: `to_begin` lists what to run first. Rows that
-    wait for their result or have failed are not learnt from, and not proposed again.
+    """A comma-separated file of experiments and a task; `to_begin` lists experiments without a model.
 
     Args:
-        path: The experiments so far, a file (see `data.tables.reader`), a data frame or a table that was
-            read; rows outside the task's bounds, levels or constraints are kept as data to learn from.
+        path: The experiments so far: a file (see `data.tables.reader`), a data frame or a table.
         task: Causal graph, actions and reward: a YAML file, or its content.
         fixed: Actions that the next experiment holds at a value, action to value; None for none.
 
-    Raises:
-        TableError: if the file cannot be read, or a column is missing, not numeric or incomplete; all faults
-            are listed.
-        ValueError: if the task is invalid, or a fixed value may not be set.
+    A TableError lists all faults of the file; a ValueError says that the task or a fixed value is invalid.
     """
 
     def __init__(
@@ -330,7 +308,7 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
     ) -> None:
         self.task = causal_task(task)
         self.held = self.task.held(fixed)
-        table = _rows(path)
+        table = _read_rows(path)
         self.done, self.others = experiments_of(table, self.task)
         self.source = FRAME if table.where == FRAME else Path(table.where).name
         self.read, notes = table, row_notes(table.frame, self.task, self.source)
@@ -371,11 +349,13 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
         """Points of the start design that are not in the table yet; None once a model can be fitted."""
         if not self.lacking:
             return None
-        done = self.past.columns(self.task.actions)
-        count = self.task.initial_count - len(done) - len(self.waiting)
-        count = count if count > 0 else int(len(done) >= MIN_ROWS)
-        begun = as_tensor([*self._settings("pending"), *self._settings("failed")]).reshape(-1, done.shape[1])
-        points = open_points(self.task, done, begun, count, seed, self.held).numpy()
+        completed = self.past.columns(self.task.actions)
+        count = self.task.initial_count - len(completed) - len(self.waiting)
+        count = count if count > 0 else int(len(completed) >= MIN_ROWS)
+        begun = as_tensor([*self._settings("pending"), *self._settings("failed")]).reshape(
+            -1, completed.shape[1]
+        )
+        points = open_points(self.task, completed, begun, count, seed, self.held).numpy()
         return as_table(Records(self.task.actions, points, altered=np.ones(points.shape, dtype=bool)))
 
     def facts(self) -> Facts:
@@ -392,11 +372,9 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
         return TrialLog(self.task).take(self.done, self.others)[0]
 
     def with_proposals(self, settings: Sequence[Mapping[str, float]]) -> str:
-        """All rows of the table, and a row for each proposed setting, which waits for its result, with the
-        separator and the decimal sign of the table; its cells are as its file writes them.
-        """
-        written = cells_as_written(self.read)
-        return as_text(with_proposals(self.read.frame, self.task, settings, written), *self.read.signs)
+        """The table with its file's signs and cells, and a row for each proposed setting, without result."""
+        cells = cells_as_written(self.read)
+        return as_text(with_proposals(self.read.frame, self.task, settings, cells), *self.read.signs)
 
     def observations(self) -> Table:
         """All completed experiments."""
@@ -424,23 +402,23 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
         """Empty: the outcome of an experiment that was not run is unknown."""
         return {}
 
-    def _note(self, found: Findings) -> None:
+    def _note(self, findings: Findings) -> None:
         """Too few experiments for a model; actions that may not be set any more, or were always the same."""
         rows = len(self.done)
         if self.lacking:
-            words = f"there is no model yet: {self.lacking}; the start design goes on"
-            found.warn("data", "rows", words, rows=rows)
+            text = f"there is no model yet: {self.lacking}; the start design goes on"
+            findings.warn("data", "rows", text, rows=rows)
         outside = self._outside()
         for sentence in outside[:SHOWN]:
-            found.warn("data", "range", f"{sentence}: kept to learn from, and not proposed")
+            findings.warn("data", "range", f"{sentence}: kept to learn from, and not proposed")
         if len(outside) > SHOWN:
-            words = f"{len(outside) - SHOWN} more experiments lie outside what may be set"
-            found.warn("data", "range", words)
+            text = f"{len(outside) - SHOWN} more experiments lie outside what may be set"
+            findings.warn("data", "range", text)
         for name in self.task.actions if rows >= MIN_ROWS else ():
             column = self.done.columns((name,))[:, 0]
             if (column == column[0]).all():
-                words = "in all experiments, so that nothing is known of its effect yet"
-                found.of_variable(name, "values", f"it was {float(column[0]):g} {words}")
+                text = "in all experiments, so that nothing is known of its effect yet"
+                findings.of_variable(name, "values", f"it was {float(column[0]):g} {text}")
 
     def _outside(self) -> list[str]:
         """A sentence for each experiment whose action may not be set any more, with its line."""

@@ -104,12 +104,12 @@ def test_a_variable_depends_on_nothing_but_its_causes_in_the_graph(trait, seed):
     world = drawn(trait, seed)
     order, graph = world.order, world.task.graph
     normals = torch.randn(len(order) + 1, 50, generator=generator(seed), dtype=torch.float64)
-    values = world._follow(order, normals, {})
+    values = world._solve(order, normals, {})
     for place, name in enumerate(order):
         others = {other: values[other] for other in order if other != name}
         for other in order[:place]:
             if other not in graph.parents(name):
-                moved = world._follow(order, normals, {**others, other: values[other] + 1.0})[name]
+                moved = world._solve(order, normals, {**others, other: values[other] + 1.0})[name]
                 assert torch.allclose(moved, values[name], rtol=0, atol=1e-9), (other, name)
 
 

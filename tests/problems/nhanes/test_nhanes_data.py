@@ -88,7 +88,7 @@ def test_between_two_edges_the_probability_is_flat(world, contexts):
 @pytest.mark.slow
 def test_an_oracle_is_searched_for_once(world, contexts, monkeypatch):
     first = world.optimal(contexts[:1], ("FiberIntake",))
-    monkeypatch.setattr(Nhanes, "_searched", lambda *arguments: pytest.fail("searched again"))
+    monkeypatch.setattr(Nhanes, "_search", lambda *arguments: pytest.fail("searched again"))
     again = Nhanes(size=SampleSize(contexts=1)).optimal(contexts[:1], ("FiberIntake",))
     assert torch.equal(first[0], again[0])
     assert torch.equal(first[1], again[1])
