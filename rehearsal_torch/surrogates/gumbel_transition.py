@@ -1,15 +1,15 @@
-"""Transitions between numbered states, counted, with counterfactuals of the Gumbel-max model.
+"""Gumbel-max transitions between discrete states: a smoothed count model with counterfactuals.
 
 The probability of the next state j after state s and action a is a posterior mean under a Dirichlet prior
-around that of s whatever was done, which has one around q, the share of j among all next states, one added,
+around that of s under any action, itself with a prior around q, the share of j in all next states, plus one,
 
     p(j | s) = (n_sj + b q_j) / (n_s + b),        p(j | s, a) = (n_saj + c p(j | s)) / (n_sa + c),
 
-with the powers of two b and c that predict each row best from all others. A state never left is kept. With
-s' = argmax_j log p(j | s, a) + g_j and independent standard Gumbel g, an observed step restricts g, which is
-drawn from the top: the largest of log p + g is standard Gumbel, and belongs to s'; the others are Gumbel
-numbers truncated at it. Each member is one such draw for all steps of an episode. The best of many sequences
-is best for these draws too, so that few members claim too much; no claim says that counts are uncertain.
+with the powers of two b and c of the best leave-one-out likelihood. A state that was never left is absorbing.
+With s' = argmax_j log p(j | s, a) + g_j and independent standard Gumbel g, an observed step restricts g,
+sampled top-down: the largest of log p + g is standard Gumbel, and belongs to s'; the others are truncated at
+it. Each member is one such sample for all steps of an episode. The best of many sequences is best for these
+samples too, so that few members claim too much; no claim includes the uncertainty of the counts.
 
 Source: Oberst and Sontag (2019), Sec. 3 and App. B; Maddison, Tarlow and Minka (2014), Sec. 3 (truncated
 Gumbel numbers); Stone (1974) (prediction of each row from the others).
@@ -29,13 +29,11 @@ from rehearsal_torch.seeding import stream
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Fits
 
 STATE, VALUE, DRUGS, LEVELS = "state", "SOFA", ("fluid", "vasopressor"), 5
-POWERS, MOST, ROWS = 16, 1000, 4096  # Of two; states and members; rows at a time.
+POWERS, MOST, ROWS = 16, 1000, 4096  # powers of two; the most states, or members; rows at a time
 
 
 class TransitionCounts(Solved):
-    """How often each next state followed each state and action: `counts`, rows of s, a, j and n_saj, (K, 4);
-    `values` of the S states; and the `weights` b and c.
-    """
+    """`counts`, rows of s, a, j and n_saj, (K, 4); `values` of the S states; and the `weights` b and c."""
 
     def __init__(self, states: int) -> None:
         super().__init__()
@@ -43,39 +41,37 @@ class TransitionCounts(Solved):
         self.register_fitted(counts=("K", 4), values=(states,), weights=(2,))
 
     def solve(self, *examples: Tensor) -> None:
-        """Counts rows of s, a, j and the values of s and j, (n,) each; ValueError if a number is no state."""
-        state, action, after, *values = (each.double() for each in examples)
+        """Counts s, a, j with values of s and j, (n,) each; ValueError if a number is no state."""
+        state, action, after, *values = (column.double() for column in examples)
         ends = torch.cat([state, after]).long()
         if int(ends.min()) < 0 or int(ends.max()) >= self.states:
             raise ValueError(f"{STATE}: expected numbers of {self.states} states, from 0")
-        found, number = torch.stack((state, action, after), -1).unique(dim=0, return_counts=True)
-        self.counts = torch.cat([found, number.unsqueeze(-1)], -1)
-        known = torch.full((self.states,), float(values[0].min()), dtype=torch.float64)
-        known[ends] = torch.cat(values)
-        self.values = known.cummax(0).values  # of states that did not occur, that of one before
-        (cells, seen, share), best = self.cells(), -torch.inf
-        rows, done, came = found.long().unbind(-1)
-        total, left = cells.sum(-1)[rows, done].double(), seen.sum(-1)[rows] - 1
-        beside, share = seen[rows, came] - 1, share[came]
-        for usual, own in torch.cartesian_prod(*[2.0 ** torch.arange(POWERS).double()] * 2):
-            prior = (beside + usual * share) / (left + usual)
-            fit = float((number * ((number - 1 + own * prior) / (total - 1 + own)).log()).sum())
-            if fit > best:
-                best, self.weights = fit, torch.stack((usual, own))
+        moves, n = torch.stack((state, action, after), -1).unique(dim=0, return_counts=True)
+        self.counts = torch.cat([moves, n.unsqueeze(-1)], -1)
+        scores = torch.full((self.states,), float(values[0].min()), dtype=torch.float64)
+        scores[ends] = torch.cat(values)
+        self.values = scores.cummax(0).values  # of states that did not occur, that of one before
+        (n_saj, n_sj, q), best = self.cells(), -torch.inf
+        states, actions, next_states = moves.long().unbind(-1)
+        total, departures = n_saj.sum(-1)[states, actions].double(), n_sj.sum(-1)[states] - 1
+        same_moves, q = n_sj[states, next_states] - 1, q[next_states]
+        for b, c in torch.cartesian_prod(*[2.0 ** torch.arange(POWERS).double()] * 2):
+            prior = (same_moves + b * q) / (departures + b)
+            likelihood = float((n * ((n - 1 + c * prior) / (total - 1 + c)).log()).sum())
+            if likelihood > best:
+                best, self.weights = likelihood, torch.stack((b, c))
 
     def cells(self) -> tuple[Tensor, Tensor, Tensor]:
         """n_saj, (S, A, S) float32, n_sj, (S, S), and q, (S,)."""
         state, action, after = self.counts[:, :3].long().unbind(-1)
-        cells = torch.zeros(self.states, LEVELS**2, self.states)
-        cells[state, action, after] = self.counts[:, 3].float()
-        seen = cells.sum(1).double()
-        return cells, seen, (seen.sum(0) + 1) / (seen.sum() + self.states)
+        n_saj = torch.zeros(self.states, LEVELS**2, self.states)
+        n_saj[state, action, after] = self.counts[:, 3].float()
+        n_sj = n_saj.sum(1).double()
+        return n_saj, n_sj, (n_sj.sum(0) + 1) / (n_sj.sum() + self.states)
 
 
 class GumbelTransition(EpisodeSurrogate):
-    """A model of numbered states, of which `count` draws of the noise are made for each episode, by `seed`.
-    The columns are ``state``, 0 ... `states` - 1, ``SOFA``, which rises with it, and levels of two drugs.
-    """
+    """A model of ``state``, ``SOFA`` and levels of two drugs, with `count` noise samples of each episode."""
 
     names: tuple[str, ...] = (VALUE,)
     dose_names: tuple[str, ...] = DRUGS
@@ -105,44 +101,44 @@ class GumbelTransition(EpisodeSurrogate):
         return self.table.values[states.long()].unsqueeze(-1)
 
     def question(self) -> Question:
-        """The columns that it reads."""
+        """The input columns."""
         return Columns((STATE, VALUE, *DRUGS))
 
     def parts(self, table: Table) -> Fits:
         """The counts of transitions (`data.episode.transitions`)."""
         state, value = table.columns((STATE, VALUE)).T
-        after, following = table.columns((next_name(STATE), next_name(VALUE))).T
-        yield self.table, (state, self.levels.digitise(table.columns(DRUGS)), after, value, following)
+        after, next_value = table.columns((next_name(STATE), next_name(VALUE))).T
+        yield self.table, (state, self.levels.digitise(table.columns(DRUGS)), after, value, next_value)
 
     @torch.no_grad()
     def trajectory(self, episode: Episode) -> EquationTrajectory:
         """The episode's steps under every action, the members side by side, (T, M)."""
         self.require_fitted()
-        every, size, (prior, weight) = LEVELS**2, self.table.states, self.table.weights
-        counts, seen, share = self.table.cells()
-        usual = (seen + prior * share) / (seen.sum(-1, keepdim=True) + prior)
-        usual[seen.sum(-1) == 0] = (torch.eye(size) + 1e-9 * share)[seen.sum(-1) == 0]
+        n_actions, n_states, (b, c) = LEVELS**2, self.table.states, self.table.weights
+        counts, n_sj, q = self.table.cells()
+        prior = (n_sj + b * q) / (n_sj.sum(-1, keepdim=True) + b)
+        prior[n_sj.sum(-1) == 0] = (torch.eye(n_states) + 1e-9 * q)[n_sj.sum(-1) == 0]
 
-        def logits(cells: Tensor) -> Tensor:
-            here = counts.flatten(0, 1)[cells].double()
-            return ((here + weight * usual[cells // every]) / (here.sum(-1, keepdim=True) + weight)).log()
+        def logits(pairs: Tensor) -> Tensor:
+            n_saj = counts.flatten(0, 1)[pairs].double()
+            return ((n_saj + c * prior[pairs // n_actions]) / (n_saj.sum(-1, keepdim=True) + c)).log()
 
         states, actions = episode.columns((STATE,)), self.levels.digitise(episode.columns(DRUGS))
-        after, step = states[1:, 0].long(), torch.arange(len(states) - 1)
-        own = logits(states[:-1, 0].long() * every + actions[:-1]).unsqueeze(1)
-        shape = (len(after), self.members, size + 1)
-        drawn = torch.rand(shape, generator=stream(self.seed, episode.identity), dtype=torch.float64)
-        top, free = (-(-drawn.clamp(1e-300, 1 - 1e-16).log()).log()).tensor_split([1], -1)
-        noise = -torch.logaddexp(-top, -(free + own)) - own
-        noise[step, :, after] = top[..., 0] - own[step, 0, after].unsqueeze(-1)
-        found = torch.full((len(after), self.members * size * every), -1, dtype=torch.int32)
-        member = torch.arange(self.members) * size * every
+        after, steps = states[1:, 0].long(), torch.arange(len(states) - 1)
+        observed = logits(states[:-1, 0].long() * n_actions + actions[:-1]).unsqueeze(1)
+        shape = (len(after), self.members, n_states + 1)
+        uniform = torch.rand(shape, generator=stream(self.seed, episode.identity), dtype=torch.float64)
+        top, rest = (-(-uniform.clamp(1e-300, 1 - 1e-16).log()).log()).tensor_split([1], -1)
+        noise = -torch.logaddexp(-top, -(rest + observed)) - observed
+        noise[steps, :, after] = top[..., 0] - observed[steps, 0, after].unsqueeze(-1)
+        memo = torch.full((len(after), self.members * n_states * n_actions), -1, dtype=torch.int32)
+        member = torch.arange(self.members) * n_states * n_actions
 
-        def move(here: Tensor, time: int, chosen: Tensor) -> Tensor:
-            places = member + here.long() * every + chosen.unsqueeze(-1)
-            for part in places[found[time, places] < 0].unique().split(ROWS):
-                owner, cells = part // (size * every), part % (size * every)
-                found[time, part] = (logits(cells) + noise[time, owner]).argmax(-1).int()
-            return found[time, places].double()
+        def move(state: Tensor, time: int, action: Tensor) -> Tensor:
+            keys = member + state.long() * n_actions + action.unsqueeze(-1)
+            for missing in keys[memo[time, keys] < 0].unique().split(ROWS):
+                members, pairs = missing // (n_states * n_actions), missing % (n_states * n_actions)
+                memo[time, missing] = (logits(pairs) + noise[time, members]).argmax(-1).int()
+            return memo[time, keys].double()
 
-        return EquationTrajectory(states.expand(-1, self.members), actions, every, move)
+        return EquationTrajectory(states.expand(-1, self.members), actions, n_actions, move)

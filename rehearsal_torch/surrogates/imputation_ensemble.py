@@ -1,8 +1,7 @@
-"""Surrogates of imputed tables: one model for each of the m tables that missing cells may have come from.
+"""Surrogates of multiply imputed tables: one model for each of the m completed tables.
 
-Every model is fitted to a complete table (`data.imputation`), with the same seeds: they differ by
-what is unknown because of the missing cells, and by that alone. Objectives pool what they say
-(`objectives.imputation_success`).
+Every model is fitted to a completed table (`data.imputation`) with the same seeds, so that they differ by the
+uncertainty of the missing cells alone. Objectives pool their answers (`objectives.imputation_success`).
 
 Source: Rubin (1987), Ch. 3 (the analysis of each completed data set).
 """
@@ -21,7 +20,7 @@ from rehearsal_torch.surrogates.surrogate import Fits, Modules, SeparateMembers
 
 
 class ImputedSurrogate(RehearsalSurrogate, SeparateMembers):
-    """m surrogates of one method, from 2 to 200."""
+    """m surrogates of one method, 2 to 200."""
 
     def __init__(
         self,
@@ -44,17 +43,16 @@ class ImputedSurrogate(RehearsalSurrogate, SeparateMembers):
         return self.each
 
     def common_parts(self, table: Table) -> Fits:
-        """The overlap of the first table; ValueError if it was imputed another number of times."""
-        first = self._own(table, 0)
+        """The overlap of the first table; ValueError if there are not m tables."""
+        first = self._completed(table, 0)
         self.task.check(first)
         yield self.overlap, self.overlap.examples(first)
 
     def member_parts(self, place: int, table: Table) -> Fits:
-        """The parts of a surrogate on its own table; a table without missing cells is that of all."""
-        yield from self.each[place].parts(self._own(table, place))
+        """The parts of a surrogate on its own table; all share a table without missing cells."""
+        yield from self.each[place].parts(self._completed(table, place))
 
-    def _own(self, table: Table, index: int) -> Table:
-        """The table of a surrogate."""
+    def _completed(self, table: Table, index: int) -> Table:
         if not isinstance(table, ImputedTable):
             return table
         if len(table.completed) != len(self.models):
@@ -63,7 +61,7 @@ class ImputedSurrogate(RehearsalSurrogate, SeparateMembers):
         return table.completed[index]
 
     def misfit(self) -> Finding | None:
-        """That of the first surrogate that has one."""
+        """The first surrogate's with one."""
         return next((finding for model in self.each if (finding := model.misfit())), None)
 
     def used(self) -> tuple[str, ...]:
@@ -72,8 +70,8 @@ class ImputedSurrogate(RehearsalSurrogate, SeparateMembers):
 
     def faults(self) -> list[str]:
         """The faults of all of them."""
-        own = super().faults()
-        return own or [
+        faults = super().faults()
+        return faults or [
             f"models.{index}.{fault}" for index, model in enumerate(self.each) for fault in model.faults()
         ]
 

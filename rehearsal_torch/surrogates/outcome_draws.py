@@ -1,8 +1,7 @@
-"""Draws of the outcomes that a model expects in one case, after an alteration or without one.
+"""Posterior predictive draws of the outcomes in one case, after an alteration or without one.
 
-Each is a function or parameters drawn from the posterior, with noise as it was found in the observations, so
-that the draws hold both what is unknown and the noise. Their share in the desired region estimates the
-probability of a desired outcome.
+Each is a function or parameters drawn from the posterior, plus observed noise, so that they express
+epistemic uncertainty and noise. Their share in the region estimates the probability of a desired outcome.
 
 They are draws of coordinates t = B y in which the faces of the region are few linear bounds. The region is {y
 : m_k'y <= d_k, k = 1..l}, and its slack a linear function of y, so that few regressions suffice:
@@ -15,8 +14,7 @@ the identity. A coordinate holds how far each row is from the bound, where the i
 one bit: where success is rare, the indicator is nearly constant, and the coordinates still vary in every row.
 
 The draws of a fitted model are the same for every question, since their seed is part of the model:
-`KeptDraws` keeps those used last, up to a number of cells, and draws anew for a model with other tensors, or
-changed ones.
+`KeptDraws` caches those used last, up to a number of cells, for as long as the model's tensors are unchanged.
 
 Source: Gelman et al. (2013), Sec. 7.1 (the posterior predictive distribution); Du et al. (2026), Sec. 2.1
 (the region as a polytope).
@@ -50,30 +48,27 @@ class FaceCoordinates:
         """The coordinates of a region."""
         lengths = region.normals.norm(dim=-1)
         units = region.normals / lengths.unsqueeze(-1)
-        kept: list[int] = []
+        distinct: list[int] = []
         for face, unit in enumerate(units):
-            if all(float((units[other] @ unit).abs()) < 1 - PARALLEL for other in kept):
-                kept.append(face)
-        if len(kept) > units.shape[1]:
+            if all(float((units[row] @ unit).abs()) < 1 - PARALLEL for row in distinct):
+                distinct.append(face)
+        if len(distinct) > units.shape[1]:
             basis = torch.eye(units.shape[1], dtype=units.dtype)
             return cls(basis, units, region.offsets / lengths)
-        basis = units[kept]
+        basis = units[distinct]
         along = units @ basis.mT
-        own = along.abs().argmax(-1, keepdim=True)
-        normals = torch.zeros_like(along).scatter(-1, own, along.gather(-1, own).sign())
+        column = along.abs().argmax(-1, keepdim=True)
+        normals = torch.zeros_like(along).scatter(-1, column, along.gather(-1, column).sign())
         return cls(basis, normals, region.offsets / lengths)
 
     def between(self, lattice: Tensor) -> "FaceCoordinates":
-        """With the bounds of coordinates on lattices, their steps and origins (q, 2), half a step beyond the
-        last value that is desired; a step of 0 is none.
-        """
-        step, origin = (self.normals.abs() @ each for each in lattice.to(self.normals).T)
-        moved = origin * self.normals.sum(-1)
-        last = ((self.offsets - moved) / torch.where(step > 0, step, 1.0) + 1e-6).floor()
+        """Faces with bounds half a step beyond the last desired lattice value; steps and origins (q, 2)."""
+        step, origin = (self.normals.abs() @ column for column in lattice.to(self.normals).T)
+        shift = origin * self.normals.sum(-1)
+        last = ((self.offsets - shift) / torch.where(step > 0, step, 1.0) + 1e-6).floor()
         single = (self.normals != 0).sum(-1) == 1
-        return replace(
-            self, offsets=torch.where(single & (step > 0), moved + (last + 0.5) * step, self.offsets)
-        )
+        offsets = torch.where(single & (step > 0), shift + (last + 0.5) * step, self.offsets)
+        return replace(self, offsets=offsets)
 
     @property
     def count(self) -> int:
@@ -88,11 +83,11 @@ class FaceCoordinates:
         """Whether points lie in the region, (..., q) -> (...) bool."""
         inside = None
         for normal, offset in zip(self.normals.tolist(), self.offsets.tolist(), strict=True):
-            used = [(column, weight) for column, weight in enumerate(normal) if weight]
-            if len(used) == 1:
-                ((column, weight),) = used
-                bound, own = offset / weight, coordinates[..., column]
-                within = own <= bound if weight > 0 else own >= bound
+            entries = [(column, weight) for column, weight in enumerate(normal) if weight]
+            if len(entries) == 1:
+                ((column, weight),) = entries
+                bound, coordinate = offset / weight, coordinates[..., column]
+                within = coordinate <= bound if weight > 0 else coordinate >= bound
             else:
                 within = coordinates @ coordinates.new_tensor(normal) <= offset
             inside = within if inside is None else inside.logical_and_(within)
@@ -101,8 +96,7 @@ class FaceCoordinates:
         return inside
 
 
-# Models, and draws of the noise of each.
-MODELS, EACH = 64, 128
+MODELS, EACH = 64, 128  # models, and draws of the noise of each
 
 
 @dataclass(frozen=True)
@@ -113,7 +107,7 @@ class OutcomeDraws:
     basis: Tensor  # B, (q, |Y|)
 
     def bounds(self, region: Polytope) -> list[tuple[float, float]]:
-        """The bounds of each coordinate in the desired region; a face of several coordinates is of none."""
+        """The desired region's bounds of each coordinate; faces of several coordinates are ignored."""
         limits = [(-torch.inf, torch.inf) for _ in self.basis]
         lengths = region.normals.norm(dim=-1)
         for normal, offset in zip(region.normals / lengths[:, None], region.offsets / lengths, strict=True):
@@ -128,18 +122,17 @@ class OutcomeDraws:
     def share(self, region: Polytope) -> float:
         """The share of the draws that lie in the desired region."""
         faces = FaceCoordinates.of(region)
-        same = faces.basis.shape == self.basis.shape and bool(
-            (faces.basis == self.basis.to(faces.basis)).all()
-        )
+        coordinates = self.values
         # Draws of other coordinates than those of the faces are draws of the outcomes themselves.
-        own = self.values if same else faces.of_outcomes(self.values @ torch.linalg.inv(self.basis).mT)
-        return float(faces.desired(own.to(torch.float64)).to(torch.float64).mean())
+        if not torch.equal(faces.basis, self.basis.to(faces.basis)):
+            coordinates = faces.of_outcomes(self.values @ torch.linalg.inv(self.basis).mT)
+        return float(faces.desired(coordinates.to(torch.float64)).to(torch.float64).mean())
 
 
 def of_response(response: AffineResponse, given: Tensor, action: Tensor) -> OutcomeDraws:
     """Draws of an affine response with normal noise under M models, given context (|X|,) and values (k,)."""
-    home, like = given.device, response.constant
-    given, action = given.to(like.device), action.to(like.device)
+    device, constant = given.device, response.constant
+    given, action = given.to(constant.device), action.to(constant.device)
     means = response.base(given.unsqueeze(0)).squeeze(-2) + (response.action @ action)
     # In a common unit: eigenvalues are found to rounding of the largest one.
     unit = response.covariance.diagonal(dim1=-2, dim2=-1).clamp_min(0).sqrt()
@@ -149,35 +142,33 @@ def of_response(response: AffineResponse, given: Tensor, action: Tensor) -> Outc
     root = unit * (vectors * values.clamp_min(0).sqrt().unsqueeze(-2)).to(unit.device)
     noise = torch.randn(EACH, *means.shape, dtype=means.dtype, generator=generator(97)).to(means.device)
     draws = means + (root @ noise.unsqueeze(-1)).squeeze(-1)
-    outcomes = draws.shape[-1]
-    return OutcomeDraws(
-        draws.reshape(-1, outcomes).to(home), torch.eye(outcomes, dtype=draws.dtype, device=home)
-    )
+    basis = torch.eye(draws.shape[-1], dtype=draws.dtype, device=device)
+    return OutcomeDraws(draws.reshape(-1, draws.shape[-1]).to(device), basis)
 
 
 Drawn = TypeVar("Drawn")
 
 
 class KeptDraws(Generic[Drawn]):
-    """A bounded store of draws, of at most so many cells in total."""
+    """A cache of draws with at most `most` cells in total; the oldest are dropped."""
 
     def __init__(self, most: int) -> None:
         self.most = most
         self._kept: OrderedDict[Hashable, tuple[list[tuple[Tensor, int]], int, Drawn]] = OrderedDict()
 
     def get(self, key: Hashable, source: Sequence[Tensor], cells: int, make: Callable[[], Drawn]) -> Drawn:
-        """The draws of a question, made anew where the tensors are others or have changed."""
+        """The draws of a question, recomputed if source tensors were replaced or changed."""
         if torch.is_inference_mode_enabled() or any(tensor.is_inference() for tensor in source):
-            # Tensors of inference mode do not tell whether they have changed, and have no gradient outside.
+            # Tensors of inference mode have no version counter, and no gradient outside.
             return make()
-        kept = self._kept.pop(key, None)
-        if kept is None or not _unchanged(kept[0], source):
-            kept = [(tensor, tensor._version) for tensor in source], cells, make()
+        entry = self._kept.pop(key, None)
+        if entry is None or not _unchanged(entry[0], source):
+            entry = [(tensor, tensor._version) for tensor in source], cells, make()
         if cells <= self.most:
-            self._kept[key] = kept
+            self._kept[key] = entry
         while sum(size for _, size, _ in self._kept.values()) > self.most:
             self._kept.popitem(last=False)
-        return kept[2]
+        return entry[2]
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -186,7 +177,7 @@ class KeptDraws(Generic[Drawn]):
         return type(self), (self.most,)
 
 
-def _unchanged(known: Sequence[tuple[Tensor, int]], source: Sequence[Tensor]) -> bool:
-    return len(known) == len(source) and all(
-        kept is own and own._version == version for (kept, version), own in zip(known, source, strict=True)
+def _unchanged(stored: Sequence[tuple[Tensor, int]], source: Sequence[Tensor]) -> bool:
+    return len(stored) == len(source) and all(
+        old is new and new._version == version for (old, version), new in zip(stored, source, strict=True)
     )

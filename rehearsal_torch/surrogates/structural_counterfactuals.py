@@ -35,24 +35,22 @@ from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 
 Values = Mapping[str, float]
 Actions = Tensor | Mapping[str, Any] | Alteration | None
-# Actions are named ``action[t]``, as in a decision.
-_ACTION = "action["
+_ACTION = "action["  # actions are named ``action[t]``, as in a decision
 
 
 @torch.no_grad()
 def recover(model: CausalModel | CausalNetwork | TransitionModel, observed: Table | Episode) -> Tensor:
-    """The exogenous noise behind an observation (abduction): of a table with every action and node of a
-    causal network (n, N), in the order of the nodes; of an episode with the columns of a transition model (T
-    - 1, D) in double precision, row t that of the step from t to t + 1, in the order of ``model.names``.
-    ValueError if model and observation are of different kinds, or it is not fitted; KeyError if a column is
-    missing.
+    """Abduction: the exogenous noise (n, N) of a table with every action and node of a causal network, or
+    (T - 1, D), in double precision, of an episode with the columns of a transition model, row t that of the
+    step from t to t + 1. ValueError if model and observation are of different kinds, or the model is not
+    fitted; KeyError if a column is missing.
     """
     if isinstance(model, TransitionModel):
         episode = _episode(observed)
-        mechanism, boxed, width = _exact(model), _boxed(model, episode), len(model.varying)
-        taken, _ = _actions(model, episode, None)
-        parents = torch.cat([boxed[:-1], model.levels.encoded(taken).to(boxed)], -1)
-        return mechanism.abduct(parents, boxed[1:, :width]).to(episode.values.device)
+        mechanism, features, width = _double(model), _scaled(model, episode), len(model.varying)
+        numbers, _ = _actions(model, episode, None)
+        parents = torch.cat([features[:-1], model.levels.encoded(numbers).to(features)], -1)
+        return mechanism.abduct(parents, features[1:, :width]).to(episode.values.device)
     network, table = _network(model), _table(observed)
     return _noise(network, table.to(network.device)).to(table.values.device)
 
@@ -73,16 +71,15 @@ def sample(
             1), or names to values as for `counterfactual`, or None for the observed ones.
         count: Samples per action; the noise is shared by all actions (common random numbers).
         fixed: Nodes, or varying features after the first step, that are set directly, name to value.
-        observed: Transition models only: the episode that provides the first state and the static and
-            contextual features of the trajectories.
+        observed: Transition models only: the episode with the first state, static and contextual features.
 
     Returns:
         For a causal model (..., count, N), in the order of the network's nodes; for a transition model
             trajectories (..., count, T, D) in the features' units, in the order of ``model.names``.
 
     Raises:
-        ValueError: if model and observation are of different kinds, a name or number is unknown, or the model
-            is not fitted.
+        ValueError: for a model and observation of different kinds, unknown names, or a model that is not
+        fitted.
     """
     if not isinstance(model, TransitionModel):
         if not isinstance(model, CausalModel):
@@ -95,21 +92,21 @@ def sample(
                 f"{list(model.task.actions)}; got {type(actions).__name__}"
             )
         network = model.network()
-        given, known = actions.to(network.device), _node_settings(network, fixed)
-        return network.propagate(given, model.draws(count, seed), fixed=known)[0].to(actions.device)
+        inputs, node_values = actions.to(network.device), _node_settings(network, fixed)
+        return network.propagate(inputs, model.draws(count, seed), fixed=node_values)[0].to(actions.device)
     episode = _episode(observed)
-    chosen, _ = _actions(model, episode, actions)
-    settings, mechanism, width = _settings(model, episode, fixed), _exact(model), len(model.varying)
-    boxed = _boxed(model, episode)
+    numbers, _ = _actions(model, episode, actions)
+    settings, mechanism, width = _settings(model, episode, fixed), _double(model), len(model.varying)
+    features = _scaled(model, episode)
     with seeded(seed):
         noise = mechanism.noise((count, episode.horizon - 1))
-    shape = (*chosen.shape[:-1], count)
-    states = [boxed[0, :width].expand(*shape, width)]
+    shape = (*numbers.shape[:-1], count)
+    states = [features[0, :width].expand(*shape, width)]
     for time in range(episode.horizon - 1):
-        encoded = model.levels.encoded(chosen[..., time]).to(boxed).unsqueeze(-2)
-        kept = boxed[time, width:].expand(*shape, -1)
-        parents = torch.cat([states[-1], kept, encoded.expand(*shape, -1)], -1)
-        states.append(_set(mechanism(parents, noise[:, time]), settings))
+        encoded = model.levels.encoded(numbers[..., time]).to(features).unsqueeze(-2)
+        constant = features[time, width:].expand(*shape, -1)
+        parents = torch.cat([states[-1], constant, encoded.expand(*shape, -1)], -1)
+        states.append(_intervened(mechanism(parents, noise[:, time]), settings))
     return model.units(torch.stack(states, -2)).to(episode.values.device)
 
 
@@ -124,22 +121,18 @@ def counterfactual(
     of an ensemble the mean over its members, each with its own noise.
 
     Args:
-        observed: A table with every action and node of a causal network; an episode with the columns of a
-            transition model.
-        actions: Actions that change; the others stay as observed. For a causal network, name to value. For an
-            episode, names to values, where a name is either ``action[t]`` with an action number, as in a
-            decision's alteration, or a dose with one number, or T - 1 of them, in its unit; or all action
-            numbers, an integer tensor (T - 1,).
+        observed: A table with every action and node of a network, or an episode of a transition model.
+        actions: Changed actions; others stay as observed. For a causal network, name to value. For an
+            episode, all action numbers, integers (T - 1,), or name to value: ``action[t]`` to an action
+            number, as in a decision's alteration, or a dose to one number, or T - 1 of them, in its unit.
         fixed: Nodes, or varying features after the first step, that are set directly, name to value.
 
     Returns:
         For a table: actions and nodes, row by row, with the cells that were set marked as altered. For an
-            episode: the same columns, (T, d), with the counterfactual varying features and the doses that
-            were given; others stay as observed.
+            episode: its columns (T, d) with counterfactual varying features and doses.
 
     Raises:
-        ValueError: if model and observation are of different kinds, a name or number is unknown, or the model
-            is not fitted.
+        ValueError: as `sample`.
         KeyError: if a column is missing.
     """
     if isinstance(model, TransitionEnsemble):
@@ -151,19 +144,18 @@ def counterfactual(
         network, table = _network(model), _table(observed)
         if actions is not None and not isinstance(actions, Mapping):
             raise ValueError(f"expected actions as name to value; got a {type(actions).__name__}")
-        return _rows(network, table, actions or {}, fixed)
+        return _replayed(network, table, actions or {}, fixed)
     episode = _episode(observed)
-    chosen, doses = _actions(model, episode, actions)
-    if chosen.ndim != 1:
-        raise ValueError(f"expected one sequence of actions, (T - 1,); got shape {tuple(chosen.shape)}")
+    numbers, doses = _actions(model, episode, actions)
+    if numbers.ndim != 1:
+        raise ValueError(f"expected one sequence of actions, (T - 1,); got shape {tuple(numbers.shape)}")
     settings, trajectory = _settings(model, episode, fixed), model.trajectory(episode)
     states = [trajectory.states[:1]]
     for time in range(episode.horizon - 1):
-        states.append(_set(trajectory.step(states[-1], time, chosen[time]), settings))
+        states.append(_intervened(trajectory.step(states[-1], time, numbers[time]), settings))
     values = episode.values.to(torch.float64, copy=True)
-    values[1:, [episode.names.index(name) for name in model.varying]] = model.units(torch.cat(states[1:])).to(
-        values
-    )
+    replayed = model.units(torch.cat(states[1:])).to(values)
+    values[1:, [episode.names.index(name) for name in model.varying]] = replayed
     values[:-1, [episode.names.index(name) for name in model.levels.names]] = doses.to(values)
     return episode.changed(values=values)
 
@@ -177,23 +169,22 @@ def _noise(network: CausalNetwork, table: Table) -> Tensor:
     return torch.stack(columns, -1)
 
 
-def _rows(network: CausalNetwork, table: Table, actions: Values, fixed: Values | None) -> Table:
-    """Counterfactual rows of a network."""
+def _replayed(network: CausalNetwork, table: Table, actions: Values, fixed: Values | None) -> Table:
     names, nodes = network.task.actions, network.task.nodes
     unknown = [name for name in actions if name not in names]
     if unknown:
         raise ValueError(
             f"{unknown} are not actions of this model; it has {list(names)}: set nodes with `fixed`"
         )
-    home, table = table.values.device, table.to(network.device)
-    noise, other = _noise(network, table), table.columns(names).double().clone()
+    device, table = table.values.device, table.to(network.device)
+    noise, actions_after = _noise(network, table), table.columns(names).double().clone()
     for name, value in actions.items():
-        other[:, names.index(name)] = value
+        actions_after[:, names.index(name)] = value
     settings = _node_settings(network, fixed)
-    replayed = network.propagate(other, noise.unsqueeze(-2), fixed=settings)[0][..., 0, :]
-    values = torch.cat([other, replayed], -1).to(home)
+    replayed = network.propagate(actions_after, noise.unsqueeze(-2), fixed=settings)[0][..., 0, :]
+    values = torch.cat([actions_after, replayed], -1).to(device)
     altered = torch.tensor([name in names or name in (fixed or {}) for name in (*names, *nodes)])
-    return Table((*names, *nodes), values, altered.expand(values.shape).to(home).clone())
+    return Table((*names, *nodes), values, altered.expand(values.shape).to(device).clone())
 
 
 def _node_settings(network: CausalNetwork, fixed: Values | None) -> dict[str, Tensor] | None:
@@ -202,8 +193,8 @@ def _node_settings(network: CausalNetwork, fixed: Values | None) -> dict[str, Te
         raise ValueError(f"{unknown} are not nodes of this model; it has {list(network.task.nodes)}")
     if fixed is None:
         return None
-    home = network.device
-    return {name: torch.tensor([float(fixed[name])], dtype=torch.float64, device=home) for name in fixed}
+    device = network.device
+    return {name: torch.tensor([float(fixed[name])], dtype=torch.float64, device=device) for name in fixed}
 
 
 def _network(model: object) -> CausalNetwork:
@@ -219,9 +210,8 @@ def _network(model: object) -> CausalNetwork:
 
 def _table(observed: object) -> Table:
     if not isinstance(observed, Table):
-        raise ValueError(
-            f"expected a Table, as the model is a causal network; got a {type(observed).__name__}"
-        )
+        expected = "expected a Table, as the model is a causal network"
+        raise ValueError(f"{expected}; got a {type(observed).__name__}")
     return observed
 
 
@@ -232,19 +222,18 @@ def _episode(observed: object) -> Episode:
     return observed
 
 
-def _exact(model: TransitionModel) -> LocationScale | SparseEffects:
-    """The mechanism in double precision."""
+def _double(model: TransitionModel) -> LocationScale | SparseEffects:
     model.require_fitted()
     return deepcopy(model.mechanism).to(torch.float64)
 
 
-def _boxed(model: TransitionModel, episode: Episode) -> Tensor:
+def _scaled(model: TransitionModel, episode: Episode) -> Tensor:
     """The episode's scaled features, (T, D + static + contextual), in double precision."""
     return model.rescale.scale(episode.columns(model.rescale.names).to(model.levels.medians)).double()
 
 
 def _settings(model: SingleTransition, episode: Episode, fixed: Values | None) -> dict[int, Tensor]:
-    """Index of each varying feature that is set, with the scaled value that it is set to."""
+    """Index of each varying feature that is set to its scaled value."""
     unknown = [name for name in fixed or {} if name not in model.varying]
     if unknown:
         raise ValueError(f"{unknown} are not varying features of this model; it has {list(model.varying)}")
@@ -255,8 +244,8 @@ def _settings(model: SingleTransition, episode: Episode, fixed: Values | None) -
     return {model.varying.index(name): scaled[model.varying.index(name)] for name in fixed or {}}
 
 
-def _set(states: Tensor, settings: Mapping[int, Tensor]) -> Tensor:
-    """States (..., D) after the hard interventions."""
+def _intervened(states: Tensor, settings: Mapping[int, Tensor]) -> Tensor:
+    """States (..., D) after hard interventions."""
     if not settings:
         return states
     changed = states.clone()
@@ -266,10 +255,10 @@ def _set(states: Tensor, settings: Mapping[int, Tensor]) -> Tensor:
 
 
 def _actions(model: SingleTransition, episode: Episode, actions: Actions) -> tuple[Tensor, Tensor]:
-    """Action numbers (..., T - 1) and their doses (..., T - 1, p), observed ones where they are equal."""
+    """Action numbers (..., T - 1) and their doses (..., T - 1, p), as observed where unchanged."""
     names, steps = model.levels.names, episode.horizon - 1
-    given = episode.columns(names)[:-1].to(model.levels.medians, copy=True)
-    observed = model.levels.digitise(given)
+    doses = episode.columns(names)[:-1].to(model.levels.medians, copy=True)
+    observed = model.levels.digitise(doses)
     if isinstance(actions, Alteration):
         actions = dict(zip(actions.names, actions.values.tolist(), strict=True))
     if isinstance(actions, Tensor):
@@ -286,8 +275,8 @@ def _actions(model: SingleTransition, episode: Episode, actions: Actions) -> tup
             )
         for name in names:
             if name in requested:
-                given[:, names.index(name)] = _dose(name, requested[name], steps).to(given)
-        observed = model.levels.digitise(given)
+                doses[:, names.index(name)] = _dose(name, requested[name], steps).to(doses)
+        observed = model.levels.digitise(doses)
         numbers = observed.clone()
         for name, value in requested.items():
             if name not in names:
@@ -301,8 +290,8 @@ def _actions(model: SingleTransition, episode: Episode, actions: Actions) -> tup
     if bool(((numbers < 0) | (numbers >= model.levels.actions)).any()):
         expected = f"expected action numbers 0 ... {model.levels.actions - 1}"
         raise ValueError(f"{expected}; got {int(numbers.min())} to {int(numbers.max())}")
-    same = (numbers == observed).unsqueeze(-1)
-    return numbers, torch.where(same, given, model.levels.doses(numbers).to(given))
+    unchanged = (numbers == observed).unsqueeze(-1)
+    return numbers, torch.where(unchanged, doses, model.levels.doses(numbers).to(doses))
 
 
 def _dose(name: str, value: float | Tensor, steps: int) -> Tensor:

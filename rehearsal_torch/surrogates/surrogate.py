@@ -62,22 +62,20 @@ class Surrogate(nn.Module, ABC):
 
     @property
     def device(self) -> torch.device:
-        """Where its parameters and buffers are (``.to("cuda")`` moves them); the CPU if it has none. What it
-        is asked about is taken there, and what it tells of a table is where the table is.
-        """
+        """That of parameters and buffers, or the CPU; results for a table are on the table's device."""
         first = next(chain(self.parameters(), self.buffers()), None)
         return torch.device("cpu") if first is None else first.device
 
     def on_cpu(self) -> Self:
-        """Itself, or, where it was moved to another device, a copy of it on the CPU."""
+        """Itself if it is on the CPU, otherwise a copy on the CPU."""
         return self if self.device.type == "cpu" else deepcopy(self).to("cpu")
 
     @abstractmethod
     def parts(self, table: Table) -> Fits:
-        """Parts to fit, in order, with examples (n, ...) that may depend on the fits of earlier ones."""
+        """Parts in the order of fitting, with examples (n, ...) that may depend on earlier fits."""
 
     def require_fitted(self) -> None:
-        """Refuses to answer (`NotFittedError`) while a part has been neither fitted nor loaded."""
+        """NotFittedError if a part has been neither fitted nor loaded."""
         unfitted = unfitted_parts(self)
         if unfitted:
             names = ", ".join(unfitted[:4]) + (", ..." if len(unfitted) > 4 else "")
@@ -93,72 +91,64 @@ class Surrogate(nn.Module, ABC):
         return ()
 
     def adopt(self, question: object) -> None:
-        """Takes over a question (a task, or plain data of one; for episodes the names of their columns),
-        provided that the fit can answer it; from then on that question is answered. OtherQuestionError,
-        naming each field that differs and on which the fit depends.
-        """
-        own = self.question()
-        if own is None:
+        """Sets another question (a task, plain data, or columns); OtherQuestionError if the fit differs."""
+        fitted_question = self.question()
+        if fitted_question is None:
             raise OtherQuestionError(
                 f"{type(self).__name__} does not record the question that it was fitted for (`question`): "
                 "it cannot be compared with this one"
             )
-        asked = like(own, question)
-        mismatches = differences(own, asked, self.used())
+        requested = like(fitted_question, question)
+        mismatches = differences(fitted_question, requested, self.used())
         if mismatches:
             remedy = "Fit again for this question, or ask the one that was fitted for"
             raise OtherQuestionError(
                 f"the surrogate was fitted for another question. {'. '.join(mismatches)}. {remedy}"
             )
-        self._take(taken(own, asked, self.used()))
+        self._take(taken(fitted_question, requested, self.used()))
 
     def lipschitz(self, table: Table) -> Mapping[str, float]:  # noqa: ARG002
-        """Guaranteed Lipschitz constants, and Jacobians on a table's rows, by name; empty without any."""
+        """Guaranteed Lipschitz constants and Jacobian norms on a table's rows, by name; empty by default."""
         return {}
 
     def check_noise(self, rows: Table | None, held_out: Table | None) -> None:
-        """Measures how well what it takes for noise can be predicted, and keeps it with its state in place of
-        what an earlier fit left (`surrogates.transition`), as every fit does; nothing by default. Takes rows
-        of its fit and rows that it was not fitted to, None where there are none.
-        """
+        """Measures and stores how well abducted noise is predicted, from training and held-out rows."""
 
     def noise_shares(self) -> Mapping[str, float]:
-        """What `check_noise` found, as R2 of each variable; empty if nothing is known, as by default."""
+        """R2 of each variable as measured by `check_noise`; empty if unknown, as by default."""
         return {}
 
     def surprise(self, case: Any, decision: Decision, answer: Table) -> float | None:  # noqa: ARG002
-        """The p-value of the outcomes in the one row that followed a decision, under what the model expects;
-        None where it expects no distribution, as by default.
-        """
+        """p-value, under the predictive distribution, of the row that followed a decision; or None."""
         return None
 
     def faults(self) -> list[str]:
-        """All inconsistencies of the state: values that are not finite, and sizes that do not agree."""
+        """All inconsistencies of the state: parts not fitted, values not finite, sizes that do not agree."""
         return [f"{name}: not fitted" for name in unfitted_parts(self)] + state_faults(self)
 
     def _take(self, question: Question) -> None:
-        """Makes `question` its own; the compatibility has been checked."""
+        """Sets the question, once its compatibility has been checked."""
 
 
-# Rows, evenly spaced, on which noise is checked, at most; and those below which nothing is said of it.
+# The most rows on which noise is checked, and the fewest.
 ROWS, FEWEST = 5_000, 100
 
 
 def sample(table: Table, most: int = ROWS) -> Table:
     """A copy of about `most` rows at most, evenly spaced; whole units, where units are known."""
     if table.units is None or len(table) <= most:
-        kept = torch.linspace(0, len(table) - 1, min(most, len(table)), dtype=torch.float64).round().long()
-        return table.rows(kept)
-    place = torch.unique_consecutive(table.units, return_inverse=True)[1]
-    units = int(place[-1]) + 1
-    some = torch.linspace(0, units - 1, max(1, units * most // len(table)), dtype=torch.float64).long()
-    return table.rows(torch.isin(place, some.to(place.device)))
+        rows = torch.linspace(0, len(table) - 1, min(most, len(table)), dtype=torch.float64).round().long()
+        return table.rows(rows)
+    unit_index = torch.unique_consecutive(table.units, return_inverse=True)[1]
+    unit_count = int(unit_index[-1]) + 1
+    kept_units = torch.linspace(
+        0, unit_count - 1, max(1, unit_count * most // len(table)), dtype=torch.float64
+    ).long()
+    return table.rows(torch.isin(unit_index, kept_units.to(unit_index.device)))
 
 
 class SeparateMembers(Surrogate, ABC):
-    """A surrogate of members that are fitted apart from each other, in any order or by several processes,
-    once what they have in common is; in one process if a subclass overrides `parts`.
-    """
+    """A surrogate whose members are fitted independently; in one process if `parts` is overridden."""
 
     members_are: str = "models"  # What the members are, in the plural, for progress
 
@@ -168,14 +158,14 @@ class SeparateMembers(Surrogate, ABC):
 
     @abstractmethod
     def common_parts(self, table: Table) -> Fits:
-        """The parts that all members have in common, with their examples."""
+        """The parts shared by all members, with their examples."""
 
     @abstractmethod
     def member_parts(self, place: int, table: Table) -> Fits:
-        """The parts of one member, with their examples, once the common ones have been fitted."""
+        """The parts of one member with their examples; the common parts have been fitted."""
 
     def closing_parts(self, table: Table) -> Fits:  # noqa: ARG002
-        """The parts that follow from all members, with their examples; none by default."""
+        """The parts fitted after all members, with their examples; none by default."""
         yield from ()
 
     def parts(self, table: Table) -> Fits:
@@ -187,7 +177,7 @@ class SeparateMembers(Surrogate, ABC):
 
 
 class EpisodeSurrogate(Surrogate, ABC):
-    """A surrogate that can replay an observed episode under other actions: fitted, or a known truth."""
+    """A model that can replay an observed episode under other actions: fitted, or a known truth."""
 
     kind: Kind | None = "look_back"
     has_constants: bool = True  # Whether its steps may have Lipschitz constants (`Trajectory.lipschitz`)
@@ -199,15 +189,15 @@ class EpisodeSurrogate(Surrogate, ABC):
 
     @abstractmethod
     def trajectory(self, episode: Episode) -> Trajectory:
-        """The episode's counterfactual transitions, in the surrogate's own coordinates."""
+        """The episode's counterfactual transitions, in the model's coordinates."""
 
     @abstractmethod
     def units(self, states: Tensor) -> Tensor:
-        """The trajectory's coordinates to units, (..., D) -> (..., D): increasing in each variable."""
+        """Model coordinates to units, (..., D) -> (..., D), increasing in each variable."""
 
     @property
     def members(self) -> int:
-        """M, the number of models of an ensemble, whose states are side by side in a trajectory; else 1."""
+        """M, the number of models whose states stand side by side in a trajectory; 1 by default."""
         return 1
 
     def member_units(self, states: Tensor) -> Tensor:
@@ -232,56 +222,50 @@ class EpisodeSurrogate(Surrogate, ABC):
         return self
 
     def support(self, episode: Episode, states: Tensor | None = None) -> Tensor | None:
-        """In how many units of the fit what each action changes was done in a comparable step, each two doses
-        together, (T, A) long, at the observed states or others, (T, D) in the variables' units; None if that
-        is not known, as by default.
+        """Number of training units with the doses of each action in a step comparable to the observed one, or
+        to `states` (T, D) in units, (T, A) long; None by default.
         """
 
     @property
     def claimant(self) -> "EpisodeSurrogate | None":
-        """The model that claims what an action gains, and has no say in which is chosen; None by default."""
+        """The model that estimates gains, separate from the one that selects actions; None by default."""
 
     @property
     def unmoved(self) -> tuple[str, ...]:
-        """The states that no action is seen to move; none by default."""
+        """The states on which no action has a detectable effect; none by default."""
         return ()
 
     def replayed(self, episode: Episode, actions: Tensor) -> Tensor | None:
-        """The states of an episode under sequences, (n, H) long, in the variables' units, by each of the R
-        refits of a claimant, (R, n, T, D); None of other models, as by default.
-        """
+        """States under action sequences (n, H) long by R refits, (R, n, T, D), in units; or None."""
 
     def outside(self, episode: Episode, slack: float = 0.0) -> tuple[Finding, ...]:  # noqa: ARG002
-        """A finding of the kind ``range`` for each variable of an episode that leaves the range of the
-        observations by more than `slack`, as a share of the range on the model's scale; empty if no range is
-        known.
-        """
+        """``range`` findings for variables beyond the training range by more than the share `slack` of it."""
         return ()
 
     def noise(self, table: Table) -> tuple[Tensor, Tensor] | None:
-        """What each step is predicted from, (n, p), and each member's noise, (n, M, D), float64; or None."""
+        """The predictors of each step (n, p) and each member's abducted noise (n, M, D), float64; or None."""
 
     @property
     def least_noise(self) -> Tensor | None:
-        """The variance of each state's noise, (D,), below which none of it matters; None by default."""
+        """Variance of each state's noise, (D,), below which its predictability is ignored; or None."""
 
     @property
     def predictable_noise(self) -> Tensor | None:
-        """How well the noise of each state can be predicted from state and action on held-out units, as R2,
-        (D,) (`surrogates.transition`); (0,) if it is not known, None if it is no model of rows.
-        """
+        """R2 of each state's noise on held-out units, (D,); (0,) if unknown, None if not fitted to rows."""
 
     def noise_causes(self) -> Mapping[str, tuple[float, float]]:
-        """Of states whose noise can be predicted, how much of it other states of the same step explain, and a
-        level of each unit; empty if nothing is known, as by default.
-        """
+        """Shares of each state's noise explained by other states of the step, and by a level per unit."""
         return {}
 
     def noise_shares(self) -> dict[str, float]:
         """`predictable_noise` by name; empty if it is not known."""
-        known = self.predictable_noise
-        return dict(zip(self.names, known.tolist(), strict=True)) if known is not None and len(known) else {}
+        r_squared = self.predictable_noise
+        return (
+            dict(zip(self.names, r_squared.tolist(), strict=True))
+            if r_squared is not None and len(r_squared)
+            else {}
+        )
 
     @property
     def selectable(self) -> Tensor | None:
-        """Which actions a search may select, (A,) bool; None for all. Observed actions may always be kept."""
+        """Which actions a search may select beside the observed ones, (A,) bool; None for all."""

@@ -1,31 +1,28 @@
-"""What would overturn each recommendation: its tipping strength, and the strongest observed covariate.
+"""Sensitivity to hidden confounding: the strength that would overturn a recommendation (tipping strength).
 
 For a decision that sets a with an estimated probability of a desired outcome, an estimate b for no action,
 and l the lower end of its interval,
 
     Gamma* = max(l / b, (1 - b) / (1 - l))            (1 where l <= b)
 
-is the strength that a hidden common cause of action and outcome would need (`estimators.marginal_sensitivity`
-). Where the estimate has no interval, l is the lower bound of the truth in the certificate, and without one
-the estimate itself. b is used as estimated: its own error is not part of l.
+is the strength that a hidden common cause of action and outcome needs (`estimators.marginal_sensitivity`). If
+the estimate has no interval, l is the certificate's lower bound of the truth, or else the estimate itself. b
+is used as estimated: its own error is not part of l.
 
-Where the present values of what is set are known, the action is compared with these. A hidden cause biases
-both, and Gamma* is where the lower bound of the one meets the upper bound of the other (`tipping_between`);
-from the lower end of the interval of their difference, if the method has one.
+If the present values of the altered variables are known, the action is compared with these. A hidden cause
+biases both, and Gamma* is where the lower bound of the one meets the upper bound of the other
+(`tipping_between`); from the lower end of the interval of their difference, if the method has one.
 
-Where costs count, an action overturns already where its gain is not worth its cost: b is then b plus the
-cost in units of the worth of a desired outcome.
+With costs, an action is overturned once its gain is not worth its cost: b is then b plus the cost in units of
+the worth of a desired outcome.
 
-Beside it stands the strength of the strongest covariate (`estimators.marginal_sensitivity`) among those that
-the graph says to adjust for (`graphs.separation`), computed once for each set of altered variables. Where a
-hidden cause that strong is enough, a decision that would be *do* carries a finding of the kind
-``hidden_cause``, and is *may*.
+The yardstick is the strength of the strongest covariate that the graph adjusts for (`graphs.separation`),
+computed once for each set of altered variables. If a hidden cause of that strength suffices, a decision *do*
+becomes *may*, with a finding of the kind ``hidden_cause``.
 
-Nothing is added to decisions that set nothing, have no estimate of such a probability, or rest on a model
-that does not fit the rows; nor where the front door tells the effect, which a hidden cause of action and
-outcome does not change; nor where the
-observations contain altered cells: then the actions were chosen by decisions, of which it is known on what
-they depended.
+Decisions stay unchanged that set nothing, have no estimate of a probability, or rest on a model that does not
+fit the rows; likewise effects by the front door, which a hidden cause of action and outcome does not change;
+and all if the observations contain altered cells, whose actions were chosen by decisions with known inputs.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -48,15 +45,14 @@ from rehearsal_torch.estimators.marginal_sensitivity import (
 )
 from rehearsal_torch.graphs.separation import Adjustment, adjustment
 
-# More rows add nothing to a 95 % range.
-MOST_ROWS = 20_000
+MOST_ROWS = 20_000  # more rows add nothing to a 95 % range
 NO_COVARIATE = "no observed covariate is adjusted for, so there is none to compare it with"
 UNRECORDED = "how strong the observed covariates are was not recorded for these variables when it was fitted"
 FEW_ROWS = "there are too few observations to say how strong the observed covariates are"
 
 
 class Overturning:
-    """The sensitivity of decisions for one task, given what returns the rows of the surrogate's fit."""
+    """The sensitivity of decisions for one task; `observations` returns the training rows."""
 
     def __init__(self, task: RehearsalTask, observations: Callable[[], Table]) -> None:
         self.task, self.observations = task, observations
@@ -65,18 +61,18 @@ class Overturning:
 
     @property
     def applies(self) -> bool:
-        """Whether something can be said: not where cells of the observations were altered."""
+        """Whether sensitivities are defined: not if cells of the observations were altered."""
         return self.rows is not None
 
     @cached_property
     def rows(self) -> Table | None:
-        """The observations, at most `MOST_ROWS` of them, evenly spaced; None if some cells were altered."""
+        """At most `MOST_ROWS` observations, evenly spaced; None if some cells were altered."""
         table = self.observations()
         if bool(table.altered.any()):
             return None
-        places = torch.linspace(0, len(table) - 1, min(len(table), MOST_ROWS), dtype=torch.float64)
-        kept = table.values[places.round().long()]
-        return Table.observed(table.names, kept.detach().to("cpu", torch.float64))
+        rows = torch.linspace(0, len(table) - 1, min(len(table), MOST_ROWS), dtype=torch.float64)
+        values = table.values[rows.round().long()]
+        return Table.observed(table.names, values.detach().to("cpu", torch.float64))
 
     def covariates(self, names: tuple[str, ...]) -> Mapping[str, float] | None:
         """Covariate to strength when `names` are altered, strongest first; None if rows are too few."""
@@ -85,62 +81,57 @@ class Overturning:
         return self._known[names]
 
     def known_for(self, names: tuple[str, ...]) -> bool:  # noqa: ARG002
-        """Whether `covariates` rests on rows: not where nothing was recorded of these variables."""
+        """Whether `covariates` is known for these variables."""
         return True
 
     def why_none(self, names: tuple[str, ...]) -> str:
-        """Why `covariates` has nothing for altered variables."""
+        """The reason for `covariates` being None."""
         return FEW_ROWS if self.known_for(names) else UNRECORDED
 
     def with_sensitivity(
         self, decisions: Sequence[Decision], certificates: Sequence[Mapping[str, float | str] | None]
     ) -> list[Decision]:
-        """The decisions with their sensitivities where these apply. ``truth_lower`` of a certificate is used
-        where the estimate has no interval; a bound of the posterior mean says nothing about the truth.
-        """
-        answered, asked, bases = list(decisions), list[int](), list[Basis]()
-        ends, by_front_door = list[tuple[float, float, float]](), dict[tuple[str, ...], bool]()
-        for place, (decision, certificate) in enumerate(zip(decisions, certificates, strict=True)):
+        """The decisions with their sensitivities; of a certificate ``truth_lower`` alone is a valid bound."""
+        answered, indices, bases = list(decisions), list[int](), list[Basis]()
+        bounds = list[tuple[float, float, float]]()
+        for index, (decision, certificate) in enumerate(zip(decisions, certificates, strict=True)):
             estimate, before = decision.estimate, decision.before
             if decision.alteration is None or estimate is None or before is None:
                 continue
             if not estimate.of == before.of == CHANCE or not self.applies:
                 continue
-            # How far a hidden cause could move a claim says nothing where the claim is wrong without one.
-            if any(each.kind == "bad_fit" for each in decision.findings):
+            # The sensitivity of a claim means nothing if the claim is wrong without a hidden cause.
+            if any(finding.kind == "bad_fit" for finding in decision.findings):
                 continue
-            names = decision.alteration.names
-            if names not in by_front_door:
-                by_front_door[names] = self._sets(names).front_door
-            if by_front_door[names]:
+            if self._adjustment_sets(decision.alteration.names).front_door:
                 continue
             lower, basis = self._lower(decision, certificate)
             if decision.gain is not None and decision.gain.lower is not None:
                 lower = before.point + decision.gain.lower
-            paid = (decision.cost or 0.0) / decision.worth if decision.worth else 0.0
-            asked.append(place)
+            price = (decision.cost or 0.0) / decision.worth if decision.worth else 0.0
+            indices.append(index)
             bases.append(basis)
-            ends.append((lower, before.point, paid))
-        lowest, baseline, price = torch.tensor(ends, dtype=torch.float64).reshape(-1, 3).unbind(-1)
-        lowest, priced = lowest.clamp(0.0, 1.0), (baseline + price).clamp(0.0, 1.0)
-        tipping = tipping_strength(lowest, priced)
-        if any(decisions[place].unchanged is not None for place in asked):
-            stated = torch.tensor([decisions[place].unchanged is not None for place in asked])
-            between = tipping_between(lowest, baseline.clamp(0.0, 1.0), price)
-            tipping = torch.where(stated, between, tipping)
-        known = dict[tuple[tuple[str, ...], Basis, bool], Sensitivity]()
-        for place, basis, strength in zip(asked, bases, tipping.tolist(), strict=True):
-            decision = answered[place]
+            bounds.append((lower, before.point, price))
+        lowest, baseline, prices = torch.tensor(bounds, dtype=torch.float64).reshape(-1, 3).unbind(-1)
+        lowest, worthwhile = lowest.clamp(0.0, 1.0), (baseline + prices).clamp(0.0, 1.0)
+        tipping = tipping_strength(lowest, worthwhile)
+        if any(decisions[index].unchanged is not None for index in indices):
+            has_present = torch.tensor([decisions[index].unchanged is not None for index in indices])
+            at_present = tipping_between(lowest, baseline.clamp(0.0, 1.0), prices)
+            tipping = torch.where(has_present, at_present, tipping)
+        yardsticks = dict[tuple[tuple[str, ...], Basis, bool], Sensitivity]()
+        for index, basis, strength in zip(indices, bases, tipping.tolist(), strict=True):
+            decision = answered[index]
             assert decision.alteration is not None
             key = (decision.alteration.names, basis, decision.unchanged is not None)
-            if key not in known:
-                known[key] = self._yardstick(*key)
-            weighed: Sensitivity = copied(known[key], tipping=_rounded(strength))
-            answered[place] = _doubted(decision.changed(sensitivity=weighed), weighed)
+            if key not in yardsticks:
+                yardsticks[key] = self._yardstick(*key)
+            sensitivity: Sensitivity = copied(yardsticks[key], tipping=_rounded(strength))
+            answered[index] = _with_warning(decision.changed(sensitivity=sensitivity), sensitivity)
         return answered
 
     def _yardstick(self, names: tuple[str, ...], basis: Basis, at_present: bool) -> Sensitivity:
-        """What a tipping strength, here of 1, is compared with when `names` are set."""
+        """The sensitivity, with tipping strength 1, and its yardstick when `names` are set."""
         against: Against = "the present values" if at_present else "no action"
         covariates = self.covariates(names)
         if covariates:
@@ -160,32 +151,33 @@ class Overturning:
             return bound, "certificate"
         return decision.estimate.point, "point"
 
-    def _sets(self, names: tuple[str, ...]) -> Adjustment:
+    def _adjustment_sets(self, names: tuple[str, ...]) -> Adjustment:
         if names not in self._adjustments:
-            given = self.task.graph, self.task.context, names, self.task.outcomes
-            self._adjustments[names] = adjustment(*given)
+            task = self.task
+            self._adjustments[names] = adjustment(task.graph, task.context, names, task.outcomes)
         return self._adjustments[names]
 
     def _strengths(self, names: tuple[str, ...]) -> Mapping[str, float] | None:
-        """See `covariates`."""
         if self.rows is None:
             return None
-        sets = self._sets(names)
+        sets = self._adjustment_sets(names)
         before = (*self.task.context, *sets.before)
-        later = tuple(name for name in names if name not in sets.first)
+        later_actions = tuple(name for name in names if name not in sets.first)
         blocks = [(sets.first, before)] if sets.first else []
-        if later:
-            blocks.append((later, (*before, *sets.first, *sets.between) if sets.first else before))
+        if later_actions:
+            blocks.append((later_actions, (*before, *sets.first, *sets.between) if sets.first else before))
         columns = self.rows.columns
-        assignments = [Assignment(columns(actions), columns(given), given) for actions, given in blocks]
-        if not all(each.estimable for each in assignments):
+        assignments = [
+            Assignment(columns(actions), columns(covariates), covariates) for actions, covariates in blocks
+        ]
+        if not all(assignment.estimable for assignment in assignments):
             return None
         # An earlier action is given when a later one is chosen, but is not a covariate of the alteration.
-        return {name: each for name, each in strengths(assignments).items() if name not in names}
+        return {name: strength for name, strength in strengths(assignments).items() if name not in names}
 
 
 class RecordedStrengths(Overturning):
-    """The same without the rows: strengths were recorded for sets of variables, None where rows were few."""
+    """Sensitivities from strengths that were recorded for sets of variables, None where rows were few."""
 
     def __init__(
         self, task: RehearsalTask, known: Mapping[tuple[str, ...], Mapping[str, float] | None]
@@ -195,11 +187,11 @@ class RecordedStrengths(Overturning):
 
     @property
     def applies(self) -> bool:
-        """True: strengths are recorded only where they apply."""
+        """True: strengths are recorded only if sensitivities are defined."""
         return True
 
     def covariates(self, names: tuple[str, ...]) -> Mapping[str, float] | None:
-        """See `Overturning.covariates`; None for variables of which nothing was recorded."""
+        """See `Overturning.covariates`; None for variables without a record."""
         return self._known.get(names)
 
     def known_for(self, names: tuple[str, ...]) -> bool:
@@ -212,18 +204,18 @@ def for_question(question: Question | None, observations: Callable[[], Table]) -
     return Overturning(question, observations) if isinstance(question, RehearsalTask) else None
 
 
-def _doubted(decision: Decision, weighed: Sensitivity) -> Decision:
-    """The decision, as one that is not told from zero where a hidden cause as strong as an observed covariate
-    would overturn it.
-    """
-    if decision.status != "do" or weighed.yardstick is None or weighed.tipping > weighed.yardstick:
+def _with_warning(decision: Decision, sensitivity: Sensitivity) -> Decision:
+    """The decision, no longer told from zero if a hidden cause of the yardstick's strength overturns it."""
+    if (
+        decision.status != "do"
+        or sensitivity.yardstick is None
+        or sensitivity.tipping > sensitivity.yardstick
+    ):
         return decision
-    strengths = {"tipping": weighed.tipping, "yardstick": weighed.yardstick}
-    text = (
-        f"a hidden common cause as strong as {weighed.covariate} would overturn it (a strength of "
-        f"{weighed.tipping:.3g} is enough, {weighed.covariate} has {weighed.yardstick:.3g})"
-    )
-    general = f"a hidden common cause as strong as {weighed.covariate} would overturn it"
+    strengths = {"tipping": sensitivity.tipping, "yardstick": sensitivity.yardstick}
+    general = f"a hidden common cause as strong as {sensitivity.covariate} would overturn it"
+    tipping, covariate = f"a strength of {sensitivity.tipping:.3g} is enough", sensitivity.covariate
+    text = f"{general} ({tipping}, {covariate} has {sensitivity.yardstick:.3g})"
     return decision.told([Finding("hidden_cause", text, strengths, general)])
 
 

@@ -1,15 +1,14 @@
-"""Ensembles of transition models, each fitted to resampled units of one half of them.
+"""Bootstrap ensembles of transition models: each member is fitted to resampled units of one half of them.
 
 Two trainings of one class recommend differently. Half of the members are fitted to every second unit, the
-others to the rest; for an episode, the members of one half are searched, whose mean decides, and a
-recommendation is made only where all of them predict a gain (`claims.sequence_rules`). What it gains is
-claimed by the closed form of the other half (`surrogates.transition_ridge`). Where what the members take for
-noise can be predicted, while for the closed form it cannot, the closed form is searched in their place.
+others to the rest. For an episode, the members of one half are searched by their mean, and a recommendation
+is made only if all of them predict a gain (`claims.sequence_rules`), which the closed form of the other half
+estimates (`surrogates.transition_ridge`). If the members' abducted noise can be predicted and the closed
+form's cannot, the closed form is searched instead.
 
-Each member draws as many units as its half has, with replacement, by a seed of its own: of the units to learn
-from, and of those held out for early stopping. Ranges and dose levels are those of the whole table: all
-members use the same coordinates and actions. The abducted noise is each member's own. A search sees the
-stacked states of the members (`mechanisms.mechanism`).
+Each member draws as many units as its half has, with replacement, by its own seed. Ranges and dose levels are
+those of the whole table, so that all members share coordinates and actions; the abducted noise is each
+member's own. A search sees the stacked states of the members (`mechanisms.mechanism`).
 
 Source: Efron (1979) (bootstrap); Lakshminarayanan, Pritzel and Blundell (2017) (ensembles).
 """
@@ -34,22 +33,17 @@ MAX_MEMBERS = 64
 
 
 class TransitionEnsemble(CheckedTransition, SeparateMembers):
-    """Transition models of resampled units, M for each half, and a closed form. ValueError if the number is
-    odd, or not between 2 and 64.
+    """Transition models of resampled units, M for each half, and a closed form. ValueError for an odd count.
 
     Args:
-        member: Factory of one member, a `TransitionModel`.
-        count: 2 M.
+        member: Factory of one member.
+        count: 2 M, from 2 to 64.
         seed: Seed of the resamples.
         order: That of the closed form.
     """
 
     def __init__(
-        self,
-        member: Callable[[], TransitionModel],
-        count: int = 4,
-        seed: int = 0,
-        order: Sequence[str] = (),
+        self, member: Callable[[], TransitionModel], count: int = 4, seed: int = 0, order: Sequence[str] = ()
     ) -> None:
         super().__init__()
         bounded("count", count, MAX_MEMBERS, 2)
@@ -64,7 +58,7 @@ class TransitionEnsemble(CheckedTransition, SeparateMembers):
 
     @property
     def known(self) -> ComparableSteps:
-        """Those of the closed form."""
+        """The closed form's steps."""
         return self.closed.known
 
     @property
@@ -84,14 +78,14 @@ class TransitionEnsemble(CheckedTransition, SeparateMembers):
         """A member's mechanism on its own resample."""
         unit = begins_of(table).cumsum(0) - 1
         units = int(unit[-1]) + 1
-        own = torch.arange(min(place % HALVES, units - 1), units, HALVES)  # a single one is held out for all
-        drawn = own[torch.randint(len(own), (len(own),), generator=paired_generator(self.seed, place))]
-        counts = torch.bincount(drawn, minlength=units).to(unit.device)[unit]
+        half = torch.arange(min(place % HALVES, units - 1), units, HALVES)  # a single one is held out for all
+        resample = half[torch.randint(len(half), (len(half),), generator=paired_generator(self.seed, place))]
+        counts = torch.bincount(resample, minlength=units).to(unit.device)[unit]
         rows = torch.arange(len(table), device=unit.device).repeat_interleave(counts)
         yield from self.each[place].mechanism_parts(table.rows(rows))
 
     def closing_parts(self, table: Table) -> Fits:
-        """What is compared with, and the closed form."""
+        """The comparable steps and the closed form."""
         yield self.closed.known_part(table)
         yield self.closed.halves, tuple(vars(self.closed.steps(table)).values())
 
@@ -101,7 +95,7 @@ class TransitionEnsemble(CheckedTransition, SeparateMembers):
         return len(self.models) // HALVES
 
     def check_noise(self, rows: Table | None, held_out: Table | None) -> None:
-        """Of the members, and of the closed form."""
+        """Checks the members and the closed form."""
         super().check_noise(rows, held_out)
         self.closed.check_noise(rows, held_out)
 
@@ -116,7 +110,7 @@ class TransitionEnsemble(CheckedTransition, SeparateMembers):
         return self.closed if better else self
 
     def trajectory(self, episode: Episode) -> Trajectory:
-        """Those of the members of the half that chooses, side by side, with states (T, M D)."""
+        """The trajectories of the selecting half's members side by side, with states (T, M D)."""
         half = self.closed.choosing(episode)
         return stacked([model.trajectory(episode) for model in self.each[half::HALVES]])
 
@@ -134,7 +128,7 @@ class TransitionEnsemble(CheckedTransition, SeparateMembers):
         return noises[0][0], torch.cat([noise for _, noise in noises], 1)
 
     def lipschitz(self, table: Table) -> Mapping[str, float]:
-        """The largest number of the members under each name."""
+        """The members' maximum of each number."""
         figures = [model.lipschitz(table) for model in self.each]
         return {name: max(figure[name] for figure in figures) for name in figures[0]}
 

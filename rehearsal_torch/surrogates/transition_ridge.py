@@ -1,8 +1,8 @@
-"""Transitions in closed form, fitted to halves of the units: one half chooses, the other one claims.
+"""Transition ridge regressions on two halves of the units: one selects actions, the other estimates gains.
 
-Two forms (`mechanisms.bent_transition`) are fitted, to every second unit. For an episode, one of them is
-searched, by a hash of the episode's name, and what was chosen is claimed by the other, with its refits to
-resampled units (`claims.sequence_gains`). Ranges, levels, and which states are moved, are those of all units.
+The two (`mechanisms.bent_transition`) are fitted to every second unit each. A hash of an episode's name picks
+the one that is searched; the gain of the selected actions is claimed by the other, with its refits to
+resampled units (`claims.sequence_gains`). Ranges, levels and affected states are those of all units.
 
 Source: Athey and Imbens (2016) (honest estimates by halves).
 """
@@ -28,7 +28,7 @@ HALVES = 2
 
 
 class Halves(Solved):
-    """Two closed forms, of every second unit each."""
+    """Two closed-form transitions, of every second unit each."""
 
     def __init__(
         self, states: int, others: int, doses: DoseLevels, seed: int, told: Sequence[int] = ()
@@ -39,23 +39,25 @@ class Halves(Solved):
 
     @property
     def fitted(self) -> bool:
-        """Whether both are."""
+        """Whether both are fitted."""
         return all(form.fitted for form in self.forms)
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits both to `Steps`; what is moved is tested by all units. ValueError if there is one."""
+        """Fits both to `Steps`; the affected states are tested on all units. ValueError for a single unit."""
         steps = Steps(*examples)
         units = int(steps.begins.sum())
         require(units >= HALVES, "transitions of at least 2 units, half of whom choose", units=units)
-        unmoved, place = self.forms[0].p_values(steps), torch.arange(units, device=steps.begins.device)
+        unmoved, unit = self.forms[0].p_values(steps), torch.arange(units, device=steps.begins.device)
         for half, form in enumerate(self.forms):
-            form.fit(steps.units(place % HALVES == half), unmoved, self.seed + half, self.told)
+            form.fit(steps.units(unit % HALVES == half), unmoved, self.seed + half, self.told)
 
 
 class TransitionRidge(SingleTransition):
-    """Next state from state, static and contextual features, and levels of doses, in closed form. Columns as
-    of `SingleTransition`; the seed is that of the halves and of the resamples; `order` names states that come
-    about in this order within a step, if it is known; the rest is found from the rows.
+    """Next state from state, static and contextual features, and levels of doses, in closed form.
+
+    Args:
+        seed: Seed of the halves and the resamples.
+        order: States in the order in which they arise within a step, if known; others by the rows.
     """
 
     has_constants = False
@@ -72,29 +74,28 @@ class TransitionRidge(SingleTransition):
         order: Sequence[str] = (),
     ) -> None:
         super().__init__(varying, static, contextual, doses, levels, logarithms)
-        others = len(self.static) + len(self.contextual)
-        self.halves = Halves(len(self.varying), others, self.levels, seed, self._places(order))
+        self.halves = self._unfitted_halves(seed, order)
 
     @classmethod
     def beside(cls, model: SingleTransition, seed: int, order: Sequence[str] = ()) -> Self:
-        """One with the columns, ranges and levels of another model; it need not be fitted."""
+        """A ridge that shares columns, ranges and levels with another model; fitting it is optional."""
         doses = model.levels.names, model.levels.count
-        found = cls(model.varying, model.static, model.contextual, *doses, seed=seed)
-        found.rescale, found.levels = model.rescale, model.levels
-        others = len(found.static) + len(found.contextual)
-        found.halves = Halves(len(found.varying), others, found.levels, seed, found._places(order))
-        found.halves.needed = False
-        found.past = ComparableSteps(len(found.rescale.names), found.levels)
-        return found
+        ridge = cls(model.varying, model.static, model.contextual, *doses, seed=seed)
+        ridge.rescale, ridge.levels = model.rescale, model.levels
+        ridge.halves = ridge._unfitted_halves(seed, order)
+        ridge.halves.needed = False
+        ridge.past = ComparableSteps(len(ridge.rescale.names), ridge.levels)
+        return ridge
 
-    def _places(self, order: Sequence[str]) -> list[int]:
-        unknown = [name for name in order if name not in self.varying]
-        require(not unknown, f"an order of some of the states {list(self.varying)}", order=list(order))
+    def _unfitted_halves(self, seed: int, order: Sequence[str]) -> Halves:
+        subset = set(order) <= set(self.varying)
+        require(subset, f"an order of some of the states {list(self.varying)}", order=list(order))
         require(len({*order}) == len(order), "each state once", order=list(order))
-        return [self.varying.index(name) for name in order]
+        states, others = len(self.varying), len(self.static) + len(self.contextual)
+        return Halves(states, others, self.levels, seed, [self.varying.index(name) for name in order])
 
     def parts(self, table: Table) -> Fits:
-        """The ranges, the dose levels, what is compared with, and both forms."""
+        """The ranges, the dose levels, the comparable steps, and both halves."""
         yield self.rescale, (self.extremes(table),)
         yield self.levels, (table.columns(self.levels.names),)
         yield self.known_part(table)
@@ -103,20 +104,20 @@ class TransitionRidge(SingleTransition):
     def steps(self, table: Table) -> Steps:
         """The transitions in scaled coordinates; rows of unknown units stand alone."""
         names, width = self.rescale.names, len(self.varying)
-        now, after = (
-            self.rescale.scale(each.to(self.device, torch.float64))
-            for each in (table.columns(names), following(table, self.varying, names[width:]))
+        now, targets = (
+            self.rescale.scale(columns.to(self.device, torch.float64))
+            for columns in (table.columns(names), following(table, self.varying, names[width:]))
         )
         actions = self.levels.digitise(table.columns(self.levels.names).to(now))
         begins = begins_of(table).to(now.device)
-        return Steps(now[:, :width], now[:, width:], actions, after[:, :width], begins)
+        return Steps(now[:, :width], now[:, width:], actions, targets[:, :width], begins)
 
     def choosing(self, episode: Episode) -> int:
-        """Which half chooses for an episode; the other one claims."""
+        """The half that selects actions for an episode; the other one claims."""
         return int(HALVES * split_position(self.halves.seed, f"half of {episode.identity}"))
 
     def trajectory(self, episode: Episode) -> BentTrajectory:
-        """The steps of the episode by the half that chooses."""
+        """The steps of the episode by the half that selects."""
         return self._trajectory(episode, self.choosing(episode))
 
     @property
@@ -126,15 +127,15 @@ class TransitionRidge(SingleTransition):
 
     @property
     def unmoved(self) -> tuple[str, ...]:
-        """Those that keep their observed course."""
+        """The states that keep their observed course."""
         held = self.halves.forms[0].held.tolist()
-        return tuple(name for name, kept in zip(self.varying, held, strict=True) if kept)
+        return tuple(name for name, is_held in zip(self.varying, held, strict=True) if is_held)
 
     @torch.no_grad()
     def replayed(self, episode: Episode, actions: Tensor) -> Tensor:
         """(n, H) long -> (R, n, T, D), by the refits of the half that claims."""
-        judge = self._trajectory(episode, 1 - self.choosing(episode), refits=True)
-        return self.units(judge.replays(actions))
+        trajectory = self._trajectory(episode, 1 - self.choosing(episode), refits=True)
+        return self.units(trajectory.replays(actions))
 
     @torch.no_grad()
     def _trajectory(self, episode: Episode, half: int, refits: bool = False) -> BentTrajectory:
@@ -152,20 +153,18 @@ class TransitionRidge(SingleTransition):
 
     @torch.no_grad()
     def residuals(self, table: Table) -> Tensor:
-        """What is left of each step without the unit's level, (n, D), the mean of both halves."""
+        """Residuals without the unit's level, (n, D), the mean of both halves."""
         steps, width = self.steps(table), len(self.varying)
-        left = torch.stack([form.left(steps) * form.spread[:width] for form in self.halves.forms])
-        return left.mean(0).to(table.values.device)
+        residuals = torch.stack([form.left(steps) * form.spread[:width] for form in self.halves.forms])
+        return residuals.mean(0).to(table.values.device)
 
     def noise(self, table: Table) -> tuple[Tensor, Tensor]:
-        """Scaled features and dose levels, and what is left, (n, p) and (n, 1, D)."""
+        """Scaled features and dose levels (n, p), and residuals (n, 1, D)."""
         return self.examples(table)[0].to(table.values.device), self.residuals(table).unsqueeze(1)
 
     @property
     def least_noise(self) -> Tensor:
-        """What is left of each state before other states of the same step are known, as a variance, (D,):
-        where these leave next to nothing, some of that can always be predicted.
-        """
+        """Residual variance of each state without effects of other states of the same step, (D,)."""
         width = len(self.varying)
-        left = [form.reduced * form.spread[:width].square() for form in self.halves.forms]
-        return torch.stack(left).mean(0)
+        variances = [form.reduced * form.spread[:width].square() for form in self.halves.forms]
+        return torch.stack(variances).mean(0)

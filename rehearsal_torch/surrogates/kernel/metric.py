@@ -1,4 +1,4 @@
-"""Learnt kernel metrics: relevant directions of the inputs, selected by the evidence of a Gaussian process.
+"""Learnt kernel metrics (metric learning): relevant directions of the inputs, by Gaussian-process evidence.
 
 The kernel is k(h, h') = exp(-|W (h - h')|^2 / 2) with a matrix W (r, p): one width per direction, and
 directions that need not be axes. For outputs Y (n, q) that share the kernel and the noise-to-signal ratio
@@ -16,17 +16,16 @@ Relevant directions are the eigenvectors with large eigenvalues of the average o
 
     M = sum_j (1/n) sum_i grad f_j(h_i) grad f_j(h_i)'
 
-of the regressions f_j(h) = E[y_j | h] (kernel ridge fits with a metric of their own). A desirability that is
-rarely high carries little information about them; the outcomes themselves, observed in every row, carry much
-more.
+of the regressions f_j(h) = E[y_j | h] (kernel ridge fits, each with its metric). The outcomes carry much more
+information about them than a desirability that is rarely high.
 
 `MetricRidge` predicts the conditional means of many outputs with one factorisation. With centred outputs,
 
     m(v) = mean + k(v)' A^-1 (Y - mean),    left(v) = 1 - k(v)' A^-1 k(v),
 
 where left is the posterior variance per unit of amplitude: 1 far from all rows. Fitted to features of
-covariates this is their conditional mean embedding, the second stage of the nested estimator; the metric is
-selected to explain those features, not the covariates themselves.
+covariates, which also select the metric, this is their conditional mean embedding, the second stage of the
+nested estimator.
 
 Source: Rasmussen and Williams (2006), Eq. (5.8)-(5.9); Du et al. (2026), Eq. (5) and (8) (gamma(x); the
 shared ratio is the lambda of the conditional mean embedding); Xia, Tong, Li and Zhu (2002) (outer products of
@@ -56,7 +55,7 @@ ENTRY_SPREAD, WIDTH_MEAN, WIDTH_SPREAD = 3.0, math.log(0.5), 1.5
 
 @dataclass(frozen=True)
 class Metric:
-    """W (r, p), the noise variance over the signal's, and the log evidence without constants and priors."""
+    """W (r, p), the noise-to-signal ratio, and the log evidence without constants and priors."""
 
     directions: Tensor
     ratio: float
@@ -85,74 +84,72 @@ def evidence(
     kernel = gram(projected, projected)
     ratio = math.exp(2 * log_ratio)
     factor = _root(kernel, ratio + FLOOR)
-    solved = torch.cholesky_solve(outputs, factor)
-    signal = (outputs * solved).sum(0) / count
+    dual = torch.cholesky_solve(outputs, factor)
+    signal = (outputs * dual).sum(0) / count
     value = 0.5 * count * signal.log().sum() + width * factor.diagonal().log().sum()
-    kernel_gradient = 0.5 * (width * torch.cholesky_inverse(factor) - (solved / signal) @ solved.mT)
+    kernel_gradient = 0.5 * (width * torch.cholesky_inverse(factor) - (dual / signal) @ dual.mT)
     trace = float(kernel_gradient.diagonal().sum())
     kernel_gradient *= kernel
-    moved = -2 * (kernel_gradient.sum(1, keepdim=True) * projected - kernel_gradient @ projected)
-    return float(value), moved.mT @ inputs, trace * 2 * ratio
+    projected_gradient = -2 * (kernel_gradient.sum(1, keepdim=True) * projected - kernel_gradient @ projected)
+    return float(value), projected_gradient.mT @ inputs, trace * 2 * ratio
 
 
 def free_metric(inputs: Tensor, outputs: Tensor, iterations: int) -> Metric:
     """Fits all entries of W, from equal axes, to standardised inputs (n, p) and centred outputs (n, q)."""
     width = inputs.shape[1]
-    first = torch.eye(width, dtype=inputs.dtype, device=inputs.device) / math.sqrt(width)
+    initial = torch.eye(width, dtype=inputs.dtype, device=inputs.device) / math.sqrt(width)
 
-    def directions(free: Tensor) -> Tensor:
-        return free.reshape(width, width)
+    def directions(parameters: Tensor) -> Tensor:
+        return parameters.reshape(width, width)
 
-    def back(kernel_gradient: Tensor, free: Tensor) -> Tensor:
-        return kernel_gradient.reshape(-1) + free / ENTRY_SPREAD**2
+    def pullback(kernel_gradient: Tensor, parameters: Tensor) -> Tensor:  # noqa: ARG001
+        return kernel_gradient.reshape(-1)
 
-    def prior(free: Tensor) -> float:
-        return float(free.square().sum()) / (2 * ENTRY_SPREAD**2)
-
-    return _descend(inputs, outputs, first.reshape(-1), directions, back, prior, iterations)
+    return _descend(
+        inputs, outputs, initial.reshape(-1), directions, pullback, (0.0, ENTRY_SPREAD), iterations
+    )
 
 
 def scaled_metric(inputs: Tensor, outputs: Tensor, basis: Tensor, scales: Tensor, iterations: int) -> Metric:
     """Fits W = diag(s) V' to inputs (n, p), outputs (n, q), with directions V (p, r), from scales s (r,)."""
 
-    def directions(free: Tensor) -> Tensor:
+    def directions(parameters: Tensor) -> Tensor:
         # A line search may evaluate extreme widths; beyond NARROWEST only the prior has a gradient.
-        return free.clamp_max(NARROWEST).exp().unsqueeze(-1) * basis.mT
+        return parameters.clamp_max(NARROWEST).exp().unsqueeze(-1) * basis.mT
 
-    def back(kernel_gradient: Tensor, free: Tensor) -> Tensor:
-        return (kernel_gradient * basis.mT).sum(-1) * free.exp().where(free <= NARROWEST, 0.0) + (
-            free - WIDTH_MEAN
-        ) / WIDTH_SPREAD**2
+    def pullback(kernel_gradient: Tensor, parameters: Tensor) -> Tensor:
+        return (kernel_gradient * basis.mT).sum(-1) * parameters.exp().where(parameters <= NARROWEST, 0.0)
 
-    def prior(free: Tensor) -> float:
-        return float((free - WIDTH_MEAN).square().sum()) / (2 * WIDTH_SPREAD**2)
-
-    return _descend(inputs, outputs, scales.clamp_min(1e-3).log(), directions, back, prior, iterations)
+    initial, prior = scales.clamp_min(1e-3).log(), (WIDTH_MEAN, WIDTH_SPREAD)
+    return _descend(inputs, outputs, initial, directions, pullback, prior, iterations)
 
 
 def _descend(
     inputs: Tensor,
     outputs: Tensor,
-    start: Tensor,
-    directions: Callable[[Tensor], Tensor],
-    back: Callable[[Tensor, Tensor], Tensor],
-    prior: Callable[[Tensor], float],
+    initial: Tensor,
+    directions: Callable[[Tensor], Tensor],  # W of the parameters
+    pullback: Callable[[Tensor, Tensor], Tensor],  # dE/d parameters from dE/dW
+    prior: tuple[float, float],  # mean and standard deviation of the parameters
     iterations: int,
 ) -> Metric:
-    def both(point: np.ndarray) -> tuple[float, np.ndarray]:
-        free, log_ratio = torch.from_numpy(point[:-1]).to(inputs), float(point[-1])
-        value, kernel_gradient, ratio_gradient = evidence(inputs, outputs, directions(free), log_ratio)
-        gradient = np.append(
-            back(kernel_gradient, free).cpu().numpy(), ratio_gradient + (log_ratio - RATIO) / 4
-        )
-        return value + prior(free) + (log_ratio - RATIO) ** 2 / 8, gradient
+    mean, spread = prior
 
-    begin = np.append(start.detach().cpu().numpy(), RATIO)
+    def objective(point: np.ndarray) -> tuple[float, np.ndarray]:
+        parameters, log_ratio = torch.from_numpy(point[:-1]).to(inputs), float(point[-1])
+        value, kernel_gradient, ratio_gradient = evidence(inputs, outputs, directions(parameters), log_ratio)
+        excess = parameters - mean
+        gradient = pullback(kernel_gradient, parameters) + excess / spread**2
+        value += float(excess.square().sum()) / (2 * spread**2)
+        value += (log_ratio - RATIO) ** 2 / 8
+        return value, np.append(gradient.cpu().numpy(), ratio_gradient + (log_ratio - RATIO) / 4)
+
+    start = np.append(initial.detach().cpu().numpy(), RATIO)
     # Bounds keep the factorisation stable: a ratio of 1e-4 to 1e6.
-    bounds = [(None, None)] * (len(begin) - 1) + [(math.log(1e-2), math.log(1e3))]
-    optimum = minimum(both, begin, bounds, iterations)
-    free, log_ratio = torch.from_numpy(optimum[:-1]).to(inputs), float(optimum[-1])
-    best = directions(free)
+    bounds = [(None, None)] * (len(start) - 1) + [(math.log(1e-2), math.log(1e3))]
+    optimum = minimum(objective, start, bounds, iterations)
+    parameters, log_ratio = torch.from_numpy(optimum[:-1]).to(inputs), float(optimum[-1])
+    best = directions(parameters)
     return Metric(best, math.exp(2 * log_ratio) + FLOOR, -evidence(inputs, outputs, best, log_ratio)[0])
 
 
@@ -180,24 +177,21 @@ def relevant_directions(inputs: Tensor, outputs: Tensor, metric: Metric) -> tupl
 
 
 class MetricRidge(Solved):
-    """Regression of q outputs on p inputs, of at most `rows` rows, since the factorisation is cubic in them;
-    its metric is fitted to at most `metric_rows`.
-    """
+    """Kernel ridge regression of q outputs on p inputs with a learnt metric, on at most `rows` rows."""
 
     def __init__(self, rows: int = 2000, metric_rows: int = 300, iterations: int = 25) -> None:
         super().__init__()
         self.rows, self.metric_rows, self.iterations = rows, metric_rows, iterations
         self.register_fitted(directions=("r", "p"), ratio=(1,), projected=("n", "r"), mean=("q",))
         self.register_fitted(factor=("n", "n"), weights=("n", "q"), centred=("n", "q"), derived=True)
-        # Computed from the state, and not a part of it.
-        self._solved: tuple[Tensor, int, Tensor] | None = None
+        self._solved: tuple[Tensor, int, Tensor] | None = None  # cache of `_whitened`
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is sent to other processes, and copied: without what is computed from it."""
+        """The state for pickles and copies, without the cache."""
         return self.__dict__ | {"_solved": None}
 
     def derivable(self) -> Mapping[str, tuple[int, ...]]:
-        """L and the weights; the centred outputs are those of whoever fits."""
+        """L and the weights; the centred outputs are derived by the owner."""
         count = len(self.projected)
         if self.projected.ndim != 2 or self.mean.ndim != 1 or count > self.rows:
             return {}
@@ -210,7 +204,7 @@ class MetricRidge(Solved):
         return _root(gram(self.projected, self.projected), self.ratio)
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits to inputs (n, p), outputs (n, q), and the responses (n, r) on which the metric is fitted."""
+        """Fits to inputs (n, p), outputs (n, q), and, for the metric, responses (n, r)."""
         inputs, outputs, guides = (rows[evenly(len(rows), self.rows, rows.device)] for rows in examples)
         metric_rows = evenly(len(inputs), self.metric_rows, inputs.device)
         responses = guides[metric_rows] - guides[metric_rows].mean(0)
@@ -230,9 +224,9 @@ class MetricRidge(Solved):
     def similar(self, inputs: Tensor) -> Tensor:
         """k(v) of inputs (..., p), (..., n)."""
         directions, projected = self.directions.to(inputs), self.projected.to(inputs)
-        # A count instead of -1: with no directions there is nothing to infer it from.
-        flat = (inputs @ directions.mT).reshape(math.prod(inputs.shape[:-1]), len(directions))
-        return gram(flat, projected).reshape(*inputs.shape[:-1], len(projected))
+        # Not -1, which cannot be inferred without directions.
+        points = (inputs @ directions.mT).reshape(math.prod(inputs.shape[:-1]), len(directions))
+        return gram(points, projected).reshape(*inputs.shape[:-1], len(projected))
 
     def forward(self, inputs: Tensor) -> Tensor:
         """m(v), (..., p) -> (..., q)."""
@@ -240,20 +234,20 @@ class MetricRidge(Solved):
 
     def left(self, inputs: Tensor) -> Tensor:
         """Posterior variance per unit of amplitude, (..., p) -> (...) in [0, 1]."""
-        similar = self.similar(inputs)
-        flat = similar.reshape(-1, similar.shape[-1])
-        solved = torch.linalg.solve_triangular(self.factor, flat.mT, upper=False)
-        return (1 - solved.square().sum(0)).clamp(0, 1).reshape(similar.shape[:-1])
+        k = self.similar(inputs)
+        k_rows = k.reshape(-1, k.shape[-1])
+        whitened = torch.linalg.solve_triangular(self.factor, k_rows.mT, upper=False)
+        return (1 - whitened.square().sum(0)).clamp(0, 1).reshape(k.shape[:-1])
 
     def amplitude(self, mixture: Tensor) -> Tensor:
         """The maximum-evidence prior variance of a linear combination (..., q) of the outputs, (...)."""
         return (mixture @ self._whitened().mT).square().sum(-1) / len(self.centred)
 
     def _whitened(self) -> Tensor:
-        """T (r, q) with T'T = (Y - mean)' A^-1 (Y - mean), r <= min(n, q); once for the same weights."""
+        """T (r, q) with T'T = (Y - mean)' A^-1 (Y - mean), r <= min(n, q); cached for unchanged weights."""
         weights = self.weights
         if weights.is_inference():
-            # Its changes are not counted.
+            # It has no version counter.
             return with_few_rows(self.centred.mT @ weights)
         version = weights._version
         if self._solved is None or self._solved[0] is not weights or self._solved[1] != version:
@@ -262,18 +256,18 @@ class MetricRidge(Solved):
 
 
 def with_few_rows(products: Tensor) -> Tensor:
-    """T (r, q) with T'T = G up to rounding, for a symmetric G (q, q) without negative eigenvalues, and as few
-    rows as its numerical rank: the waves of a few covariates nearly lie in a small space.
+    """T (r, q) with T'T = G up to rounding, for a positive semi-definite G (q, q) of numerical rank r, which
+    is small for the waves of a few covariates.
 
-    Source: Higham (1990) and Hammarling, Higham and Lucas (2007) (Cholesky factorisation with complete
-    pivoting, truncated), as LAPACK's ``pstrf``.
+    Source: Higham (1990); Hammarling, Higham and Lucas (2007) (truncated pivoted Cholesky; LAPACK's
+    ``pstrf``).
     """
     largest = float(products.diagonal().max()) if products.numel() else 0.0
     if not math.isfinite(largest) or largest <= 0:
-        # What is not finite is to be seen in what is computed with it.
+        # Non-finite values must show in the results.
         return products[: 0 if math.isfinite(largest) else None]
-    whole = (products + products.mT).detach().cpu().numpy() / 2
-    factor, order, rank, _ = dpstrf(whole, tol=ROUNDING * largest, overwrite_a=True)
-    rows = np.empty((rank, len(whole)))
+    symmetric = (products + products.mT).detach().cpu().numpy() / 2
+    factor, order, rank, _ = dpstrf(symmetric, tol=ROUNDING * largest, overwrite_a=True)
+    rows = np.empty((rank, len(symmetric)))
     rows[:, order - 1] = np.triu(factor[:rank])
     return torch.from_numpy(rows).to(products)

@@ -1,4 +1,4 @@
-"""Nested kernel ridge regression: the value of each candidate set, without a model of the mechanisms.
+"""Nested kernel ridge regression: the value of each candidate set by adjustment, without mechanisms.
 
 For each candidate set of altered variables, the covariates to adjust for are read off the graph, and an
 estimator is fitted to the nested expectation
@@ -7,8 +7,8 @@ estimator is fitted to the nested expectation
 
 with u the covariates that precede the alteration; or, where covariates v between two alterations affect both
 a later one and the outcome, its sequential form E_{u | x} E_{v | x, u, a_first} E[w(Y) | x, u, v, a].
-Estimators differ in kernels and solvers; all prepare the contexts once and are then cheap in a. A regression
-on the context alone predicts the outcome of no action.
+Estimators differ in kernels and solvers; all prepare the contexts once and are then cheap in a. The outcome
+of no action is a regression on the context alone.
 
 The regression target is a smoothed desirability. In standardised outcomes, with the region's normals of
 length one, it is w(y) = prod_k Phi(eta (d_k - m_k' y)). The sharpness eta trades bias (a small eta blurs the
@@ -47,7 +47,7 @@ FEW, MANY = 0.1, 0.3
 
 
 class Desirability(Solved):
-    """Outcomes to regression targets; a sharpness of None is selected, with at least `clearance` / radius."""
+    """Outcomes to regression targets; a sharpness of None is selected, at least `clearance` / radius."""
 
     def __init__(self, region: Polytope, sharpness: float | None = None, clearance: float = 2.0) -> None:
         super().__init__()
@@ -78,30 +78,28 @@ class Desirability(Solved):
         return torch.stack((smooth, self.region.contains(outcomes).to(smooth)), -1)
 
     def scores(self, outcomes: Tensor) -> Tensor:
-        """Normal scores of the faces' slacks, (N, |Y|) -> (N, q); one of faces that rank rows alike."""
+        """Normal scores of the faces' slacks, (N, |Y|) -> (N, q), without faces that rank rows alike."""
         slack = self.region.slack(outcomes)
-        kept: list[int] = []
+        distinct: list[int] = []
         for face in range(slack.shape[1]):
-            pairs = [
-                torch.corrcoef(torch.stack((slack[:, face], slack[:, other])))[0, 1].abs() for other in kept
-            ]
+            pairs = [torch.corrcoef(torch.stack((slack[:, face], slack[:, j])))[0, 1].abs() for j in distinct]
             if all(float(pair) < 0.999 for pair in pairs):
-                kept.append(face)
-        ranks = [slack[:, face].argsort().argsort().to(torch.float64) for face in kept]
+                distinct.append(face)
+        ranks = [slack[:, face].argsort().argsort().to(torch.float64) for face in distinct]
         return torch.special.ndtri((torch.stack(ranks, -1) + 0.5) / len(slack))
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """What is computed once for B contexts, standardised: pieces (B, ...) that the estimator understands."""
+    """An estimator's precomputed pieces (B, ...) for B standardised contexts."""
 
     contexts: Tensor
     pieces: tuple[Tensor, ...]
 
 
 class AlterationValue(Solved, ABC):
-    """An estimator of J for one set of k altered variables, in standardised coordinates. The actions at the
-    places `first` precede covariates between the alterations.
+    """An estimator of J for one set of k altered variables, in standardised coordinates. The actions with
+    indices `first` precede covariates between the alterations.
     """
 
     def __init__(self, first: Sequence[int] = ()) -> None:
@@ -110,8 +108,8 @@ class AlterationValue(Solved, ABC):
 
     @abstractmethod
     def solve(self, *examples: Tensor) -> None:
-        """Fits to N rows: context (N, |X|), before (N, |U|), between (N, |V|), actions (N, k), targets (N,
-        2): the smoothed desirability and the indicator; and normal scores of the outcomes (N, q).
+        """Fits to N rows: context (N, |X|), before (N, |U|), between (N, |V|), actions (N, k), smoothed
+        desirability and indicator (N, 2), and normal scores of the outcomes (N, q).
         """
 
     @abstractmethod
@@ -162,11 +160,8 @@ class NestedRidge(AdjustedSurrogate, SeparateMembers):
         estimator: Factory of the estimator of a set; called with `first`.
         sharpness: eta in standardised outcomes; None selects it.
         clearance: Lower bound on the selected eta in a narrow region, see `Desirability`.
-        sequential: Uses the sequential formula where a single adjustment set does not exist; otherwise the
-            paper's single adjustment, with a warning.
-
-    Attributes:
-        adjustments: The adjustment of each candidate set.
+        sequential: Uses the sequential formula without a single valid adjustment set; otherwise the paper's
+            single adjustment, with a warning.
     """
 
     members_are: str = "candidate sets"
@@ -183,8 +178,8 @@ class NestedRidge(AdjustedSurrogate, SeparateMembers):
         self.desirability = Desirability(self.task.region, sharpness, clearance)
         self.no_action = MetricRidge()
         self.estimators = Modules[AlterationValue](
-            estimator(first=[names.index(name) for name in adjusted.first])
-            for names, adjusted in zip(self.task.candidates, self.adjustments, strict=True)
+            estimator(first=[names.index(name) for name in adjustment.first])
+            for names, adjustment in zip(self.task.candidates, self.adjustments, strict=True)
         )
 
     def separate(self) -> Sequence[AlterationValue]:
@@ -192,14 +187,14 @@ class NestedRidge(AdjustedSurrogate, SeparateMembers):
         return self.values()
 
     def common_parts(self, table: Table) -> Fits:
-        """The overlap diagnostics, the scaler, the desirability, and the regression without action."""
+        """The overlap, the scaler, the desirability, and the regression without action."""
         self.task.check(table)
         yield self.overlap, self.overlap.examples(table)
         yield self.scaler, (table.columns(self.task.graph.names),)
         outcomes = table.columns(self.task.outcomes)
         yield self.desirability, (outcomes,)
         targets, scores = self.desirability.targets(outcomes), self.desirability.scores(outcomes)
-        context = self._shown(table, self.task.context)
+        context = self._standardised(table, self.task.context)
         yield self.no_action, (context, targets, torch.cat((targets, scores), -1))
 
     def member_parts(self, place: int, table: Table) -> Fits:
@@ -207,22 +202,22 @@ class NestedRidge(AdjustedSurrogate, SeparateMembers):
         yield self.estimators[place], self.examples(place, table)
 
     def examples(self, place: int, table: Table) -> tuple[Tensor, ...]:
-        """What an estimator is fitted to, once the desirability is (`AlterationValue.solve`)."""
-        adjusted, names = self.adjustments[place], self.task.candidates[place]
-        sets = self.task.context, adjusted.before, adjusted.between, names
+        """The examples of `AlterationValue.solve`; the desirability has been fitted."""
+        adjustment, names = self.adjustments[place], self.task.candidates[place]
+        sets = self.task.context, adjustment.before, adjustment.between, names
         outcomes = table.columns(self.task.outcomes)
         targets, scores = self.desirability.targets(outcomes), self.desirability.scores(outcomes)
-        return (*(self._shown(table, columns) for columns in sets), targets, scores)
+        return (*(self._standardised(table, columns) for columns in sets), targets, scores)
 
     def faults(self) -> list[str]:
-        """The parts' faults, and estimators whose widths differ from the task's."""
+        """The parts' faults, and widths of estimators that differ from the task's."""
         faults = super().faults()
         if faults:
             return faults
         context = len(self.task.context)
         sets = zip(self.task.candidates, self.adjustments, self.estimators, strict=True)
-        for index, (names, adjusted, estimator) in enumerate(sets):
-            expected = (context, len(adjusted.before) + len(adjusted.between), len(names))
+        for index, (names, adjustment, estimator) in enumerate(sets):
+            expected = (context, len(adjustment.before) + len(adjustment.between), len(names))
             if estimator.widths_of_rows != expected:
                 faults.append(
                     f"estimators.{index}: expected {expected} context variables, covariates and actions; got "

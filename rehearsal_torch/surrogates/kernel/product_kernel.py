@@ -12,9 +12,9 @@ between two rows (median heuristic). The leave-one-out rule computes, on a subse
 
 in closed form from one eigendecomposition per kernel, over a grid of multiples of the medians, one multiple
 per block. Errors are measured where the data lie, while decisions are taken at the edge of the data, so the
-minimiser over the grid is largely arbitrary; hence J is averaged over the models that leave-one-out cannot
-distinguish: those whose squared errors exceed the best model's by less than one standard error of the paired
-difference. Of more such models than `max_models`, evenly spaced ranks are kept.
+minimiser is largely arbitrary; hence J is averaged over the models that leave-one-out cannot distinguish:
+those whose squared errors exceed the best model's by less than one standard error of the paired difference.
+Of more such models than `max_models`, evenly spaced ranks are kept.
 
 Landmarks are the pivots of a pivoted Cholesky factorisation of the kernel, K ~ L L^T with L of rank m; the
 next pivot depends on the residual variances d_i = K_ii - sum_j L_ij^2. Greedy pivots (the largest d_i) cover
@@ -48,24 +48,27 @@ from torch import Tensor
 from rehearsal_torch.seeding import generator
 
 CELLS = 2**20
-# Kernel values per block of actions, so that a block fits into the processor's cache.
-CACHED = 2**18
+CACHED = 2**18  # kernel values per block of actions, which fit into the processor's cache
 PAIRED = 1000
 BROAD, NARROW = (0.3, 1.0, 3.0, 10.0, 30.0), (0.1, 0.3, 1.0, 3.0)
 RIDGES = (1e-4, 1e-3, 1e-2)
 MEDIAN, LEAVE_ONE_OUT = "median", "leave_one_out"
-# Rows of the leave-one-out subset, and the most models that are averaged.
-LEFT_OUT, MODELS = 300, 8
+LEFT_OUT, MODELS = 300, 8  # rows of the leave-one-out subset; the most models that are averaged
 Rule = str | Sequence[float]
 
 
 def gaussian(rows: Tensor, centres: Tensor) -> Tensor:
     """exp(-|row - centre|^2 / 2) in scaled coordinates, (n, d) and (m, d) -> (n, m); ones where d = 0."""
-    half = -0.5 * centres.square().sum(-1)
-    left = torch.cat([rows, rows.new_ones(len(rows), 1), -0.5 * rows.square().sum(-1, keepdim=True)], -1)
-    right = torch.cat([centres, half[:, None], centres.new_ones(len(centres), 1)], -1)
-    # One matrix product gives -|row - centre|^2 / 2; rounding may leave it slightly positive.
-    return (left @ right.T).clamp_(max=0.0).exp_()
+    lhs, rhs = _exponent_factors(rows, centres)
+    return (lhs @ rhs).clamp_(max=0.0).exp_()
+
+
+def _exponent_factors(rows: Tensor, centres: Tensor) -> tuple[Tensor, Tensor]:
+    """Matrices whose product is -|row - centre|^2 / 2; rounding may leave it slightly positive."""
+    ones, squares = rows.new_ones(*rows.shape[:-1], 1), rows.square().sum(-1, keepdim=True)
+    lhs = torch.cat([rows, ones, -0.5 * squares], -1)
+    half_squares = -0.5 * centres.square().sum(-1, keepdim=True)
+    return lhs, torch.cat([centres, half_squares, centres.new_ones(len(centres), 1)], -1).T
 
 
 def joined(blocks: Sequence[Tensor], widths: Tensor) -> Tensor:
@@ -74,9 +77,7 @@ def joined(blocks: Sequence[Tensor], widths: Tensor) -> Tensor:
 
 
 def median_width(rows: Tensor) -> Tensor:
-    """The median distance between two of at most 1,000 evenly spaced rows (n, d) -> (); one for an empty
-    block. If more than half of all pairs coincide, as for a rare category, the mean distance is used instead.
-    """
+    """The median distance of at most 1,000 rows (n, d) -> (), or the mean if it is 0; one without columns."""
     if not rows.shape[1]:
         return rows.new_ones(())
     places = torch.linspace(0, len(rows) - 1, min(len(rows), PAIRED), device=rows.device).long()
@@ -127,15 +128,11 @@ def summed_with_gradient(
 
 def _moments(actions: Tensor, centres: Tensor, width: Tensor, weights: Tensor, with_centres: bool) -> Tensor:
     """sum_i omega_i k_a(a_i, a) (1, a_i) at actions (B, S, k), weights (B, n): (B, S, 1) or (B, S, 1 + k)."""
-    (contexts, starts, _), near, scaled = actions.shape, centres / width, actions / width
-    left = torch.cat(
-        [scaled, scaled.new_ones(contexts, starts, 1), -0.5 * scaled.square().sum(-1, keepdim=True)], -1
-    )
-    right = torch.cat([near, -0.5 * near.square().sum(-1, keepdim=True), near.new_ones(len(near), 1)], -1).T
+    (contexts, starts, _), (lhs, rhs) = actions.shape, _exponent_factors(actions / width, centres / width)
     step, moments = max(1, CACHED // max(starts * len(centres), 1)), []
-    for first in range(0, contexts, step):
-        block = weights[first : first + step, :, None]
-        kernel = (left[first : first + step].flatten(0, 1) @ right).exp_().unflatten(0, (-1, starts))
+    for start in range(0, contexts, step):
+        block = weights[start : start + step, :, None]
+        kernel = (lhs[start : start + step].flatten(0, 1) @ rhs).exp_().unflatten(0, (-1, starts))
         moments.append(kernel @ (torch.cat([block, block * centres], -1) if with_centres else block))
     return torch.cat(moments)
 
@@ -150,20 +147,20 @@ class Models:
 
 @dataclass(frozen=True)
 class Choice:
-    """How models are selected. ValueError if a setting is out of range."""
+    """The selection of models. ValueError if a setting is out of range."""
 
     rule: Rule = MEDIAN  # "median"; "leave_one_out"; or three widths for context, covariates and actions
     ridge: float = 1e-3  # lambda_h, where leave-one-out does not select it
-    max_models: int = MODELS  # Maximum number of models
-    seed: int = 0  # Seed of the leave-one-out subset
+    max_models: int = MODELS
+    seed: int = 0  # of the leave-one-out subset
 
     def __post_init__(self) -> None:
-        known = (
+        valid = (
             self.rule in (MEDIAN, LEAVE_ONE_OUT)
             if isinstance(self.rule, str)
             else len(self.rule) == 3 and all(width > 0 for width in self.rule)
         )
-        if not known:
+        if not valid:
             raise ValueError(
                 f"expected `widths` {MEDIAN!r} or {LEAVE_ONE_OUT!r}, or `fixed` three positive numbers "
                 f"(context, covariates, actions); got {self.rule!r}"
@@ -174,88 +171,80 @@ class Choice:
     def models(self, blocks: Sequence[Tensor], target: Tensor) -> Models:
         """Models for context, covariates and actions (N, d_v) each, and a target (N,)."""
         if not isinstance(self.rule, str):
-            return self._one(target.new_tensor([float(width) for width in self.rule]))
+            return self._single(target.new_tensor([float(width) for width in self.rule]))
         medians = torch.stack([median_width(block) for block in blocks])
         if self.rule == MEDIAN:
-            return self._one(medians)
+            return self._single(medians)
         subset = torch.randperm(len(target), generator=generator(self.seed))[:LEFT_OUT].to(target.device)
-        grids = [
-            grid if block.shape[1] else (1.0,)
-            for block, grid in zip(blocks, (BROAD, BROAD, NARROW), strict=True)
-        ]
+        pairs = zip(blocks, (BROAD, BROAD, NARROW), strict=True)
+        grids = [grid if block.shape[1] else (1.0,) for block, grid in pairs]
         widths = medians * target.new_tensor(list(product(*grids)))
-        scaled = [joined([block[subset] for block in blocks], each) for each in widths]
+        scaled = [joined([block[subset] for block in blocks], width) for width in widths]
         errors = torch.stack([leave_one_out(gaussian(rows, rows), target[subset], RIDGES) for rows in scaled])
         squares = errors.square().flatten(0, 1)
         excess = squares - squares[squares.mean(1).argmin()]
         near = excess.mean(1) <= excess.std(1) / len(subset) ** 0.5
         ranked = squares.mean(1).masked_fill(~near, float("inf")).argsort()[: int(near.sum())]
-        places = torch.linspace(0, len(ranked) - 1, min(len(ranked), self.max_models), device=ranked.device)
-        chosen = ranked[places.round().long()]
-        return Models(widths[chosen // len(RIDGES)], target.new_tensor(RIDGES)[chosen % len(RIDGES)])
+        ranks = torch.linspace(0, len(ranked) - 1, min(len(ranked), self.max_models), device=ranked.device)
+        selected = ranked[ranks.round().long()]
+        return Models(widths[selected // len(RIDGES)], target.new_tensor(RIDGES)[selected % len(RIDGES)])
 
-    def _one(self, widths: Tensor) -> Models:
+    def _single(self, widths: Tensor) -> Models:
         return Models(widths[None], widths.new_tensor([self.ridge]))
 
 
 def leave_one_out(gram: Tensor, target: Tensor, ridges: Sequence[float]) -> Tensor:
     """Leave-one-out residuals, (n, n), (n,) -> (number of ridges, n); ridges are lambdas, multiplied by n."""
     values, vectors = torch.linalg.eigh(gram)
-    shrunk = 1 / (values.clamp(min=0) + len(gram) * values.new_tensor(ridges)[:, None])
-    coefficients = (shrunk * (vectors.T @ target)) @ vectors.T
-    return coefficients / (shrunk @ vectors.square().T)
+    inverses = 1 / (values.clamp(min=0) + len(gram) * values.new_tensor(ridges)[:, None])
+    coefficients = (inverses * (vectors.T @ target)) @ vectors.T
+    return coefficients / (inverses @ vectors.square().T)
 
 
 SPENT = 1e-10
-CANDIDATES = 65_536
-"""Rows among which landmarks are chosen; of more, so many are drawn."""
+CANDIDATES = 65_536  # the most rows among which landmarks are selected
 WAYS = PIVOTED, SAMPLED, UNIFORM = "pivoted", "sampled", "uniform"
 
 
 def pivoted_cholesky(rows: Tensor, rank: int, stream: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-    """Pivots (m,) in order and L (N, m), m <= rank, of scaled rows (N, d); stops early once all residual
-    variances are at most 1e-10. Without a generator that samples pivots, they are selected greedily.
-    """
-    rest, factor, pivots = rows.new_ones(len(rows)), rows.new_empty(min(rank, len(rows)), len(rows)), []
+    """Pivots (m,) and L (N, m), m <= rank, of scaled rows (N, d); sampled, or greedy without a stream."""
+    residual, factor, pivots = rows.new_ones(len(rows)), rows.new_empty(min(rank, len(rows)), len(rows)), []
     for j in range(len(factor)):
-        if rest.max() <= SPENT:
+        if residual.max() <= SPENT:
             break
-        pivot = int(rest.argmax() if stream is None else _drawn(rest, stream))
+        pivot = int(residual.argmax() if stream is None else _sample_pivot(residual, stream))
         column = gaussian(rows, rows[pivot : pivot + 1])[:, 0] - factor[:j, pivot] @ factor[:j]
-        factor[j] = column / rest[pivot].sqrt()
-        rest = (rest - factor[j].square()).clamp_(min=0)
-        rest[pivot] = 0.0
+        factor[j] = column / residual[pivot].sqrt()
+        residual = (residual - factor[j].square()).clamp_(min=0)
+        residual[pivot] = 0.0
         pivots.append(pivot)
     return torch.tensor(pivots, device=rows.device), factor[: len(pivots)].T
 
 
-def _drawn(rest: Tensor, stream: torch.Generator) -> Tensor:
+def _sample_pivot(residual: Tensor, stream: torch.Generator) -> Tensor:
     """Samples a row with probability proportional to its residual variance, never one at zero."""
-    cumulative = rest.masked_fill(rest <= SPENT, 0.0).cumsum(0)
-    return torch.searchsorted(
-        cumulative, cumulative[-1] * (1 - torch.rand(1, generator=stream, dtype=torch.float64).to(cumulative))
-    ).clamp(max=len(rest) - 1)
+    cumulative = residual.masked_fill(residual <= SPENT, 0.0).cumsum(0)
+    uniform = torch.rand(1, generator=stream, dtype=torch.float64).to(cumulative)
+    return torch.searchsorted(cumulative, cumulative[-1] * (1 - uniform)).clamp(max=len(residual) - 1)
 
 
 def candidates(count: int, seed: int) -> Tensor:
-    """The places of the rows among which landmarks are chosen, in order."""
+    """The sorted indices of the rows among which landmarks are selected."""
     if count <= CANDIDATES:
         return torch.arange(count)
     return torch.randperm(count, generator=generator(seed))[:CANDIDATES].sort().values
 
 
 def landmarks(rows: Tensor, rank: int, how: str, seed: int) -> Tensor:
-    """The places of at most `rank` scaled rows (N, d) without near-duplicates, (m,): greedy pivots
-    ("pivoted"), pivots sampled by their residual variance ("sampled"), or rows ("uniform").
-    """
+    """Indices (m,) of at most `rank` distinct scaled rows (N, d): "pivoted", "sampled" or "uniform"."""
     stream = generator(seed)
-    among = torch.randperm(len(rows), generator=stream)[:rank] if how == UNIFORM else torch.arange(len(rows))
-    among = among.to(rows.device)
-    return among[pivoted_cholesky(rows[among], rank, stream if how == SAMPLED else None)[0]]
+    pool = torch.randperm(len(rows), generator=stream)[:rank] if how == UNIFORM else torch.arange(len(rows))
+    pool = pool.to(rows.device)
+    return pool[pivoted_cholesky(rows[pool], rank, stream if how == SAMPLED else None)[0]]
 
 
 def root_of(centres: Tensor) -> Tensor:
-    """L of landmarks (m, d), scaled, none of which is nearly another."""
+    """L of scaled landmarks (m, d) without near-duplicates."""
     return torch.linalg.cholesky(gaussian(centres, centres))
 
 
@@ -265,7 +254,7 @@ def whitened(root: Tensor, centres: Tensor, rows: Tensor) -> Tensor:
 
 
 def preconditioner(rows: Tensor, rank: int) -> Tensor:
-    """L, (N, d) -> (N, min(N, rank)), with zeros where the rows are spent before."""
+    """L, (N, d) -> (N, min(N, rank)), padded with zeros beyond the numerical rank."""
     factor = pivoted_cholesky(rows, rank)[1]
     return torch.nn.functional.pad(factor, (0, min(len(rows), rank) - factor.shape[1])).contiguous()
 
@@ -279,9 +268,7 @@ def conjugate_gradients(
     tolerance: float = 1e-8,
     iterations: int = 1000,
 ) -> Tensor:
-    """Solves (K + r I) z = v for scaled rows (N, d) and vectors (N, b), with L of `preconditioner`, up to a
-    mean relative residual; without convergence by the last iteration the solver warns.
-    """
+    """Solves (K + r I) z = v for scaled rows (N, d), vectors (N, b); `factor` is L of `preconditioner`."""
     inner = factor.T @ factor
     inner.diagonal().add_(ridge)
     root = torch.linalg.cholesky(inner)
@@ -314,7 +301,7 @@ class Regression:
 
 
 def regressed(count: int, rows: Callable[[slice], tuple[Tensor, Tensor]], ridge: float) -> Regression:
-    """Ridge regression of targets (n, t) on features (n, m), both given for some rows at a time."""
+    """Ridge regression of targets (n, t) on features (n, m), which `rows` returns for a slice of rows."""
     first, *others = spans(count, sum(columns.shape[1] for columns in rows(slice(0, 1))))
     phi, targets = rows(first)
     moments, cross, total = phi.T @ phi, phi.T @ targets, phi.sum(0)
@@ -335,8 +322,6 @@ def waves_of(phases: Tensor) -> Tensor:
 
 
 def times(left: Tensor, right: Tensor) -> Tensor:
-    """The product of complex numbers stored as (real parts, imaginary parts) side by side, (..., 2 M)."""
-    (real, imaginary), (other_real, other_imaginary) = left.chunk(2, -1), right.chunk(2, -1)
-    return torch.cat(
-        (real * other_real - imaginary * other_imaginary, real * other_imaginary + imaginary * other_real), -1
-    )
+    """The product of complex numbers stored as (real parts, imaginary parts), (..., 2 M)."""
+    (real, imaginary), (real_2, imaginary_2) = left.chunk(2, -1), right.chunk(2, -1)
+    return torch.cat((real * real_2 - imaginary * imaginary_2, real * imaginary_2 + imaginary * real_2), -1)

@@ -15,7 +15,7 @@ gives it the posterior variance
 t being the maximum-evidence amplitude at these widths. Several models are averaged: J is the mean, and the
 variance also includes the variance between models.
 
-**exact**: Cholesky factors of both systems. **cg**: conjugate gradients (`linear_solvers`) solve them in the
+**exact**: Cholesky factors of both systems. **cg**: conjugate gradients (`product_kernel`) solve them in the
 fit, for each batch of contexts, and for variances; N times the rank in memory, N^2 kernel values a step.
 
 **nystrom**: with m of the rows as landmarks h_j, the regression function is a sum over landmarks,
@@ -36,7 +36,7 @@ with ridge coefficients p_r of the cosines and q_r of the sines; O(N R^2), and O
 at rows that weigh as in the exact estimator, by their dual coefficients (w_i - psi(h_i)) / (N lambda_h).
 
 The last two estimate expectations given x by ridge regression, on landmarks in x, of features of u. Files
-hold the rows, and leave out what follows from them; of the last two only where rows are fewer numbers.
+hold the rows and no derived tensors; of the last two only if the rows are smaller.
 
 Source: Du et al. (2026), Eq. (5)-(10), Alg. 1, Tab. 2; Rasmussen and Williams (2006), Eq. (2.26) and (5.8);
 Chau et al. (2021) for variances of such nested estimates; Williams and Seeger (2000), Rudi, Camoriano and
@@ -58,26 +58,26 @@ from rehearsal_torch.surrogates.kernel import product_kernel as kernel
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue, Prepared
 
 LAMBDA = 1e-3
-# Rows at which an ascent on waves may start; frequencies and rows, of which a factor is held.
+# Rows at which an ascent on waves may start; the most frequencies, and rows, of a factor.
 STARTS, MAX_FEATURES, MOST_EXACT = 500, 4096, 65_536
 SOLVERS = EXACT, GRADIENTS, NYSTROM, FOURIER = "exact", "cg", "nystrom", "fourier"
 Blocks = tuple[Tensor, Tensor, Tensor]
 
 
 class ProductRidge(AlterationValue):
-    """The estimator of the paper: its instances are of the solver's class. `prepare` has the pieces: weights
-    of both targets (B, M, n), r(x) (B, M, n), prior variance over t (B, M), expected covariates (B, M, |U|).
+    """The estimator of the paper; instances are of the solver's class. `prepare` has the pieces: weights of
+    both targets (B, M, n), r(x) (B, M, n), prior variance over t (B, M), expected covariates (B, M, |U|).
     ValueError if a setting is out of range.
 
     Args:
         first: See `AlterationValue`; there is no sequential form.
         solver: "exact", "cg", "nystrom" or "fourier".
         widths: "median", or "leave_one_out" (the best model on a subset; exact and cg average several).
-        fixed: Widths of context, covariates and actions in standardised coordinates, in place of `widths`.
+        fixed: Standardised widths of context, covariates and actions, in place of `widths`.
         lambda_h: Ridge of stage 1; N lambda_h is added to the diagonal.
         lambda_x: Ridge of stage 2.
         rank: Most landmarks of each kernel (nystrom, fourier in stage 2), or rank of preconditioners (cg).
-        landmarks: "pivoted", "sampled" or "uniform", see `linear_solvers.landmarks`.
+        landmarks: "pivoted", "sampled" or "uniform", see `product_kernel.landmarks`.
         features: Number of cosines and sines (fourier).
         tolerance: Relative residual at which a system counts as solved (cg).
         seed: Seed of landmarks, frequencies and subsets.
@@ -101,7 +101,7 @@ class ProductRidge(AlterationValue):
         if solver not in SOLVERS:
             raise ValueError(f"expected `solver` to be one of {', '.join(SOLVERS)}; got {solver!r}")
         if type(self) is ProductRidge:
-            # Not in `__new__`, whose signature would hide the settings from those who check configurations.
+            # Not in `__new__`, whose signature would hide the settings from checks of configurations.
             classes: tuple[type[Any], ...] = GramRidge, GramRidge, LandmarkRidge, FourierRidge
             self.__class__ = classes[SOLVERS.index(solver)]
         if landmarks not in kernel.WAYS:
@@ -122,16 +122,13 @@ class ProductRidge(AlterationValue):
             self.register_fitted("factors", "context_factors", derived=True)
             return
         self.register_fitted("profile", "context_centres", "covariate_centres")
-        # h of every row, or nothing.
-        self.register_fitted("inputs", source=True)
+        self.register_fitted("inputs", source=True)  # h of every row, or empty
         self.register_fitted("root", "covariate_root", "factor", "embedding", derived=True)
         if solver == FOURIER:
             self.register_fitted("frequencies", "dual")
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits both stages. ValueError if there are variables between the alterations, over which a product
-        kernel does not factorise; or more rows than a matrix over pairs of them allows (exact).
-        """
+        """Fits both stages; ValueError for variables between alterations, or too many rows (exact)."""
         context, before, between, actions, targets = (example.detach() for example in examples[:5])
         if between.shape[1]:
             raise ValueError(
@@ -143,15 +140,15 @@ class ProductRidge(AlterationValue):
         models = self.choice.models(blocks, targets[:, 0])
         self.widths, self.ridges = models.widths, len(targets) * models.ridges
         self._fit(blocks, targets)
-        # As loading does, so that a saved and loaded part gives bit-identical results.
+        # As loading does: a saved and loaded part gives bit-identical results.
         for name, buffer in list(self.named_buffers(recurse=False)):
             setattr(self, name, buffer.contiguous())
 
     def _fit(self, blocks: Blocks, targets: Tensor) -> None:
-        """Fits all but the models, to N rows of context, covariates and actions, and both targets."""
+        """Fits all but the models to N rows of context, covariates and actions, and both targets."""
         raise NotImplementedError
 
-    def _reach(self, contexts: Tensor, model: int) -> tuple[Tensor, Tensor, Tensor]:
+    def _context_terms(self, contexts: Tensor, model: int) -> tuple[Tensor, Tensor, Tensor]:
         """r(x) (B, n), the prior variance over t (B,) and the expected covariates (B, |U|) of a model."""
         raise NotImplementedError
 
@@ -159,21 +156,21 @@ class ProductRidge(AlterationValue):
         """The posterior variance over t of queries q (b, n), (b,)."""
         raise NotImplementedError
 
-    def _store(self, blocks: Blocks, places: Tensor | slice) -> None:
-        self.contexts, self.covariates, self.centres = (block[places].clone() for block in blocks)
+    def _store(self, blocks: Blocks, indices: Tensor | slice) -> None:
+        self.contexts, self.covariates, self.centres = (block[indices].clone() for block in blocks)
 
     def _rows(self, model: int = 0) -> Tensor:
         return kernel.joined((self.contexts, self.covariates, self.centres), self.widths[model])
 
     def prepare(self, contexts: Tensor) -> Prepared:
-        """See the class."""
+        """The pieces of the class."""
         contexts = contexts.to(self.contexts)
-        models = [self._reach(contexts, model) for model in range(len(self.widths))]
+        models = [self._context_terms(contexts, model) for model in range(len(self.widths))]
         reach, prior, expected = (torch.stack(parts, 1) for parts in zip(*models, strict=True))
-        weights = [self._weighed(reach, column) / len(self.widths) for column in self.coefficients.unbind(-1)]
+        weights = [self._weigh(reach, column) / len(self.widths) for column in self.coefficients.unbind(-1)]
         return Prepared(contexts, (*weights, reach, prior, expected))
 
-    def _weighed(self, reach: Tensor, coefficients: Tensor) -> Tensor:
+    def _weigh(self, reach: Tensor, coefficients: Tensor) -> Tensor:
         """omega from r(x) and alpha (M, n)."""
         return reach * coefficients
 
@@ -208,17 +205,17 @@ class ProductRidge(AlterationValue):
     def support(self, prepared: Prepared, actions: Tensor) -> Tensor:
         """Effective number of rows near (x, E[u | x], a), averaged over models, (B, k) -> (B,)."""
         expected = prepared.pieces[4]
-        near = [
-            self._near(
+        supports = [
+            self._kernel_sum(
                 kernel.joined((prepared.contexts, expected[:, model], actions.to(expected)), widths), model
             )
             for model, widths in enumerate(self.widths)
         ]
-        return torch.stack(near).mean(0).clamp(min=0)
+        return torch.stack(supports).mean(0).clamp(min=0)
 
-    def _near(self, here: Tensor, model: int) -> Tensor:
+    def _kernel_sum(self, points: Tensor, model: int) -> Tensor:
         """The sum over rows of the kernel at scaled points (B, d), (B,)."""
-        return kernel.gram_product(here, self._rows(model), here.new_ones(len(self.centres), 1))[:, 0]
+        return kernel.gram_product(points, self._rows(model), points.new_ones(len(self.centres), 1))[:, 0]
 
     def weights(self, prepared: Prepared) -> Tensor:
         """omega, summed over models, (B, n)."""
@@ -236,10 +233,10 @@ class ProductRidge(AlterationValue):
 
 
 class GramRidge(ProductRidge):
-    """Solvers exact and cg: every row is kept."""
+    """Solvers exact and cg, on every row."""
 
     def sizes(self) -> Sizes:
-        """Factors are Cholesky factors, or preconditioners."""
+        """Factors are Cholesky factors or preconditioners."""
         return {**super().sizes(), "coefficients": ("M", "n", 2), **self.derivable()}
 
     def derivable(self) -> Mapping[str, tuple[int, ...]]:
@@ -254,7 +251,7 @@ class GramRidge(ProductRidge):
         if name == "factors":
             factors = [self._factor(self._rows(m), self.ridges[m]) for m in models]
         else:
-            factors = [self._factor(self._known(m), self._context_ridge) for m in models]
+            factors = [self._factor(self._scaled_contexts(m), self._context_ridge) for m in models]
         return torch.stack(factors)
 
     def _factor(self, rows: Tensor, ridge: Tensor) -> Tensor:
@@ -264,14 +261,14 @@ class GramRidge(ProductRidge):
         gram.diagonal().add_(ridge)
         return torch.linalg.cholesky(gram)
 
-    def _known(self, model: int) -> Tensor:
+    def _scaled_contexts(self, model: int) -> Tensor:
         return self.contexts / self.widths[model, 0]
 
     @property
     def _context_ridge(self) -> Tensor:
         return self.contexts.new_tensor(len(self.contexts) * self.lambda_x)
 
-    def _solved(self, rows: Tensor, ridge: Tensor, factor: Tensor, vectors: Tensor) -> Tensor:
+    def _solve_system(self, rows: Tensor, ridge: Tensor, factor: Tensor, vectors: Tensor) -> Tensor:
         if self.solver == EXACT:
             return torch.cholesky_solve(vectors, factor)
         return kernel.conjugate_gradients(rows, float(ridge), vectors, factor, self.tolerance)
@@ -286,29 +283,29 @@ class GramRidge(ProductRidge):
         self.factors = self.derive("factors")
         models = enumerate(zip(self.ridges, self.factors, strict=True))
         self.coefficients = torch.stack(
-            [self._solved(self._rows(m), ridge, factor, targets) for m, (ridge, factor) in models]
+            [self._solve_system(self._rows(m), ridge, factor, targets) for m, (ridge, factor) in models]
         )
         self.amplitudes = (targets * self.coefficients).sum(1) / len(targets)
-        second = self.covariates.shape[1]
-        self.context_factors = self.derive("context_factors") if second else targets.new_empty(0)
+        has_covariates = self.covariates.shape[1]
+        self.context_factors = self.derive("context_factors") if has_covariates else targets.new_empty(0)
 
-    def _reach(self, contexts: Tensor, model: int) -> tuple[Tensor, Tensor, Tensor]:
-        known, widths = self._known(model), self.widths[model]
-        near = kernel.gaussian(contexts / widths[0], known)
+    def _context_terms(self, contexts: Tensor, model: int) -> tuple[Tensor, Tensor, Tensor]:
+        contexts_fitted, widths = self._scaled_contexts(model), self.widths[model]
+        k_x = kernel.gaussian(contexts / widths[0], contexts_fitted)
         if not self.covariates.shape[1]:
-            return near, near.new_ones(len(near)), near.new_empty(len(near), 0)
+            return k_x, k_x.new_ones(len(k_x)), k_x.new_empty(len(k_x), 0)
         factor = self.context_factors[model]
-        gamma = self._solved(known, self._context_ridge, factor, near.T.contiguous())
+        gamma = self._solve_system(contexts_fitted, self._context_ridge, factor, k_x.T.contiguous())
         covariates = self.covariates / widths[1]
-        embedded = kernel.gram_product(covariates, covariates, gamma)
-        return near * embedded.T, (gamma * embedded).sum(0), gamma.T @ self.covariates
+        k_gamma = kernel.gram_product(covariates, covariates, gamma)
+        return k_x * k_gamma.T, (gamma * k_gamma).sum(0), gamma.T @ self.covariates
 
     def _variance(self, query: Tensor, prior: Tensor, model: int) -> Tensor:
         factor, columns = self.factors[model], query.T.contiguous()
         if self.solver == EXACT:
             explained = solve_triangular(factor, columns, upper=False).square().sum(0)
         else:
-            solution = self._solved(self._rows(model), self.ridges[model], factor, columns)
+            solution = self._solve_system(self._rows(model), self.ridges[model], factor, columns)
             explained = (columns * solution).sum(0)
         return (prior - explained).clamp(min=0)
 
@@ -316,7 +313,7 @@ class GramRidge(ProductRidge):
 class LandmarkRidge(ProductRidge):
     """Solver nystrom: ridge regression on landmarks, the stored rows, in both stages; one model."""
 
-    def _counts(self) -> tuple[int, int]:
+    def _feature_counts(self) -> tuple[int, int]:
         """The numbers of features of h and of covariates."""
         return len(self.centres), len(self.covariate_centres)
 
@@ -328,18 +325,18 @@ class LandmarkRidge(ProductRidge):
         """Features of scaled covariates, (n, |U|) -> (n, e)."""
         return kernel.whitened(self.covariate_root, self.covariate_centres, covariates)
 
-    def _marks(self, rows: Tensor) -> Tensor:
+    def _landmarks(self, rows: Tensor) -> Tensor:
         return kernel.landmarks(rows, self.rank, self.landmarks, self.seed)
 
     def sizes(self) -> Sizes:
-        """c landmarks in x, v in u; all r rows, where they are kept."""
-        (first, second), (_, covariates, _) = self._counts(), self.widths_of_rows
+        """c landmarks in x, v in u; all r rows, if stored."""
+        (f, e), (_, covariates, _) = self._feature_counts(), self.widths_of_rows
         sizes: dict[str, tuple[int | str, ...]] = {
-            **super().sizes(), **self._roots(), "coefficients": ("M", first, 2), "profile": (first,),
-            "factor": (first, first),
+            **super().sizes(), **self._roots(), "coefficients": ("M", f, 2), "profile": (f,),
+            "factor": (f, f),
         }  # fmt: skip
         if covariates:
-            sizes |= {"context_centres": ("c", "x"), "embedding": ("c", second + covariates)}
+            sizes |= {"context_centres": ("c", "x"), "embedding": ("c", e + covariates)}
         if self.covariate_centres.shape != (0,):
             sizes |= {"covariate_centres": ("v", "u")}
         if self.inputs.shape != (0,):
@@ -348,17 +345,17 @@ class LandmarkRidge(ProductRidge):
 
     def derivable(self) -> Mapping[str, tuple[int, ...]]:
         """Factors of landmarks; with all rows, also the factor of stage 1 and the embedding."""
-        (first, second), (_, covariates, _) = self._counts(), self.widths_of_rows
+        (f, e), (_, covariates, _) = self._feature_counts(), self.widths_of_rows
         sizes = self._roots()
         if self.inputs.ndim == 2 and len(self.inputs):
-            sizes["factor"] = (first, first)
+            sizes["factor"] = (f, f)
             if covariates:
-                sizes["embedding"] = (len(self.context_centres), second + covariates)
+                sizes["embedding"] = (len(self.context_centres), e + covariates)
         return sizes
 
     def _roots(self) -> dict[str, tuple[int, ...]]:
-        first, second = self._counts()
-        return {"root": (first, first), **({"covariate_root": (second, second)} if second else {})}
+        f, e = self._feature_counts()
+        return {"root": (f, f), **({"covariate_root": (e, e)} if e else {})}
 
     def derive(self, name: str) -> Tensor:
         """See `Part.derive`."""
@@ -369,98 +366,98 @@ class LandmarkRidge(ProductRidge):
         context, before, actions = self.inputs.split(list(self.widths_of_rows), -1)
         blocks = (context.contiguous(), before.contiguous(), actions.contiguous())
         if name == "factor":
-            return self._first(blocks, self.inputs.new_zeros(len(self.inputs), 2)).factor
-        return self._second(blocks)
+            return self._first_stage(blocks, self.inputs.new_zeros(len(self.inputs), 2)).factor
+        return self._second_stage(blocks)
 
     def _fit(self, blocks: Blocks, targets: Tensor) -> None:
-        none, (ridge,), count = targets.new_empty(0), self.ridges, len(targets)
-        self.context_centres = self.covariate_centres = none
-        self.root = self.covariate_root = self.embedding = none
-        among = kernel.candidates(count, self.seed).to(targets.device)
-        scaled = [block[among] / width for block, width in zip(blocks, self.widths[0], strict=True)]
-        places = self._place(blocks, among, scaled)
-        first = self._first(blocks, targets)
-        self.factor, self.profile, self.coefficients = first.factor, first.total, first.theta[None]
-        self.amplitudes = ((targets.square().sum(0) - first.explained) / (count * ridge))[None]
+        empty, (ridge,), count = targets.new_empty(0), self.ridges, len(targets)
+        self.context_centres = self.covariate_centres = empty
+        self.root = self.covariate_root = self.embedding = empty
+        candidates = kernel.candidates(count, self.seed).to(targets.device)
+        scaled = [block[candidates] / width for block, width in zip(blocks, self.widths[0], strict=True)]
+        indices = self._select_features(blocks, candidates, scaled)
+        fit = self._first_stage(blocks, targets)
+        self.factor, self.profile, self.coefficients = fit.factor, fit.total, fit.theta[None]
+        self.amplitudes = ((targets.square().sum(0) - fit.explained) / (count * ridge))[None]
         if blocks[1].shape[1]:
-            self.context_centres = scaled[0][self._marks(scaled[0])]
-            self.embedding = self._second(blocks)
+            self.context_centres = scaled[0][self._landmarks(scaled[0])]
+            self.embedding = self._second_stage(blocks)
         self.inputs = torch.cat(blocks, -1)
         if self.inputs.numel() >= self.factor.numel() + self.embedding.numel():
-            self.inputs = none
-        self._finish(targets[places, 0])
+            self.inputs = empty
+        self._finalise(targets[indices, 0])
 
-    def _place(self, blocks: Blocks, among: Tensor, scaled: Sequence[Tensor]) -> Tensor:
-        """Decides on features and stores rows, given places and blocks of the candidates; their places."""
-        places = among[self._marks(torch.cat(list(scaled), -1))]
-        self._store(blocks, places)
+    def _select_features(self, blocks: Blocks, candidates: Tensor, scaled: Sequence[Tensor]) -> Tensor:
+        """Selects features and stores rows, given indices and blocks of candidates; the rows' indices."""
+        indices = candidates[self._landmarks(torch.cat(list(scaled), -1))]
+        self._store(blocks, indices)
         self.root = self.derive("root")
         if self.covariates.shape[1]:
-            self.covariate_centres = scaled[1][self._marks(scaled[1])]
+            self.covariate_centres = scaled[1][self._landmarks(scaled[1])]
             self.covariate_root = self.derive("covariate_root")
-        return places
+        return indices
 
-    def _finish(self, targets: Tensor) -> None:  # noqa: ARG002
-        """What remains, given the desirability of the stored rows, (n,): coefficients of k_m, not of phi."""
+    def _finalise(self, targets: Tensor) -> None:  # noqa: ARG002
+        """Replaces coefficients of phi by those of k_m; `targets` (n,) is the stored rows' desirability."""
         self.coefficients = solve_triangular(self.root.T, self.coefficients[0], upper=True)[None]
         self.profile = solve_triangular(self.root.T, self.profile[:, None], upper=True)[:, 0]
 
-    def _first(self, blocks: Blocks, targets: Tensor) -> kernel.Regression:
+    def _first_stage(self, blocks: Blocks, targets: Tensor) -> kernel.Regression:
         def rows(span: slice) -> tuple[Tensor, Tensor]:
-            whole = kernel.joined([block[span] for block in blocks], self.widths[0])
-            return self._features(whole), targets[span]
+            scaled = kernel.joined([block[span] for block in blocks], self.widths[0])
+            return self._features(scaled), targets[span]
 
         return kernel.regressed(len(targets), rows, float(self.ridges))
 
-    def _second(self, blocks: Blocks) -> Tensor:
-        """The embedding: of features of covariates, and of covariates, as weights of k_x at the landmarks."""
+    def _second_stage(self, blocks: Blocks) -> Tensor:
+        """The embedding of covariates and their features, as weights of k_x at the landmarks."""
         (context, before, _), root = blocks, kernel.root_of(self.context_centres)
 
         def rows(span: slice) -> tuple[Tensor, Tensor]:
             expected = self._covariate_features(before[span] / self.widths[0, 1])
-            near = kernel.whitened(root, self.context_centres, context[span] / self.widths[0, 0])
-            return near, torch.cat([expected, before[span]], -1)
+            features = kernel.whitened(root, self.context_centres, context[span] / self.widths[0, 0])
+            return features, torch.cat([expected, before[span]], -1)
 
         regression = kernel.regressed(len(before), rows, len(before) * self.lambda_x)
         return solve_triangular(root.T, regression.theta, upper=True)
 
-    def _embedded(self, contexts: Tensor) -> tuple[Tensor, Tensor]:
+    def _expected_covariates(self, contexts: Tensor) -> tuple[Tensor, Tensor]:
         """The expected features of the covariates and the expected covariates, (B, e) and (B, |U|)."""
         projected = kernel.gaussian(contexts / self.widths[0, 0], self.context_centres) @ self.embedding
-        count = self._counts()[1]
+        count = self._feature_counts()[1]
         return projected[:, :count], projected[:, count:]
 
-    def _reach(self, contexts: Tensor, model: int) -> tuple[Tensor, Tensor, Tensor]:
+    def _context_terms(self, contexts: Tensor, model: int) -> tuple[Tensor, Tensor, Tensor]:
         width = self.widths[model]
-        near = kernel.gaussian(contexts / width[0], self.contexts / width[0])
+        k_x = kernel.gaussian(contexts / width[0], self.contexts / width[0])
         if not self.covariates.shape[1]:
-            return near, near.new_ones(len(near)), near.new_empty(len(near), 0)
-        expected, means = self._embedded(contexts)
-        cover = self._covariate_features(self.covariates / width[1])
-        return near * (expected @ cover.T), expected.square().sum(-1), means
+            return k_x, k_x.new_ones(len(k_x)), k_x.new_empty(len(k_x), 0)
+        expected, means = self._expected_covariates(contexts)
+        row_features = self._covariate_features(self.covariates / width[1])
+        return k_x * (expected @ row_features.T), expected.square().sum(-1), means
 
     def _variance(self, query: Tensor, prior: Tensor, model: int) -> Tensor:
         features = solve_triangular(self.root, query.T, upper=False)
         inside = self.ridges[model] * solve_triangular(self.factor, features, upper=False).square().sum(0)
         return inside + (prior - features.square().sum(0)).clamp(min=0)
 
-    def _near(self, here: Tensor, model: int) -> Tensor:
-        return kernel.gaussian(here, self._rows(model)) @ self.profile
+    def _kernel_sum(self, points: Tensor, model: int) -> Tensor:
+        return kernel.gaussian(points, self._rows(model)) @ self.profile
 
 
 class FourierRidge(LandmarkRidge):
-    """Solver fourier: waves in place of features of landmarks, but for those in x; at most 500 starts."""
+    """Solver fourier: waves replace features of landmarks, but for those in x; at most 500 starts."""
 
-    def _counts(self) -> tuple[int, int]:
+    def _feature_counts(self) -> tuple[int, int]:
         return 2 * self.pairs, 2 * self.pairs
 
     def _features(self, rows: Tensor) -> Tensor:
         return kernel.waves_of(rows @ self.frequencies.T) / self.pairs**0.5
 
     def _covariate_features(self, covariates: Tensor) -> Tensor:
-        return kernel.waves_of(covariates @ self._split()[1].T)
+        return kernel.waves_of(covariates @ self._frequency_blocks()[1].T)
 
-    def _split(self) -> tuple[Tensor, ...]:
+    def _frequency_blocks(self) -> tuple[Tensor, ...]:
         """The frequencies of context, covariates and actions."""
         return self.frequencies.split(list(self.widths_of_rows), -1)
 
@@ -471,26 +468,26 @@ class FourierRidge(LandmarkRidge):
     def _roots(self) -> dict[str, tuple[int, ...]]:
         return {}
 
-    def _place(self, blocks: Blocks, among: Tensor, scaled: Sequence[Tensor]) -> Tensor:  # noqa: ARG002
+    def _select_features(self, blocks: Blocks, candidates: Tensor, scaled: Sequence[Tensor]) -> Tensor:  # noqa: ARG002
         stream, columns = generator(self.seed), sum(block.shape[1] for block in blocks)
-        drawn = torch.randn(self.pairs, columns, generator=stream, dtype=torch.float64)
-        self.frequencies = drawn.to(blocks[0])
-        places = torch.randperm(len(blocks[0]), generator=stream)[:STARTS].to(among.device)
-        self._store(blocks, places)
-        return places
+        normal = torch.randn(self.pairs, columns, generator=stream, dtype=torch.float64)
+        self.frequencies = normal.to(blocks[0])
+        indices = torch.randperm(len(blocks[0]), generator=stream)[:STARTS].to(candidates.device)
+        self._store(blocks, indices)
+        return indices
 
-    def _finish(self, targets: Tensor) -> None:
+    def _finalise(self, targets: Tensor) -> None:
         self.dual = (targets - self._features(self._rows()) @ self.coefficients[0, :, 0]) / self.ridges
 
-    def _reach(self, contexts: Tensor, model: int) -> tuple[Tensor, Tensor, Tensor]:
-        waves = kernel.waves_of((contexts / self.widths[model, 0]) @ self._split()[0].T)
+    def _context_terms(self, contexts: Tensor, model: int) -> tuple[Tensor, Tensor, Tensor]:
+        waves = kernel.waves_of((contexts / self.widths[model, 0]) @ self._frequency_blocks()[0].T)
         means = waves.new_empty(len(waves), 0)
         if self.covariates.shape[1]:
-            expected, means = self._embedded(contexts)
+            expected, means = self._expected_covariates(contexts)
             waves = kernel.times(waves, expected)
         return waves / self.pairs**0.5, waves.new_ones(len(waves)), means
 
-    def _weighed(self, reach: Tensor, coefficients: Tensor) -> Tensor:
+    def _weigh(self, reach: Tensor, coefficients: Tensor) -> Tensor:
         """The weights of cos(w_a'a) and sin(w_a'a)."""
         real, imaginary = reach.chunk(2, -1)
         cosines, sines = coefficients.chunk(2, -1)
@@ -503,27 +500,27 @@ class FourierRidge(LandmarkRidge):
 
     def value_and_gradient(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
         """(..., B, k) -> (..., B), (..., B, k), in the precision of the actions."""
-        frequencies = (self._split()[2] / self.widths[0, 2]).to(actions)
+        frequencies = (self._frequency_blocks()[2] / self.widths[0, 2]).to(actions)
         even, odd = prepared.pieces[0][:, 0].to(actions).chunk(2, -1)
         phase = actions @ frequencies.T
         cosine, sine = phase.cos(), phase.sin()
         return (even * cosine + odd * sine).sum(-1), (odd * cosine - even * sine) @ frequencies
 
     def _action_waves(self, actions: Tensor) -> Tensor:
-        return kernel.waves_of((actions / self.widths[0, 2]) @ self._split()[2].T)
+        return kernel.waves_of((actions / self.widths[0, 2]) @ self._frequency_blocks()[2].T)
 
     def _query(self, reach: Tensor, actions: Tensor, model: int) -> Tensor:  # noqa: ARG002
         return kernel.times(reach, self._action_waves(actions))
 
     def _variance(self, query: Tensor, prior: Tensor, model: int) -> Tensor:  # noqa: ARG002
-        """In the span of the features."""
+        """Posterior variance in the span of the features."""
         return self.ridges[model] * solve_triangular(self.factor, query.T, upper=False).square().sum(0)
 
-    def _near(self, here: Tensor, model: int) -> Tensor:  # noqa: ARG002
-        return self._features(here) @ self.profile
+    def _kernel_sum(self, points: Tensor, model: int) -> Tensor:  # noqa: ARG002
+        return self._features(points) @ self.profile
 
     def weights(self, prepared: Prepared) -> Tensor:
         """Dual coefficients times the kernel in context and expected covariates, (B, n)."""
         widths = self.widths[0, :2]
-        here = kernel.joined((prepared.contexts, prepared.pieces[4][:, 0]), widths)
-        return self.dual * kernel.gaussian(here, kernel.joined((self.contexts, self.covariates), widths))
+        points = kernel.joined((prepared.contexts, prepared.pieces[4][:, 0]), widths)
+        return self.dual * kernel.gaussian(points, kernel.joined((self.contexts, self.covariates), widths))

@@ -1,9 +1,9 @@
-"""The nested estimator with a joint metric over context, covariates and actions, and ensembles of it.
+"""Random Fourier features with a joint metric for the nested estimator, and bagged ensembles of it.
 
-A product of kernels, one each for x, u and a, can only have widths along its own axes; the relevant
-directions often mix them (the difference of an action and the context, a weighted sum of covariates and
-actions). A stationary kernel on h = (x, u, a) with any metric W still factorises in its spectrum: with
-frequencies w = (w_x, w_u, w_a) = W' z, z standard normal,
+A product of kernels for x, u and a has widths along these axes alone; the relevant directions often mix them
+(the difference of an action and the context, a weighted sum of covariates and actions). A stationary kernel
+on h = (x, u, a) with any metric W still factorises in its spectrum: with frequencies w = (w_x, w_u, w_a) = W'
+z, z standard normal,
 
     k(h, h') = E_w[exp(i w'(h - h'))],    exp(i w'h) = exp(i w_x'x) exp(i w_u'u) exp(i w_a'a),
 
@@ -26,19 +26,18 @@ second the posterior variance of the embedding, times the amplitude of the value
 The difference of two actions is linear in the coefficients as well: its variance is that of one linear
 combination, noise |L^-1 (z(a) - z(b))|^2 + left A(q(a) - q(b)), with L the factor of the features' precision,
 z the expected features, q the value as a linear combination of the covariates' features, A(q) its amplitude,
-and left what is unknown of the second stage at its inputs. Of near actions it is far smaller than the sum of
-both variances. Where the second stage depends on actions and these differ, the standard deviations of its two
-shares are added, which is an upper bound.
+and left the second stage's relative variance at its inputs. For near actions it is far smaller than the sum
+of both variances. If the second stage depends on actions and these differ, its two standard deviations are
+added, an upper bound.
 
 Metrics of nearly equal evidence can recommend very different actions, because the evidence measures errors
-where the rows lie, while decisions are taken at the edge of the data. Members that are fitted to different
-rows disagree there, and only there: their mean is more reliable than any single member, and their
-disagreement is part of the posterior of J,
+where the rows lie, while decisions are taken at the edge of the data. Members fitted to different rows
+disagree only there: their mean is more reliable than any member, and their disagreement is part of the
+posterior of J,
 
     J = mean_e J_e,    var J = mean_e var_e + (1 + 1/E) var_e(J_e),
 
-with the unbiased variance over members: the truth is treated as one more draw of the same kind, and the mean
-is itself uncertain.
+with the unbiased variance over members: the truth is treated as one more draw, and the mean is uncertain.
 
 Source: Du et al. (2026), Eq. (5)-(10) (product kernels); Rahimi and Recht (2007) (frequencies); Breiman
 (1996) (bagging).
@@ -60,8 +59,7 @@ from rehearsal_torch.surrogates.kernel.product_kernel import Regression, regress
 from rehearsal_torch.surrogates.surrogate import Modules
 
 RESPONSES, CANDIDATES, FLAT = 16, 192, 1e-6
-# A Cholesky factor of (2 features) x (2 features) is stored.
-MAX_FEATURES = 4096
+MAX_FEATURES = 4096  # a Cholesky factor of (2 features) x (2 features) is stored
 
 
 class SpectralRidge(Solved):
@@ -97,53 +95,49 @@ class SpectralRidge(Solved):
         """See `AlterationValue.solve`."""
         context, before, between, actions, targets, scores = examples
         covariates = torch.cat((before, between), -1)
-        whole = torch.cat((context, covariates, actions), -1)
+        inputs = torch.cat((context, covariates, actions), -1)
         stream = generator(self.seed)
-        order = torch.randperm(len(whole), generator=stream).to(whole.device)
-        self._choose(whole, targets[:, :1] - targets[:, :1].mean(0), scores, order)
-        unit = sobol(len(self.directions), self.seed).draw(self.features, dtype=torch.float64)
-        frequencies = torch.special.ndtri(unit.clamp(1e-6, 1 - 1e-6)).to(whole) @ self.directions
-        self.on_context, self.on_covariates, self.on_actions = (
-            part.contiguous()
-            for part in frequencies.split([context.shape[1], covariates.shape[1], actions.shape[1]], -1)
-        )
-        self.inputs, self.places = whole, whole.new_empty(0)
+        order = torch.randperm(len(inputs), generator=stream).to(inputs.device)
+        self._fit_metric(inputs, targets[:, :1] - targets[:, :1].mean(0), scores, order)
+        uniform = sobol(len(self.directions), self.seed).draw(self.features, dtype=torch.float64)
+        frequencies = torch.special.ndtri(uniform.clamp(1e-6, 1 - 1e-6)).to(inputs) @ self.directions
+        blocks = frequencies.split([context.shape[1], covariates.shape[1], actions.shape[1]], -1)
+        self.on_context, self.on_covariates, self.on_actions = (block.contiguous() for block in blocks)
+        self.inputs, self.places = inputs, inputs.new_empty(0)
         self._regress(targets)
         if covariates.shape[1]:
             waves = self._covariate_waves()
-            responses = torch.cat(
-                (waves[:, :RESPONSES], waves[:, self.features : self.features + RESPONSES], covariates), -1
-            )
-            inputs = torch.cat((context, actions[:, list(self.first)]), -1)
-            self.embedding.solve(inputs[order], waves[order], responses[order])
-            self.places = order[evenly(len(order), self.embedding.rows, order.device)].to(whole)
+            second = waves[:, self.features :]
+            responses = torch.cat((waves[:, :RESPONSES], second[:, :RESPONSES], covariates), -1)
+            embedding_inputs = torch.cat((context, actions[:, list(self.first)]), -1)
+            self.embedding.solve(embedding_inputs[order], waves[order], responses[order])
+            self.places = order[evenly(len(order), self.embedding.rows, order.device)].to(inputs)
         self.rows, self.covariates = self.derive("rows"), covariates.mean(0)
-        some = order[:CANDIDATES]
-        self.kept = actions[some]
+        self.kept = actions[order[:CANDIDATES]]
 
     def faults(self) -> list[str]:
-        """Sizes, directions over other variables, and a missing embedding of the covariates."""
+        """Faults of sizes, of directions, and of the covariates' embedding."""
         faults = super().faults()
         context, covariates, actions = self.widths_of_rows
         columns, responses = context + covariates + actions, context + len(self.first)
         if not faults and self.directions.shape[1] != columns:
             faults.append(f"directions: expected the size (r, {columns}); got {tuple(self.directions.shape)}")
-        second, waves = self.embedding, 2 * self.features
-        right = second.fitted and (len(second.mean), second.directions.shape[-1]) == (waves, responses)
+        part, waves = self.embedding, 2 * self.features
+        right = part.fitted and (len(part.mean), part.directions.shape[-1]) == (waves, responses)
         if not faults and covariates and not right:
             faults.append(
                 f"embedding: expected {waves} means given {responses} inputs, for the {covariates} covariates"
             )
-        wrong = self.places.numel() and misplaced(self.places, len(second.projected), len(self.inputs))
-        return faults or ([wrong] if wrong else [])
+        fault = self.places.numel() and misplaced(self.places, len(part.projected), len(self.inputs))
+        return faults or ([fault] if fault else [])
 
     def derivable(self) -> Mapping[str, tuple[int, ...]]:
-        """The factor and the projected rows, and what the embedding is fitted to; only with all rows."""
+        """The factor, the projected rows and the embedding's outputs; only with all rows."""
         if self.inputs.ndim != 2 or not len(self.inputs):
             return {}
-        waves, second = 2 * self.features, self.places.shape != (0,)
+        waves, has_embedding = 2 * self.features, self.places.shape != (0,)
         sizes = {"factor": (waves, waves), "rows": (len(self.inputs), len(self.directions))}
-        return {**sizes, **({"embedding.centred": (len(self.places), waves)} if second else {})}
+        return {**sizes, **({"embedding.centred": (len(self.places), waves)} if has_embedding else {})}
 
     def derive(self, name: str) -> Tensor:
         """See `Part.derive`."""
@@ -151,9 +145,9 @@ class SpectralRidge(Solved):
             return self.inputs @ self.directions.mT
         if name == "factor":
             return self._regression(self.inputs.new_zeros(len(self.inputs), 2)).factor
-        wrong = misplaced(self.places, len(self.embedding.projected), len(self.inputs))
-        if wrong:
-            raise ValueError(wrong)
+        fault = misplaced(self.places, len(self.embedding.projected), len(self.inputs))
+        if fault:
+            raise ValueError(fault)
         return self._covariate_waves()[self.places.long()] - self.embedding.mean
 
     def _covariate_waves(self) -> Tensor:
@@ -161,22 +155,19 @@ class SpectralRidge(Solved):
         context, covariates, _ = self.widths_of_rows
         return waves_of(self.inputs[:, context : context + covariates].contiguous() @ self.on_covariates.mT)
 
-    def _choose(self, whole: Tensor, target: Tensor, scores: Tensor, order: Tensor) -> None:
+    def _fit_metric(self, inputs: Tensor, target: Tensor, scores: Tensor, order: Tensor) -> None:
         """Directions from the outcomes, then widths and ratio from the desirability."""
-        few = order[: self.direction_rows]
-        axes = torch.eye(whole.shape[1], dtype=whole.dtype, device=whole.device)
+        head = order[: self.direction_rows]
+        axes = torch.eye(inputs.shape[1], dtype=inputs.dtype, device=inputs.device)
         # Along the axes: a free matrix has too many parameters for so few rows.
-        outcome = scaled_metric(
-            whole[few], scores[few], axes, axes.diagonal() / math.sqrt(len(axes)), 2 * self.iterations
-        )
-        basis, relevance = relevant_directions(whole[few], scores[few], outcome)
-        last = order[-self.width_rows :]
-        if float(target[last].std(correction=0)) < FLAT:
-            # The desirability is constant on these rows, and thus carries no information about widths.
-            self.directions, self.ratio = outcome.directions, whole.new_tensor([outcome.ratio])
-            return
-        metric = scaled_metric(whole[last], target[last], basis, relevance, self.iterations)
-        self.directions, self.ratio = metric.directions, whole.new_tensor([metric.ratio])
+        scales = axes.diagonal() / math.sqrt(len(axes))
+        metric = scaled_metric(inputs[head], scores[head], axes, scales, 2 * self.iterations)
+        basis, relevance = relevant_directions(inputs[head], scores[head], metric)
+        tail = order[-self.width_rows :]
+        # A constant desirability carries no information about widths.
+        if float(target[tail].std(correction=0)) >= FLAT:
+            metric = scaled_metric(inputs[tail], target[tail], basis, relevance, self.iterations)
+        self.directions, self.ratio = metric.directions, inputs.new_tensor([metric.ratio])
 
     def _regress(self, targets: Tensor) -> None:
         """Fits the ridge coefficients (2 M, 2) of desirability and indicator."""
@@ -189,8 +180,8 @@ class SpectralRidge(Solved):
 
     def _regression(self, targets: Tensor) -> Regression:
         """Ridge regression of targets (n, 2) on the features of every row."""
-        on = torch.cat((self.on_context, self.on_covariates, self.on_actions), -1)
-        phases = self.inputs @ on.mT
+        frequencies = torch.cat((self.on_context, self.on_covariates, self.on_actions), -1)
+        phases = self.inputs @ frequencies.mT
 
         def rows(span: slice) -> tuple[Tensor, Tensor]:
             return waves_of(phases[span]) / math.sqrt(self.features), targets[span]
@@ -203,7 +194,7 @@ class SpectralRidge(Solved):
         return self.on_context.shape[-1], self.on_covariates.shape[-1], self.on_actions.shape[-1]
 
     def prepare(self, contexts: Tensor) -> Prepared:
-        """Waves of expected features (B, 2 M); what is unknown of covariates, (B,), if by contexts."""
+        """Waves of expected features (B, 2 M), and the embedding's relative variance (B,) if by contexts."""
         waves = waves_of(contexts @ self.on_context.mT) / math.sqrt(self.features)
         if self.on_covariates.shape[1] and not self.first:
             waves = times(waves, self.embedding(contexts))
@@ -246,35 +237,31 @@ class SpectralRidge(Solved):
         return values, along, across, cosines, sines
 
     def _sequential_gradient(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
-        """The same where the embedding depends on the first actions: in J = mean + q'e(v) both vary."""
+        """Value and gradient if the embedding depends on the first actions: in mean + q'e(v) both vary."""
         inputs, mixture = self._inputs(prepared, actions).to(actions), self.mixture(prepared, actions, 0)
         even, odd = mixture.chunk(2, -1)
-        turned = torch.cat((odd, -even), -1)
-        projected = self.embedding.projected.to(actions)
+        rotated = torch.cat((odd, -even), -1)
+        rows = self.embedding.projected.to(actions)
         metric_directions = self.embedding.directions.to(actions)
-        similar = self.embedding.similar(inputs)
-        value, expected = self._sequential_value(mixture, similar)
-        first, second = (expected * turned).chunk(2, -1)
+        k = self.embedding.similar(inputs)
+        value, expected = self._sequential_value(mixture, k)
+        first, second = (expected * rotated).chunk(2, -1)
         gradient = (first + second) @ self.on_actions.to(actions)
-        pulls = similar * (mixture @ self.embedding.weights.to(actions).mT)
-        moved = (
-            pulls @ projected - pulls.sum(-1, keepdim=True) * (inputs @ metric_directions.mT)
-        ) @ metric_directions
-        gradient[..., list(self.first)] += moved[..., prepared.contexts.shape[1] :]
+        pull = k * (mixture @ self.embedding.weights.to(actions).mT)
+        projected = pull @ rows - pull.sum(-1, keepdim=True) * (inputs @ metric_directions.mT)
+        gradient[..., list(self.first)] += (projected @ metric_directions)[..., prepared.contexts.shape[1] :]
         return value, gradient
 
-    def _sequential_value(self, mixture: Tensor, similar: Tensor) -> tuple[Tensor, Tensor]:
+    def _sequential_value(self, mixture: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
         """J of the smoothed desirability and e(v), given q and k(v)."""
-        expected = self.embedding.mean.to(similar) + similar @ self.embedding.weights.to(similar)
-        return self.mean[0].to(similar) + (expected * mixture).sum(-1), expected
+        expected = self.embedding.mean.to(k) + k @ self.embedding.weights.to(k)
+        return self.mean[0].to(k) + (expected * mixture).sum(-1), expected
 
     def mixture(self, prepared: Prepared, actions: Tensor, target: int) -> Tensor:
         """The value at covariates u as a linear combination q of (cos(w_u'u), sin(w_u'u)), (..., B, 2 M)."""
-        phases = (
-            prepared.contexts.to(actions) @ self.on_context.to(actions).mT
-            + actions @ self.on_actions.to(actions).mT
-        )
-        cosine, sine = phases.cos() / math.sqrt(self.features), phases.sin() / math.sqrt(self.features)
+        of_context = prepared.contexts.to(actions) @ self.on_context.to(actions).mT
+        waves = waves_of(of_context + actions @ self.on_actions.to(actions).mT) / math.sqrt(self.features)
+        cosine, sine = waves.chunk(2, -1)
         even, odd = self.coefficients[:, target].to(actions).chunk(2)
         return torch.cat((even * cosine + odd * sine, odd * cosine - even * sine), -1)
 
@@ -282,9 +269,9 @@ class SpectralRidge(Solved):
         """See `AlterationValue.value_and_std`."""
         features = self.expected(prepared, actions)
         value = self.mean[target] + features @ self.coefficients[:, target]
-        flat = features.reshape(-1, features.shape[-1])
-        solved = torch.linalg.solve_triangular(self.factor, flat.mT, upper=False)
-        variance = self.noise[target] * solved.square().sum(0).reshape(features.shape[:-1])
+        rows = features.reshape(-1, features.shape[-1])
+        whitened = torch.linalg.solve_triangular(self.factor, rows.mT, upper=False)
+        variance = self.noise[target] * whitened.square().sum(0).reshape(features.shape[:-1])
         return value, (variance + self.unknown(prepared, actions, target)).sqrt()
 
     def difference_and_variance(
@@ -293,16 +280,16 @@ class SpectralRidge(Solved):
         """J at actions a minus J at actions b, (B, k) each, and its posterior variance, (B,) each."""
         difference = self.expected(prepared, first) - self.expected(prepared, second)
         value = difference @ self.coefficients[:, target]
-        solved = torch.linalg.solve_triangular(self.factor, difference.mT, upper=False)
-        variance = self.noise[target] * solved.square().sum(0)
+        whitened = torch.linalg.solve_triangular(self.factor, difference.mT, upper=False)
+        variance = self.noise[target] * whitened.square().sum(0)
         if not self.on_covariates.shape[1]:
             return value, variance
         mixtures = [self.mixture(prepared, actions, target) for actions in (first, second)]
         unknown = self.left_of(prepared, first) * self.embedding.amplitude(mixtures[0] - mixtures[1])
         if self.first:
-            same = (first == second)[..., list(self.first)].all(-1)
-            most = sum(self.unknown(prepared, actions, target).sqrt() for actions in (first, second))
-            unknown = torch.where(same, unknown, torch.as_tensor(most).square())
+            same_first = (first == second)[..., list(self.first)].all(-1)
+            upper = sum(self.unknown(prepared, actions, target).sqrt() for actions in (first, second))
+            unknown = torch.where(same_first, unknown, torch.as_tensor(upper).square())
         return value, variance + unknown
 
     def unknown(self, prepared: Prepared, actions: Tensor, target: int) -> Tensor:
@@ -313,30 +300,30 @@ class SpectralRidge(Solved):
         return self.left_of(prepared, actions) * amplitude
 
     def left_of(self, prepared: Prepared, actions: Tensor) -> Tensor:
-        """What is left unknown of the second stage, (..., B) or (B,)."""
+        """The second stage's relative variance, (..., B) or (B,)."""
         return self.embedding.left(self._inputs(prepared, actions)) if self.first else prepared.pieces[1]
 
     def support(self, prepared: Prepared, actions: Tensor) -> Tensor:
         """See `AlterationValue.support`."""
         covariates = self.covariates.expand(len(actions), -1)
-        whole = torch.cat((prepared.contexts, covariates, actions), -1) @ self.directions.mT
-        return gram(whole, self.rows).sum(-1)
+        points = torch.cat((prepared.contexts, covariates, actions), -1) @ self.directions.mT
+        return gram(points, self.rows).sum(-1)
 
     def values_everywhere(self, prepared: Prepared, actions: Tensor) -> Tensor:
         """J of the smoothed desirability at the same actions (n, k) in every context, (B, n), in float32."""
         points = actions.to(torch.float32).unsqueeze(1)
         if self.first:
             points = points.expand(-1, len(prepared.contexts), -1)
-            similar = self.embedding.similar(self._inputs(prepared, points).to(points))
-            return self._sequential_value(self.mixture(prepared, points, 0), similar)[0].mT
+            k = self.embedding.similar(self._inputs(prepared, points).to(points))
+            return self._sequential_value(self.mixture(prepared, points, 0), k)[0].mT
         # One wave for all contexts.
         return self._collected(prepared, points)[0].mT
 
 
 def misplaced(places: Tensor, count: int, rows: int) -> str:
-    """What is wrong with stored places among `rows`, (count,) whole numbers; empty if nothing is."""
-    whole = (places >= 0) & (places < rows) & (places == places.floor())
-    if places.shape == (count,) and bool(whole.all()):
+    """Error message for stored places that are not `count` indices below `rows`; empty if valid."""
+    valid = (places >= 0) & (places < rows) & (places == places.floor())
+    if places.shape == (count,) and bool(valid.all()):
         return ""
     return (
         f"places: expected {count} whole numbers from 0 to {rows - 1}; got the size {tuple(places.shape)}, "
@@ -351,9 +338,9 @@ class SpectralEnsemble(AlterationValue):
         first: Indices of the actions that precede the covariates between alterations.
         members: E.
         features: Number of frequencies per member.
-        direction_rows: Maximum number of rows from which each member's directions are found.
-        width_rows: Maximum number of rows from which its widths are fitted.
-        iterations: Maximum number of iterations of each evidence maximisation.
+        direction_rows: The most rows from which each member's directions are found.
+        width_rows: The most rows from which its widths are fitted.
+        iterations: The most iterations of each evidence maximisation.
         seed: Seed; member e uses 1000 seed + e.
     """
 
@@ -389,7 +376,7 @@ class SpectralEnsemble(AlterationValue):
             member.solve(*examples)
 
     def derivable(self) -> Mapping[str, tuple[int, ...]]:
-        """The rows of every member but the first: they are fitted to the same."""
+        """The rows of every member but the first, which are the same."""
         first, *others = self.members
         if first.inputs.ndim != 2 or not len(first.inputs):
             return {}
@@ -417,9 +404,8 @@ class SpectralEnsemble(AlterationValue):
 
     def value(self, prepared: Prepared, actions: Tensor, target: int = 0) -> Tensor:
         """See `AlterationValue.value`."""
-        return torch.stack(
-            [member.value(part, actions, target) for member, part in self._parts(prepared)]
-        ).mean(0)
+        values = [member.value(part, actions, target) for member, part in self._parts(prepared)]
+        return torch.stack(values).mean(0)
 
     def value_and_gradient(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
         """See `AlterationValue.value_and_gradient`."""
@@ -440,15 +426,13 @@ class SpectralEnsemble(AlterationValue):
         self, prepared: Prepared, first: Tensor, second: Tensor, target: int = 0
     ) -> tuple[Tensor, Tensor]:
         """The members' differences, and the variance of a mixture of these."""
-        pairs = [
-            member.difference_and_variance(part, first, second, target)
-            for member, part in self._parts(prepared)
-        ]
+        parts = self._parts(prepared)
+        pairs = [member.difference_and_variance(part, first, second, target) for member, part in parts]
         values, variances = (torch.stack(column) for column in zip(*pairs, strict=True))
         return values.mean(0), self._mixed(values, variances)
 
     def _mixed(self, values: Tensor, variances: Tensor) -> Tensor:
-        """The standard deviation of what the members' mean estimates, (E, ...) -> (...)."""
+        """The standard deviation of the mixture, (E, ...) -> (...)."""
         count = len(values)
         between = (1 + 1 / count) * values.var(0) if count > 1 else torch.zeros_like(values[0])
         return (variances.mean(0) + between).sqrt()

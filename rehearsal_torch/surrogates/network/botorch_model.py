@@ -4,19 +4,19 @@ The outputs are expectations over the noise: of the reward, and of any node unde
 
     E_u[r(x(a, u))],      E_u[x_i(a, u)],
 
-and `posterior` is the distribution of these numbers by what is not known of the mechanisms: functions and
-hyper-parameters are drawn (`causal_model.PlausibleNetworks`), so that the values at several actions are
-joint. With `observation_noise=True` it is that of a single experiment's reward and node values.
+and `posterior` is their joint epistemic distribution at several actions: functions and hyper-parameters of
+the mechanisms are drawn (`causal_model.PlausibleNetworks`). With `observation_noise=True` it is that of a
+single experiment's reward and node values.
 
-Approximate: noise distributions and scales count as known; the number of members and noise draws; further
-rows have normal noise, and leave the hyper-parameters as they are; the noise of an experiment is interpolated
-between 1,024 quantiles; `tabulated` mechanisms, for the search, where the value found is exact again.
+Approximations: noise distributions and scales count as known; the numbers of members and noise draws are
+finite; further rows have normal noise, and leave the hyper-parameters unchanged; the noise of an experiment
+is interpolated between 1,024 quantiles; `tabulated` mechanisms, for the search alone.
 
 Acquisition functions ask for the joint posterior of a candidate and all baseline points, for every candidate
-of a batch: the baseline comes many times, and no gradient is taken of it. `at_distinct` evaluates each
-distinct point once, in parts of bounded size, and on the way back only points whose value has a gradient,
-with a graph that is freed part by part, for memory that does not grow with the number of points. Few points,
-up to two parts, are evaluated once, with their graph.
+of a batch: the baseline is repeated, without gradients. `at_distinct` evaluates each distinct point once, in
+blocks, and in the backward pass only points whose value has a gradient, with a graph that is freed block by
+block, so that memory does not grow with the number of points. Up to two blocks are evaluated once, with their
+graph.
 
 Source: Balandat et al. (2020), Sec. 3 and App. A (models, fantasies); Astudillo and Frazier (2019), Eq. 1,
 and (2021), Sec. 4 (function networks); Ren et al. (2025), Eq. 5; Chen et al. (2016), Sec. 3 (recomputation on
@@ -51,15 +51,15 @@ REWARD = "reward"
 
 @dataclass(frozen=True)
 class NetworkOutputs:
-    """m outputs of a network with N nodes, "reward" or names of nodes; ValueError if they are not that."""
+    """m outputs of a network with N nodes, "reward" or names of nodes; ValueError for other names."""
 
     network: PlausibleNetworks
     names: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        known = {*self.nodes, REWARD}
-        wrong = [name for name in self.names if name not in known]
-        if wrong or not self.names or len(set(self.names)) < len(self.names):
+        outputs = {*self.nodes, REWARD}
+        unknown = [name for name in self.names if name not in outputs]
+        if unknown or not self.names or len(set(self.names)) < len(self.names):
             raise ValueError(
                 f"outputs: expected different names of {[REWARD, *self.nodes]}; got {list(self.names)}"
             )
@@ -84,14 +84,12 @@ class NetworkOutputs:
 
     def read(self, values: Tensor) -> Tensor:
         """The outputs of node values, (..., N) -> (..., m)."""
-        columns = [self.nodes.index(name) if name in self.nodes else None for name in self.names]
+        indices = [self.nodes.index(name) if name in self.nodes else None for name in self.names]
         reward = self.network.reward
-        return torch.stack([reward(values) if at is None else values[..., at] for at in columns], -1)
+        return torch.stack([reward(values) if i is None else values[..., i] for i in indices], -1)
 
     def node_values(self, observations: Tensor) -> Tensor:
-        """Node values in the network's order, (..., N), of observations: (..., N) in this order, or in that
-        of the outputs if these are all nodes; ValueError if they do not hold the values of all nodes.
-        """
+        """Node values (..., N) in the network's order; ValueError if a node is missing."""
         names = self.names if self.all_nodes else self.nodes
         alone = len(self.nodes) == 1 and self._is_node(self.nodes[0])
         if self.names == (REWARD,) and observations.shape[-1] == 1 and not (self.all_nodes or alone):
@@ -118,41 +116,35 @@ def observed(surrogate: CausalModel, nodes: Sequence[str], table: Table) -> Tens
     return surrogate.task.reward_of(table).unsqueeze(-1).double()
 
 
-# Number of parts whose graph is kept, and of actions times members times noise draws in a part.
-KEPT, CHUNK = 2, 2**16
-# (P, k) -> (E, P, m).
-PointValues = Callable[[Tensor], Tensor]
+KEPT, CHUNK = 2, 2**16  # blocks whose graph is retained; actions x members x noise draws in a block
+PointValues = Callable[[Tensor], Tensor]  # (P, k) -> (E, P, m)
 
 
 def at_distinct(function: PointValues, points: Tensor, size: int) -> Tensor:
-    """A function (P, k) -> (E, P, m), each point by itself, at points (..., k): (E, ..., m), once
-    differentiable in the points, of which `size` are evaluated together.
-    """
+    """A pointwise function at points (..., k), (E, ..., m), in blocks of `size`; once differentiable."""
     flat = points.reshape(-1, points.shape[-1])
-    few = torch.is_grad_enabled() and points.requires_grad and len(flat) <= KEPT * size
-    values: Tensor = function(flat) if few else _AtDistinct.apply(flat, function, size)
+    small = torch.is_grad_enabled() and points.requires_grad and len(flat) <= KEPT * size
+    values: Tensor = function(flat) if small else _AtDistinct.apply(flat, function, size)
     return values.reshape(len(values), *points.shape[:-1], values.shape[-1])
 
 
 class _AtDistinct(torch.autograd.Function):
-    """(P, k) -> (E, P, m)."""
-
     @staticmethod
     def forward(ctx: Any, points: Tensor, function: PointValues, size: int) -> Tensor:
         distinct, inverse = points.unique(dim=0, return_inverse=True)
         ctx.save_for_backward(points)
         ctx.function, ctx.size = function, size
-        return torch.cat([function(part) for part in distinct.split(size)], 1)[:, inverse]
+        return torch.cat([function(block) for block in distinct.split(size)], 1)[:, inverse]
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None, None]:
         (points,) = ctx.saved_tensors
         gradient = torch.zeros_like(points)
-        for part in (upstream != 0).any(-1).any(0).nonzero()[:, 0].split(ctx.size):
+        for indices in (upstream != 0).any(-1).any(0).nonzero()[:, 0].split(ctx.size):
             with torch.enable_grad():
-                own = points[part].detach().requires_grad_()
-                (gradient[part],) = torch.autograd.grad(ctx.function(own), own, upstream[:, part])
+                inputs = points[indices].detach().requires_grad_()
+                (gradient[indices],) = torch.autograd.grad(ctx.function(inputs), inputs, upstream[:, indices])
         return gradient, None, None
 
 
@@ -170,7 +162,7 @@ class NetworkModel(Model):
         outputs: The m outputs: "reward", or names of nodes.
         members: E, number of plausible networks; even, since they come in antithetic pairs.
         draws: S, noise draws over which each is averaged.
-        fantasy_members: Those of each model that `fantasize` returns; even.
+        fantasy_members: Members of each model that `fantasize` returns; even.
         seed: Seed of members and noise.
         table: The experiments, if an acquisition function reads `train_targets`.
         input_transform: From X to actions in their units; None if X is that.
@@ -243,7 +235,7 @@ class NetworkModel(Model):
 
     @property
     def batch_shape(self) -> torch.Size:
-        """The leading dimensions of the sets of rows on which the model was conditioned; () before."""
+        """The leading dimensions of the rows on which the model was conditioned; () before."""
         return self._batch_shape
 
     @property
@@ -261,10 +253,8 @@ class NetworkModel(Model):
         observation_noise: bool | Tensor = False,
         posterior_transform: PosteriorTransform | None = None,
     ) -> NetworkPosterior:
-        """The joint posterior of the outputs, by index, or of all, at q points X (*b, q, k), b broadcast
-        against the batch shape: (*b, q, m), or what a transform of BoTorch leaves of samples. With
-        `observation_noise`, that of single experiments, noise included. ValueError if X has the wrong width,
-        or the noise is given as a tensor.
+        """The joint posterior of outputs at q points X (*b, q, k): (*b, q, m), or as the transform returns;
+        with `observation_noise` that of experiments. ValueError for a wrong width of X, or noise as a tensor.
         """
         if isinstance(observation_noise, Tensor):
             raise ValueError(
@@ -273,8 +263,8 @@ class NetworkModel(Model):
             )
         self.eval()
         actions = self._actions(X)
-        places = range(self.num_outputs) if output_indices is None else output_indices
-        read, transform = self._reader(places), posterior_transform
+        indices = range(self.num_outputs) if output_indices is None else output_indices
+        read, transform = self._reader(indices), posterior_transform
 
         def transformed(values: Tensor) -> Tensor:
             if transform is None:
@@ -282,7 +272,7 @@ class NetworkModel(Model):
             outputs = transform.evaluate(values.contiguous())
             return outputs.unsqueeze(-1) if outputs.ndim < values.ndim else outputs
 
-        width = transformed(actions.new_zeros(actions.shape[-2], len(places))).shape
+        width = transformed(actions.new_zeros(actions.shape[-2], len(indices))).shape
         shape = (*actions.shape[:-2], *width)
         if observation_noise:
             return self._experiments(actions, lambda values: transformed(read(values)), shape)
@@ -294,22 +284,21 @@ class NetworkModel(Model):
         """Some of the outputs, by index; NotImplementedError if an outcome transform cannot be restricted."""
         new = self._copy()
         new._outputs = self._outputs.only(idcs)
-        if (transform := self._to_outputs) is not None:
+        if (transform := self._outcome_transform) is not None:
             new.outcome_transform = transform.subset_output(idcs=idcs)
         return new
 
     def condition_on_observations(self, X: Tensor, Y: Tensor) -> "NetworkModel":  # type: ignore[override]
-        """The model after experiments X (*b, n', k), with parameters as fitted: Y (*b', n', N) has the value
-        of every node, in the order of `nodes`, or of `outputs` if these are all nodes; ValueError if not,
-        since the reward does not say what its causes came out at. TypeError if a mechanism cannot be
+        """The model after experiments X (*b, n', k) with values Y (*b', n', N) of all nodes, in the order of
+        `nodes`, or of `outputs` if these are all; ValueError if one is missing, TypeError if it cannot be
         conditioned.
         """
         self.eval()
-        observations, transform = Y.to(self.noise), self._to_outputs
+        observations, transform = Y.to(self.noise), self._outcome_transform
         if transform is not None and self._outputs.all_nodes and observations.shape[-1] == self.num_outputs:
             observations = transform(observations)[0]
         values = self._outputs.node_values(observations)
-        return self._after(X, self._actions(X, expand=False), values, self.members)
+        return self._conditioned(X, self._actions(X, expand=False), values, self.members)
 
     def fantasize(
         self,
@@ -318,10 +307,9 @@ class NetworkModel(Model):
         observation_noise: Tensor | None = None,
         propagate_grads: bool = True,  # noqa: ARG002
     ) -> "NetworkModel":
-        """Models after experiments X (*b, n', k) whose outcomes a sampler of normal base samples draws, with
-        noise, and then every node's process conditioned on them: of batch shape (*sample_shape, *b), with
-        `fantasy_members`, and gradients to X in any case. ValueError if a noise is given; TypeError if a
-        mechanism cannot be conditioned.
+        """Models of batch shape (*sample_shape, *b) after experiments X (*b, n', k) whose noisy outcomes a
+        normal sampler draws, with `fantasy_members`. ValueError for a noise, TypeError if one cannot be
+        conditioned.
         """
         if observation_noise is not None:
             raise ValueError(
@@ -331,10 +319,10 @@ class NetworkModel(Model):
         self.eval()
         actions = self._actions(X)
         if not actions.shape[-2]:
-            return self._with(sampler.sample_shape + actions.shape[:-2], self.fantasy_members)
+            return self._resized(sampler.sample_shape + actions.shape[:-2], self.fantasy_members)
         shape = (*actions.shape[:-1], len(self.nodes))
         outcomes = self._experiments(actions, lambda values: values, shape)
-        return self._after(X, actions, sampler(outcomes), self.fantasy_members)
+        return self._conditioned(X, actions, sampler(outcomes), self.fantasy_members)
 
     def _experiments(self, actions: Tensor, read: Read, shape: tuple[int, ...]) -> ExperimentPosterior:
         return ExperimentPosterior(self.network, actions, self.noise, self.quantiles, read, shape)
@@ -350,7 +338,7 @@ class NetworkModel(Model):
         return at_distinct(values, actions, max(1, CHUNK // (self.members * len(self.noise))))
 
     @property
-    def _to_outputs(self) -> OutcomeTransform | None:
+    def _outcome_transform(self) -> OutcomeTransform | None:
         """The outcome transform; BoTorch's models have the attribute only if there is one."""
         transform = self._modules.get("outcome_transform")
         assert transform is None or isinstance(transform, OutcomeTransform)
@@ -370,22 +358,22 @@ class NetworkModel(Model):
         shape = broadcast(actions.shape[:-2], self.batch_shape)
         return actions.expand(*shape, *actions.shape[-2:])
 
-    def _after(self, X: Tensor, actions: Tensor, values: Tensor, members: int) -> "NetworkModel":
+    def _conditioned(self, X: Tensor, actions: Tensor, values: Tensor, members: int) -> "NetworkModel":
         """The model after experiments with actions (*b, n', k) and node values (*b', n', N)."""
         shape = broadcast(actions.shape[:-2], values.shape[:-2], self.batch_shape)
-        new = self._with(shape, members)
+        new = self._resized(shape, members)
         new.network = new.network.conditioned(actions, values, self._seed)
         new._moving = self._moving or actions.requires_grad or values.requires_grad
-        tried = X.to(self.noise) if X.shape == actions.shape else actions
-        rows = tried.expand(*new.batch_shape, *tried.shape[-2:])
-        new.train_inputs = (_appended(self.train_inputs[0], rows),)
+        queried = X.to(self.noise) if X.shape == actions.shape else actions
+        rows = queried.expand(*new.batch_shape, *queried.shape[-2:])
+        new.train_inputs = (_append_rows(self.train_inputs[0], rows),)
         if self._observed is not None:
             observations = values.expand(*new.batch_shape, *values.shape[-2:])
-            new._observed = _appended(self._observed, observations)
+            new._observed = _append_rows(self._observed, observations)
         return new
 
-    def _with(self, batch_shape: torch.Size, members: int) -> "NetworkModel":
-        """A copy with another batch shape and at most so many members."""
+    def _resized(self, batch_shape: torch.Size, members: int) -> "NetworkModel":
+        """A copy with another batch shape and at most `members` members."""
         new = self._copy()
         new._batch_shape, new.network = batch_shape, self.network.few(min(members, self.members))
         return new
@@ -396,20 +384,20 @@ class NetworkModel(Model):
         new._modules = dict(self._modules)
         return new
 
-    def _reader(self, places: Sequence[int]) -> Read:
-        """The chosen outputs of node values, (..., N) -> (..., m)."""
-        transform, indices = self._to_outputs, list(places)
+    def _reader(self, positions: Sequence[int]) -> Read:
+        """A function from node values (..., N) to some outputs (..., m)."""
+        transform, indices = self._outcome_transform, list(positions)
         if transform is None:
             return self._outputs.only(indices).read
         return lambda values: transform.untransform(self._outputs.read(values))[0][..., indices]
 
     def _set_transformed_inputs(self) -> None:
-        """Nothing: the network holds its rows in its own units."""
+        """No-op: the network holds its rows in its own units."""
 
     def _revert_to_original_inputs(self) -> None:
-        """Nothing, as before."""
+        """No-op, likewise."""
 
 
-def _appended(old: Tensor, new: Tensor) -> Tensor:
+def _append_rows(old: Tensor, new: Tensor) -> Tensor:
     """(*b, n, c) and (*b', n', c) -> (*b', n + n', c)."""
     return torch.cat([old.expand(*new.shape[:-2], *old.shape[-2:]), new], -2)

@@ -10,8 +10,7 @@ the first M of them, in turn, whatever base samples a sampler draws. Candidates,
 compared within one network. (BoTorch's `IndexSampler` draws other members, with replacement, for each element
 of a t-batch: equal candidates would differ in value.)
 
-The outcome of an experiment has a noise of its own: `ExperimentPosterior` samples the node values of q
-experiments, one noise for each, by normal scores.
+`ExperimentPosterior` samples the node values of q experiments, each with its own noise, by normal scores.
 
 Source: Balandat et al. (2020), Sec. 3 (samples as functions of base samples); Astudillo and Frazier (2021),
 Sec. 4.2 (a sample through the graph).
@@ -41,12 +40,9 @@ def in_pairs(values: Tensor) -> Tensor:
 
 
 class NetworkPosterior(Posterior):
-    """The joint posterior of m outputs at q actions: `evaluate` gives those of the members, (E, *b, q, m), in
-    the order of samples; the shape is (*b, q, m).
-    """
+    """The joint posterior (*b, q, m) of m outputs at q actions; `evaluate` gives (E, *b, q, m) of members."""
 
-    # The dimensions of t-batches, which share base samples.
-    batch_range = (0, -1)
+    batch_range = (0, -1)  # the dimensions of t-batches, which share base samples
 
     def __init__(
         self, evaluate: Callable[[], Tensor], members: int, shape: tuple[int, ...], like: Tensor
@@ -75,7 +71,7 @@ class NetworkPosterior(Posterior):
 
     @property
     def distribution(self) -> Distribution:
-        """Refused (AttributeError), in words: BoTorch's entropy searches ask for a normal distribution."""
+        """AttributeError: BoTorch's entropy searches ask for a normal distribution."""
         raise AttributeError(
             "the posterior of a causal network is given by samples and has no normal distribution: this "
             "acquisition function is for Gaussian processes; use one that draws samples, such as qLogNEI"
@@ -83,7 +79,7 @@ class NetworkPosterior(Posterior):
 
     @property
     def mvn(self) -> Distribution:
-        """Refused, as `distribution` is."""
+        """AttributeError, as `distribution`."""
         return self.distribution
 
     @cached_property
@@ -108,17 +104,17 @@ class NetworkPosterior(Posterior):
         """Samples, (*sample_shape, *b, q, m), in a random order; differentiable in the actions."""
         shape = torch.Size([1]) if sample_shape is None else sample_shape
         rounds = -(-shape.numel() // self.members)
-        places = torch.cat([torch.randperm(self.members) for _ in range(rounds)])[: shape.numel()]
-        return self.values[places].reshape(self._extended_shape(shape))
+        members = torch.cat([torch.randperm(self.members) for _ in range(rounds)])[: shape.numel()]
+        return self.values[members].reshape(self._extended_shape(shape))
 
     def rsample_from_base_samples(self, sample_shape: torch.Size, base_samples: Tensor) -> Tensor:
-        """Samples, (*sample_shape, *b, q, m): the members in turn, or, of base samples that are whole numbers
-        (sample_shape), those with these numbers. Differentiable in the actions.
+        """Samples (*sample_shape, *b, q, m), differentiable in the actions: the members in turn, or those
+        whose numbers the base samples are, if integers (sample_shape).
         """
-        places = torch.arange(sample_shape.numel(), device=self.device)
+        members = torch.arange(sample_shape.numel(), device=self.device)
         if not base_samples.is_floating_point():
-            places = base_samples.flatten()
-        return self.values[places % self.members].reshape(self._extended_shape(sample_shape))
+            members = base_samples.flatten()
+        return self.values[members % self.members].reshape(self._extended_shape(sample_shape))
 
 
 @final
@@ -136,7 +132,7 @@ class ExperimentPosterior(NetworkPosterior):
         read: Read,  # The outputs of node values, (..., q, N) -> (..., q, m)
         shape: tuple[int, ...],  # (*b, q, m)
     ) -> None:
-        super().__init__(self._every, networks.size * len(noise), shape, noise)
+        super().__init__(self._single_outcomes, networks.size * len(noise), shape, noise)
         self.networks, self.actions, self.noise, self.quantiles = networks, actions, noise, quantiles
         self.read = read
 
@@ -153,9 +149,7 @@ class ExperimentPosterior(NetworkPosterior):
         return self.rsample_from_base_samples(shape, scores)
 
     def rsample_from_base_samples(self, sample_shape: torch.Size, base_samples: Tensor) -> Tensor:
-        """Outcomes at normal scores (*sample_shape, *b, q, N), sample by sample under the members in turn;
-        differentiable in the actions. ValueError if the shape is another one.
-        """
+        """Outcomes at normal scores (*sample_shape, *b, q, N), members in turn; ValueError otherwise."""
         expected = sample_shape + self.base_sample_shape
         if not base_samples.is_floating_point() or base_samples.shape != expected:
             raise ValueError(
@@ -165,44 +159,44 @@ class ExperimentPosterior(NetworkPosterior):
         count, size = sample_shape.numel(), self.networks.size
         scores = base_samples.reshape(count, *self.base_sample_shape)
         outcomes = []
-        for part in scores.split(size):
-            few = min(size, len(part) + len(part) % 2)
+        for block in scores.split(size):
+            few = min(size, len(block) + len(block) % 2)
             networks = self.networks.few(few)
             # The members are stored mirror images last, and sampled in pairs.
-            order = in_pairs(torch.arange(few, device=part.device))
-            noise = part.new_zeros(few, *part.shape[1:])
-            noise[order[: len(part)]] = self._noise(part)
+            order = in_pairs(torch.arange(few, device=block.device))
+            noise = block.new_zeros(few, *block.shape[1:])
+            noise[order[: len(block)]] = self._noise_at_scores(block)
             values = networks.propagate(self.actions, noise.unsqueeze(-2))[..., 0, :]
-            outcomes.append(values[order[: len(part)]])
+            outcomes.append(values[order[: len(block)]])
         return self.read(torch.cat(outcomes)).reshape(self._extended_shape(sample_shape))
 
-    def _every(self) -> Tensor:
-        """Single outcomes, one for each pair of member and noise draw, (E S, *b, q, m)."""
+    def _single_outcomes(self) -> Tensor:
+        """One outcome for each pair of member and noise draw, (E S, *b, q, m)."""
         values = in_pairs(self.networks.propagate(self.actions, self.noise))
         return self.read(values.movedim(-2, 1).flatten(0, 1))
 
-    def _noise(self, scores: Tensor) -> Tensor:
-        """The noise at normal scores, (..., N) -> (..., N)."""
+    def _noise_at_scores(self, scores: Tensor) -> Tensor:
+        """Noise, interpolated between quantiles, (..., N) -> (..., N)."""
         count = len(self.quantiles)
-        places = (torch.special.ndtr(scores.detach()) * count - 0.5).clamp(0, count - 1)
-        below = places.floor().long().clamp_max(max(count - 2, 0))
+        positions = (torch.special.ndtr(scores.detach()) * count - 0.5).clamp(0, count - 1)
+        below = positions.floor().long().clamp_max(max(count - 2, 0))
         nodes = torch.arange(scores.shape[-1], device=scores.device)
         low, high = self.quantiles[below, nodes], self.quantiles[(below + 1).clamp_max(count - 1), nodes]
-        return low + (places - below) * (high - low)
+        return low + (positions - below) * (high - low)
 
 
 @final
 class MemberSampler(MCSampler):
-    """The members of a `NetworkPosterior` as samples, the same for all t-batches; without use of the seed."""
+    """The members of a `NetworkPosterior` as samples, the same for all t-batches; the seed is not used."""
 
     def forward(self, posterior: Posterior) -> Tensor:
         """Samples (*sample_shape, *b, q, m)."""
-        places = torch.arange(self.sample_shape.numel(), device=posterior.device)
-        self.base_samples = places.reshape(self.sample_shape)
+        members = torch.arange(self.sample_shape.numel(), device=posterior.device)
+        self.base_samples = members.reshape(self.sample_shape)
         return posterior.rsample_from_base_samples(self.sample_shape, self.base_samples)
 
     def _update_base_samples(self, posterior: Posterior, base_sampler: MCSampler) -> None:
-        """Nothing: the base samples depend on no posterior."""
+        """No-op: the base samples depend on no posterior."""
 
 
 GetSampler.register(NetworkPosterior)(

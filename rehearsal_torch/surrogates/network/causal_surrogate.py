@@ -1,4 +1,4 @@
-"""Causal models: the surrogate interface of causal Bayesian optimisation, and networks, snapshots of it.
+"""Causal models (structural causal models with Gaussian-process mechanisms): interface and network snapshots.
 
 In a fitted model every node has a mechanism x = g(w, u) of its inputs w (parents and actions) and of noise u
 with a fitted distribution; g itself has a posterior mean and standard deviation. A *network* is a snapshot of
@@ -58,10 +58,8 @@ class CausalNetwork:
         actions: Tensor,  # (..., k), in their units
         noise: Tensor,  # (S, N), the same samples for all actions (`CausalModel.draws`); or (..., S, N)
         perturbation: Perturbation | None = None,  # deviations from posterior means
-        spread: Sequence[str] = (),  # Nodes whose posterior standard deviation is returned as well
-        # Nodes that are set to a value (hard interventions), each broadcastable to (..., S); their mechanisms
-        # are ignored
-        fixed: Mapping[str, Tensor] | None = None,
+        spread: Sequence[str] = (),  # nodes whose posterior standard deviation is returned as well
+        fixed: Mapping[str, Tensor] | None = None,  # hard interventions, broadcastable to (..., S)
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """Propagates noise through the graph under actions.
 
@@ -69,24 +67,23 @@ class CausalNetwork:
             Node values (..., S, N), and for each node in `spread` its posterior standard deviation,
                 broadcastable to (..., S).
         """
-        known = {name: actions[..., index, None] for index, name in enumerate(self.task.actions)}
+        x = {name: actions[..., index, None] for index, name in enumerate(self.task.actions)}
         spreads: dict[str, Tensor] = {}
         for index, (node, mechanism) in enumerate(zip(self.task.nodes, self.mechanisms, strict=True)):
             if fixed is not None and node in fixed:
-                known[node] = fixed[node]
+                x[node] = fixed[node]
                 continue
-            scaled = mechanism.scaled(inputs_of(self.task, node, known, (*actions.shape[:-1], 1)))
-            given = noise[..., index].unsqueeze(-1)
+            scaled = mechanism.scaled(inputs_of(self.task, node, x, (*actions.shape[:-1], 1)))
+            node_noise = noise[..., index].unsqueeze(-1)
             if perturbation is None and node not in spread:
-                known[node] = mechanism.forward(scaled, given).squeeze(-1)
+                x[node] = mechanism.forward(scaled, node_noise).squeeze(-1)
                 continue
-            value, std = (moment.squeeze(-1) for moment in mechanism.belief(scaled, given))
-            known[node] = value if perturbation is None else value + perturbation(index, scaled) * std
+            value, std = (moment.squeeze(-1) for moment in mechanism.belief(scaled, node_noise))
+            x[node] = value if perturbation is None else value + perturbation(index, scaled) * std
             spreads[node] = std
         shape = (*actions.shape[:-1], noise.shape[-2])
-        return torch.stack([known[node].expand(shape) for node in self.task.nodes], -1), {
-            node: spreads[node] for node in spread if node in spreads
-        }
+        values = torch.stack([x[node].expand(shape) for node in self.task.nodes], -1)
+        return values, {node: spreads[node] for node in spread if node in spreads}
 
     def reward(self, values: Tensor) -> Tensor:
         """The known reward of node values, (..., N) -> (...)."""
@@ -95,42 +92,38 @@ class CausalNetwork:
 
 @dataclass(frozen=True)
 class PlausibleNetworks:
-    """E networks that are all plausible given the experiments, by their nodes' mechanisms."""
+    """E networks that are plausible given the experiments."""
 
     task: CausalTask
     mechanisms: tuple[PlausibleMechanism, ...]
     size: int  # E, in mirrored pairs
 
     def propagate(self, actions: Tensor, noise: Tensor) -> Tensor:
-        """Node values (E, *b, q, S, N) under actions (*b, q, k), in their units, and noise (S, N) or (E, *b,
-        q, S, N).
-        """
-        known = {name: actions[..., index, None].unsqueeze(0) for index, name in enumerate(self.task.actions)}
+        """Node values x (E, *b, q, S, N) under actions (*b, q, k) in units, and noise (S, N) or like x."""
+        x = {name: actions[..., index, None].unsqueeze(0) for index, name in enumerate(self.task.actions)}
         for index, (node, mechanism) in enumerate(zip(self.task.nodes, self.mechanisms, strict=True)):
-            inputs = inputs_of(self.task, node, known, (1, *actions.shape[:-1], 1))
-            known[node] = mechanism(inputs, noise[..., index])
+            inputs = inputs_of(self.task, node, x, (1, *actions.shape[:-1], 1))
+            x[node] = mechanism(inputs, noise[..., index])
         shape = (self.size, *actions.shape[:-1], noise.shape[-2])
-        return torch.stack([known[node].expand(shape) for node in self.task.nodes], -1)
+        return torch.stack([x[node].expand(shape) for node in self.task.nodes], -1)
 
     def few(self, count: int) -> "PlausibleNetworks":
         """The first pairs, an even number of networks."""
-        return replace(self, mechanisms=tuple(each.few(count) for each in self.mechanisms), size=count)
+        return replace(self, mechanisms=tuple(mech.few(count) for mech in self.mechanisms), size=count)
 
     def tabulated(self) -> "PlausibleNetworks":
         """An approximation by tables that is faster to evaluate."""
-        return replace(self, mechanisms=tuple(each.tabulated() for each in self.mechanisms))
+        return replace(self, mechanisms=tuple(mech.tabulated() for mech in self.mechanisms))
 
     def conditioned(self, actions: Tensor, values: Tensor, seed: int) -> "PlausibleNetworks":
-        """The networks after m further experiments with actions (*b, m, k) and node values (*b, m, N), with
-        hyper-parameters and noise distributions as fitted. TypeError if a mechanism takes none.
-        """
-        known = {name: actions[..., index] for index, name in enumerate(self.task.actions)}
-        known |= {node: values[..., index] for index, node in enumerate(self.task.nodes)}
+        """The networks after m experiments, actions (*b, m, k) and values (*b, m, N); or TypeError."""
+        x = {name: actions[..., index] for index, name in enumerate(self.task.actions)}
+        x |= {node: values[..., index] for index, node in enumerate(self.task.nodes)}
         shape = broadcast(actions.shape[:-1], values.shape[:-1])
         mechanisms = []
         for index, (node, mechanism) in enumerate(zip(self.task.nodes, self.mechanisms, strict=True)):
-            inputs = inputs_of(self.task, node, known, shape).expand(*shape, -1)
-            mechanisms.append(mechanism.conditioned(inputs, known[node].expand(shape), seed + index))
+            inputs = inputs_of(self.task, node, x, shape).expand(*shape, -1)
+            mechanisms.append(mechanism.conditioned(inputs, x[node].expand(shape), seed + index))
         return replace(self, mechanisms=tuple(mechanisms))
 
     def reward(self, values: Tensor) -> Tensor:
@@ -139,12 +132,12 @@ class PlausibleNetworks:
 
 
 def broadcast(*shapes: Sequence[int]) -> torch.Size:
-    """The shape to which shapes broadcast; torch's own imports a compiler at its first call."""
+    """As `torch.broadcast_shapes`, which imports a compiler at its first call."""
     return torch.Size(np.broadcast_shapes(*map(tuple, shapes)))
 
 
 def inputs_of(task: CausalTask, node: str, known: Mapping[str, Tensor], shape: Sequence[int]) -> Tensor:
-    """A node's inputs (..., p); of a node without any, (*shape, 0)."""
+    """A node's inputs (..., p), or (*shape, 0) without any."""
     names = task.inputs(node)
     if not names:
         return next(iter(known.values())).new_empty(*shape, 0)
@@ -156,22 +149,19 @@ def reward_of(task: CausalTask, values: Tensor) -> Tensor:
     return task.reward(values[..., [task.nodes.index(name) for name in task.reward.names]])
 
 
-# Smallest probability of a normal draw.
-SMALL = 1e-9
+SMALL = 1e-9  # smallest probability of a normal draw
 
 
 def standard_draws(count: int, width: int, seed: int) -> Tensor:
-    """Normal draws (count, width), mean 0 and variance 1 in every column: Sobol points in a random order, so
-    that they are independent of another sequence, then their mirror images. An odd count raises a ValueError.
-    """
+    """Normal Sobol draws (count, width) in random order with mirror images; ValueError for odd counts."""
     require(count >= 2 and count % 2 == 0, "an even number of draws, in mirrored pairs", count=count)
-    half = torch.zeros(count // 2, 0, dtype=torch.float64)
+    draws = torch.zeros(count // 2, 0, dtype=torch.float64)
     if width:
-        unit = sobol(width, seed).draw(count // 2, dtype=torch.float64)
+        uniform = sobol(width, seed).draw(count // 2, dtype=torch.float64)
         order = torch.randperm(count // 2, generator=generator(seed))
-        half = torch.special.ndtri(unit[order].clamp(SMALL, 1 - SMALL))
-    both = torch.cat([half, -half])
-    return both / both.square().mean(0).sqrt().clamp_min(1e-12)
+        draws = torch.special.ndtri(uniform[order].clamp(SMALL, 1 - SMALL))
+    mirrored = torch.cat([draws, -draws])
+    return mirrored / mirrored.square().mean(0).sqrt().clamp_min(1e-12)
 
 
 class CausalModel(Surrogate, ABC):
@@ -199,9 +189,7 @@ class CausalModel(Surrogate, ABC):
         """A snapshot of the model; factors are computed once, here."""
 
     def plausible(self, members: int, seed: int = 0) -> PlausibleNetworks:
-        """E plausible networks, an even number: by default those whose mechanisms deviate by the same number
-        of posterior standard deviations everywhere.
-        """
+        """E (even) plausible networks; by default each mechanism deviates by a constant number of stds."""
         network = self.network()
         deviations = standard_draws(members, len(network.mechanisms), seed).to(network.device)
         mechanisms = tuple(map(Deviating, network.mechanisms, deviations.unbind(-1)))
@@ -220,9 +208,7 @@ class CausalModel(Surrogate, ABC):
         return ()
 
     def condition(self, table: Table) -> None:
-        """Conditions the model on a table of observations, with hyper-parameters unchanged. The default
-        refits it; models with a cheaper update override this. TypeError if a part has no `solve`.
-        """
+        """Conditions on a table, by default by refitting parts; TypeError if a part has no `solve`."""
         for part, examples in self.parts(table.to(self.device)):
             if not isinstance(part, Solved):
                 expected = f"expected parts that are solved; {type(part).__name__} is trained by gradients"

@@ -1,20 +1,20 @@
-"""What actions do on average over the rows of a table, and a check that rests on less of the model.
+"""Average treatment effects over the rows of a table, with a doubly robust check (cross-fitted AIPW).
 
-The means come from the draws by which single cases are judged (`shared_draws`), at the rows' own x and u.
-Rows are themselves a sample: draw k weights them by w_k, a Bayesian bootstrap of rows, or of whole units,
+The means come from the draws for single cases (`shared_draws`), at the rows' x and u. Rows are a sample: draw
+k weights them by w_k, a Bayesian bootstrap of rows, or of whole units,
 
     P_k(a) = sum_i w_ki p_ki(a),        P_k(none) = sum_i w_ki p_ki(o_i).
 
-The check needs rows with each level, and one adjustment. In two folds, with the outcome regression and the
-classification of actions fitted to the other fold and the kernels of all rows, the doubly robust mean is that
-of
+The check needs rows with each level, and one adjustment set. In two folds, with the outcome regression and
+the classification of actions fitted to the other fold and the kernels of all rows, the doubly robust mean is
+that of
 
     psi_i(a) = mu(z_i, a) + 1{a_i = a} (y_i - mu(z_i, a)) / e(a | z_i),
 
-y_i whether row i is desired; no action is y_i itself. It is right if one of mu and e is, and its variance is
-that of psi over rows, or over sums of units (which leaves out that both are fitted to few rows: intervals of
-500 rows hold 81 to 100 %, and 1.2 times as wide ones 95 %). It is wider than the draws are, so that it judges
-them and does not replace them: where the two intervals of a difference lie apart, one of the models is wrong.
+y_i whether row i is desired; no action is y_i itself. It is consistent if mu or e is, and its variance is
+that of psi over rows, or over sums of units (which ignores the errors of both fits: intervals of 500 rows
+hold 81 to 100 %, and 1.2 times as wide ones 95 %). It is wider than that of the draws, so that it only checks
+them: disjoint intervals of a difference refute one of the models.
 
 Source: Robins, Rotnitzky and Zhao (1994) (augmented inverse probability weighting); Chernozhukov et al.
 (2018) (cross-fitting); Rubin (1981).
@@ -35,43 +35,32 @@ from rehearsal_torch.seeding import numpy_generator
 from rehearsal_torch.surrogates.outcome.case_draws import CaseDraws
 from rehearsal_torch.surrogates.outcome.shared_draws import SharedDraws
 
-# Rows whose means are taken, and those that are compared with the others.
-MEAN_ROWS, NEAR_ROWS = 400, 100
-# The least chance of an action that a row is weighted by.
-LEAST_CHANCE = 0.02
+MEAN_ROWS, NEAR_ROWS = 400, 100  # rows that are averaged; those compared with the others for support
+LEAST_CHANCE = 0.02  # lower bound of e
 
 
 @dataclass(frozen=True)
 class Effect:
-    """By how much one of some actions changes the mean probability of a desired outcome.
+    """The difference between the mean probabilities of a desired outcome under two actions."""
 
-    Attributes:
-        action: Its place.
-        against: The place of the other one; None for no action.
-        draws: Of the difference.
-        check: The doubly robust estimate of it; None without one.
-    """
-
-    action: int
-    against: int | None
+    action: int  # index
+    against: int | None  # index; None for no action
     draws: GainDraws
-    check: Estimate | None
+    check: Estimate | None  # doubly robust
 
     @property
     def contradicted(self) -> bool:
-        """Whether the interval of the check and that of the draws lie apart."""
+        """Whether the intervals of check and draws are disjoint."""
         if self.check is None:
             return False
-        own = self.draws.estimate()
-        return (self.check.lower or 0.0) > (own.upper or 0.0) or (self.check.upper or 0.0) < (
-            own.lower or 0.0
+        interval = self.draws.estimate()
+        return (self.check.lower or 0.0) > (interval.upper or 0.0) or (self.check.upper or 0.0) < (
+            interval.lower or 0.0
         )
 
 
 class AverageEffects(Solved):
-    """Means over rows under c actions: draws `success`, `none` and `low` of D functions, S, and the doubly
-    robust means of all actions and of no action with their covariance, empty where there are none.
-    """
+    """Means over rows under c actions, by D draws, and doubly robust means with covariance, or empty."""
 
     needed = False
 
@@ -84,14 +73,14 @@ class AverageEffects(Solved):
         self.register_fitted("means", "covariance", source=True)
 
     def solve(self, *examples: Tensor) -> None:
-        """Takes actions (c, k), in units, the draws, and psi (n, c + 1) with the units (n,), or empty."""
+        """Fits to actions (c, k), in units, the draws, and psi (n, c + 1) with the units (n,), or empty."""
         self.actions, self.success, self.none, self.low, self.beyond, psi, units = examples
         if not len(psi):
             self.means, self.covariance = psi.new_empty(0), psi.new_empty(0)
             return
-        self.means, left = psi.mean(0), psi - psi.mean(0)
+        self.means, residuals = psi.mean(0), psi - psi.mean(0)
         groups = units.unique(return_inverse=True)[1]
-        sums = left.new_zeros(int(groups.max()) + 1, left.shape[1]).index_add_(0, groups, left)
+        sums = residuals.new_zeros(int(groups.max()) + 1, residuals.shape[1]).index_add_(0, groups, residuals)
         self.covariance = sums.mT @ sums / len(psi) ** 2
 
     def effects(self, level: float = 0.95) -> list[Effect]:
@@ -100,7 +89,7 @@ class AverageEffects(Solved):
             return []
         count = len(self.actions)
         pairs = [
-            *((place, None) for place in range(count)),
+            *((index, None) for index in range(count)),
             *((b, a) for a, b in combinations(range(count), 2)),
         ]
         return [self._effect(*pair, level) for pair in pairs]
@@ -108,11 +97,11 @@ class AverageEffects(Solved):
     def _effect(self, action: int, against: int | None, level: float) -> Effect:
         beyond = float(self.beyond[action])
         if against is None:
-            other, lowest = self.none, self.low[action] - self.none
+            reference, lowest = self.none, self.low[action] - self.none
         else:
-            other, share = self.success[against], float(self.beyond[against])
+            reference, share = self.success[against], float(self.beyond[against])
             lowest, beyond = self.low[action] - self.low[against] - share, min(beyond + share, 1.0)
-        draws = GainDraws(self.success[action] - other, lowest, beyond, self.fits, level)
+        draws = GainDraws(self.success[action] - reference, lowest, beyond, self.fits, level)
         return Effect(action, against, draws, self._check(action, against, level))
 
     def _check(self, action: int, against: int | None, level: float) -> Estimate | None:
@@ -128,7 +117,7 @@ class AverageEffects(Solved):
 
 
 class RowDraws(SharedDraws):
-    """Draws at rows in place of drawn points: (x, u) of m rows, standardised, (m, p), and units (m,)."""
+    """Draws at m rows instead of drawn points: standardised (x, u) (m, p) and units (m,)."""
 
     def __init__(self, draws: SharedDraws, rows: Tensor, units: Tensor, stream: torch.Generator) -> None:
         vars(self).update(vars(draws))
@@ -136,7 +125,7 @@ class RowDraws(SharedDraws):
         groups = units.unique(return_inverse=True)[1]
         draw = numpy_generator(int(torch.randint(2**62, (1,), generator=stream)))
         shares = torch.from_numpy(draw.gamma(1.0, size=(self.blocks, self.each, int(groups.max()) + 1)))
-        # Rows that are left out count, too.
+        # Groups are those of all rows.
         self.row_shares = shares.to(rows)[..., groups].transpose(-1, -2)
 
     def known(self, contexts: Tensor) -> Tensor:  # noqa: ARG002
@@ -152,15 +141,13 @@ class RowDraws(SharedDraws):
 def row_means(
     draws: SharedDraws, rows: Tensor, units: Tensor, actions: Tensor, stream: torch.Generator
 ) -> tuple[Tensor, ...]:
-    """Draws of the means over rows (m, p) under standardised actions (c, k), and under none: success (c, D),
-    none (D,), low (c, D), and S (c,).
-    """
+    """Means over rows (m, p) under standardised actions (c, k): success, none, low (., D), and S (c,)."""
     at_rows = CaseDraws(RowDraws(draws, rows, units, stream), rows[:1])
-    said = at_rows.values(actions.unsqueeze(1))
-    return said.success[:, 0], said.none[0, 0], said.low[:, 0], said.beyond[:, 0]
+    values = at_rows.values(actions.unsqueeze(1))
+    return values.success[:, 0], values.none[0, 0], values.low[:, 0], values.beyond[:, 0]
 
 
 def chosen_rows(count: int, stream: torch.Generator) -> Tensor:
-    """The places of evenly spaced rows, in random order, so that the first ones stand for all."""
-    kept = evenly(count, MEAN_ROWS)
-    return kept[torch.randperm(len(kept), generator=stream)]
+    """Indices of evenly spaced rows in random order: the first ones represent all."""
+    rows = evenly(count, MEAN_ROWS)
+    return rows[torch.randperm(len(rows), generator=stream)]

@@ -1,13 +1,13 @@
-"""What is done where nobody alters anything: draws of the actions given what precedes them.
+"""The natural course of action (treatment model): draws of unaltered actions given what precedes them.
 
 Actions with levels follow a classification of the combinations c that occur, each against all others,
 
     P(c | z) = Phi(f_c(z)) / sum_c' Phi(f_c'(z)),
 
 and continuous ones a regression on z and the combination, with its pool of whole residual rows
-(`estimators.response_regression`): who is given no drug has no dose of it. An outcome under no action is then
-a mixture over the combinations. Of more than `MOST` combinations none is told apart: all actions follow one
-regression, and levels are moved to the nearest combination that occurs.
+(`estimators.response_regression`), as without a drug there is no dose of it. An outcome under no action is
+then a mixture over the combinations. With more than `MOST` combinations all actions follow one regression,
+and levels are moved to the nearest combination that occurs.
 
 Source: Robins (1986) (the natural course); Albert and Chib (1993) (the latent functions).
 """
@@ -23,10 +23,8 @@ from rehearsal_torch.data.trainable_part import Solved
 from rehearsal_torch.estimators.feature_classifier import FeatureClassifier
 from rehearsal_torch.estimators.response_regression import ResponseRegression, Responses, sampled_rows
 
-# Combinations that are told apart, and of more, the most frequent ones to which levels are moved.
-MOST, KEPT = 12, 256
-# Numbers of a block of distances, 32 MB.
-CHUNK = 4_000_000
+MOST, KEPT = 12, 256  # combinations that are classified; the most frequent ones to which levels are moved
+CHUNK = 4_000_000  # numbers of a block of distances, 32 MB
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ class UsualDraws:
 
 
 class UsualAction(Solved):
-    """Regression and classification of `count` actions, those at the places `levels` having levels."""
+    """Regression and classification of `count` actions, of which those with indices `levels` have levels."""
 
     needed = False
 
@@ -52,49 +50,49 @@ class UsualAction(Solved):
 
     @property
     def told_apart(self) -> bool:
-        """Whether the combinations of levels have chances of their own."""
+        """Whether the combinations of levels are classified."""
         return len(self.combinations) <= MOST
 
     @property
     def regressed(self) -> list[int]:
-        """The places of the actions that the regression is of."""
-        return [place for place in range(self.count) if not self.told_apart or place not in self.levels]
+        """Indices of the regression's actions."""
+        return [index for index in range(self.count) if not self.told_apart or index not in self.levels]
 
     def solve(self, *examples: Tensor) -> None:
-        """Fits to what precedes the actions (n, p), the actions (n, k), and the units (n,) if there are."""
-        given, actions = (example.detach().to(torch.float64) for example in examples[:2])
-        chosen = actions[:, list(self.levels)]
+        """Fits to predictors (n, p), actions (n, k), and units (n,) if any."""
+        predictors, actions = (example.detach().to(torch.float64) for example in examples[:2])
+        levels = actions[:, list(self.levels)]
         if not self.levels:
-            self.combinations = chosen[:1]
-            self.response.solve(given, actions, *examples[2:])
+            self.combinations = levels[:1]
+            self.response.solve(predictors, actions, *examples[2:])
             return
-        combinations, which, counts = chosen.unique(dim=0, return_inverse=True, return_counts=True)
+        combinations, class_of, counts = levels.unique(dim=0, return_inverse=True, return_counts=True)
         self.combinations = combinations[counts.argsort(descending=True, stable=True)[:KEPT].sort().values]
         if len(combinations) > MOST:
-            self.response.solve(given, actions, *examples[2:])
+            self.response.solve(predictors, actions, *examples[2:])
             return
         if self.regressed:
-            self.response.solve(torch.cat((given, chosen), -1), actions[:, self.regressed], *examples[2:])
+            self.response.solve(
+                torch.cat((predictors, levels), -1), actions[:, self.regressed], *examples[2:]
+            )
         if len(combinations) > 1:
-            answers = torch.nn.functional.one_hot(which, len(combinations)).double()
-            self.classes.solve(given, answers[:, : 1 if len(combinations) == 2 else None], *examples[2:])
+            answers = torch.nn.functional.one_hot(class_of, len(combinations)).double()
+            self.classes.solve(predictors, answers[:, : 1 if len(combinations) == 2 else None], *examples[2:])
 
     def left_out(self, given: Tensor, actions: Tensor, folds: Tensor) -> Tensor:
-        """The chances of the combinations of levels at rows, (n, l): each fold (n,) by the others, with the
-        kernels of all rows.
-        """
-        shape = given.new_ones(len(given), len(self.combinations))
+        """Cross-fitted probabilities of the combinations, (n, l), by folds (n,); kernels are of all rows."""
+        probabilities = given.new_ones(len(given), len(self.combinations))
         if len(self.combinations) < 2:
-            return shape
-        same = (actions[:, None, list(self.levels)] == self.combinations).all(-1).double()
+            return probabilities
+        indicators = (actions[:, None, list(self.levels)] == self.combinations).all(-1).double()
         for fold in folds.unique().tolist():
-            held, refitted = folds == fold, deepcopy(self.classes)
-            refitted.condition(given[~held], same[~held, : refitted.location.numel()])
-            shape[held] = self._shares(torch.special.ndtr(refitted(given[held])))
-        return shape
+            held_out, refitted = folds == fold, deepcopy(self.classes)
+            refitted.condition(given[~held_out], indicators[~held_out, : refitted.location.numel()])
+            probabilities[held_out] = self._shares(torch.special.ndtr(refitted(given[held_out])))
+        return probabilities
 
     def _shares(self, chances: Tensor) -> Tensor:
-        """P(c | z) from each combination's own chance, (..., l), or that of the first of two."""
+        """P(c | z) from the one-against-all probabilities (..., l), or that of the first of two."""
         if chances.shape[-1] == 1:
             chances = torch.cat((chances, 1 - chances), -1)
         return chances / chances.sum(-1, keepdim=True).clamp_min(1e-12)
@@ -115,24 +113,21 @@ class UsualAction(Solved):
         actions = given.new_zeros(*shape, len(levels), self.count)
         actions[..., list(self.levels)] = levels
         if drawn.functions is not None and drawn.residuals is not None:
-            seen = given.unsqueeze(-2)
+            inputs = given.unsqueeze(-2)
             if self.told_apart:
-                seen = torch.cat(
-                    (seen.expand(*shape, len(levels), -1), levels.expand(*shape, *levels.shape)), -1
+                inputs = torch.cat(
+                    (inputs.expand(*shape, len(levels), -1), levels.expand(*shape, *levels.shape)), -1
                 )
             # The alternatives as points beside each other.
-            flat = seen.flatten(-3, -2)
-            means = self.response.drawn(drawn.functions.functions, flat).unflatten(-2, seen.shape[-3:-1])
-            scales = self.response.scales(flat).unflatten(-2, seen.shape[-3:-1])
+            points = inputs.flatten(-3, -2)
+            means = self.response.drawn(drawn.functions.functions, points).unflatten(-2, inputs.shape[-3:-1])
+            scales = self.response.scales(points).unflatten(-2, inputs.shape[-3:-1])
             actions[..., self.regressed] = means + scales * drawn.residuals.unsqueeze(-2)
         if not self.told_apart:
-            actions[..., list(self.levels)] = self._nearest(actions[..., list(self.levels)])
+            drawn_levels = actions[..., list(self.levels)]
+            parts = drawn_levels.reshape(-1, len(self.levels)).split(CHUNK // len(self.combinations))
+            nearest = torch.cat([torch.cdist(part, self.combinations).argmin(-1) for part in parts])
+            actions[..., list(self.levels)] = self.combinations[nearest].reshape(drawn_levels.shape)
         if drawn.classes is None:
             return actions, given.new_ones(*shape, 1)
         return actions, self._shares(torch.special.ndtr(self.classes.drawn(drawn.classes, given)))
-
-    def _nearest(self, levels: Tensor) -> Tensor:
-        """The combination nearest to each of the levels, (..., j) -> (..., j)."""
-        parts = levels.reshape(-1, levels.shape[-1]).split(CHUNK // len(self.combinations))
-        nearest = torch.cat([torch.cdist(part, self.combinations).argmin(-1) for part in parts])
-        return self.combinations[nearest].reshape(levels.shape)

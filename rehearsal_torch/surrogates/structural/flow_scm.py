@@ -1,22 +1,20 @@
-"""Structural models with conditional flows: one conditional distribution for every clique of a rehearsal
-graph.
+"""Structural models with conditional normalising flows, one for every clique of a rehearsal graph.
 
 In standardised variables each clique, given its parents, follows a least-squares fit plus a conditional flow
 of the whitened residuals,
 
     v = b + W' pa + L f(u | pa),      L L' = Sigma,      u ~ N(0, I),
 
-with the inverse u = f^-1(L^-1 (v - b - W' pa) | pa). Whitening keeps the flow near the identity: before
-training it is the identity, so that training starts at the linear Gaussian model and departs
-from it where held-out rows support that; with ``flow=None`` the model stays linear. If some members of a
-clique are altered, the others have an equation of their own with the altered members among the parents.
-Members in the context are likewise parents, and the context itself needs no distribution.
+with the inverse u = f^-1(L^-1 (v - b - W' pa) | pa). Before training the flow is the identity, so that
+training starts at the linear Gaussian model and departs from it where held-out rows support that; with
+``flow=None`` the model stays linear. If some members of a clique are altered, the others have a separate
+equation with the altered members among the parents. Members in the context are likewise parents, and the
+context itself needs no distribution.
 
 Samples are pushed forward through the altered graph: given standard normal noise u for every variable, a
 context x and values z of the altered variables, each equation in topological order maps the noise of its
-members to their values, with altered variables and the context held fixed. Whatever does not depend on the
-altered variables is computed once, when the push-forward is constructed, and what does not precede the
-requested variables is never computed.
+members to their values. What does not depend on the altered variables is computed once, when the push-forward
+is constructed, and what does not precede the requested variables is never computed.
 
 A column with few distinct values has no density: before a flow is fitted, uniform noise as wide as the
 smallest gap between two of its values is added (dequantisation).
@@ -47,10 +45,7 @@ from rehearsal_torch.surrogates.surrogate import Fits, Modules
 
 @dataclass(frozen=True)
 class LinearFlow(Mechanism):
-    """c standardised values given p standardised parents, in the precision of the noise or the values: the
-    least-squares fit, and the distribution of the whitened residuals given the parents; None if they are
-    assumed to be normal and independent of the parents.
-    """
+    """c standardised values given p parents: least squares, and a flow of whitened residuals or None."""
 
     linear: LinearGaussian
     flow: ConditionalFlow | None
@@ -76,7 +71,7 @@ class LinearFlow(Mechanism):
 
 @dataclass(frozen=True)
 class FittedEquation:
-    """An equation with the distribution of its members given the parents, standardised."""
+    """An equation with its fitted mechanism, in standardised variables."""
 
     equation: Equation
     mechanism: LinearFlow
@@ -86,10 +81,10 @@ class FittedEquation:
 class Pushforward:
     """Maps values of altered variables to samples of requested variables; everything is standardised."""
 
-    altered: tuple[str, ...]  # The k altered variables
-    wanted: tuple[str, ...]  # The m requested variables
-    known: dict[str, Tensor]  # The context, and samples of what the altered variables do not affect
-    noise: dict[str, Tensor]  # Noise of each variable, (n,)
+    altered: tuple[str, ...]  # k variables
+    wanted: tuple[str, ...]  # m variables
+    known: dict[str, Tensor]  # The context, and samples that the altered variables do not affect
+    noise: dict[str, Tensor]  # (n,) for each variable
     open: tuple[FittedEquation, ...]  # The equations that depend on the altered variables, in order
 
     def __call__(self, values: Tensor) -> Tensor:
@@ -121,16 +116,16 @@ class Pushforward:
 def follow(
     known: dict[str, Tensor], noise: Mapping[str, Tensor], equations: Sequence[FittedEquation]
 ) -> None:
-    """Adds the members of equations, in order, to the known values."""
+    """Evaluates equations in order and adds their members to the known values."""
     for fitted in equations:
-        own = torch.stack([noise[name] for name in fitted.equation.members], -1)
-        parents = stacked([known[name] for name in fitted.equation.parents], own)
-        values = fitted.mechanism.forward(parents, own)
+        member_noise = torch.stack([noise[name] for name in fitted.equation.members], -1)
+        parents = stacked([known[name] for name in fitted.equation.parents], member_noise)
+        values = fitted.mechanism.forward(parents, member_noise)
         known.update(zip(fitted.equation.members, values.unbind(-1), strict=True))
 
 
 def stacked(columns: Sequence[Tensor], like: Tensor) -> Tensor:
-    """Broadcastable columns (...) to rows (..., p); without columns, of width 0 like noise (n, c)."""
+    """Broadcastable columns (...) to rows (..., p); without columns, (..., 0) like noise (..., c)."""
     if not columns:
         return like.new_zeros(*like.shape[:-1], 0)
     lead = torch.broadcast_shapes(like.shape[:-1], *(column.shape for column in columns))
@@ -156,42 +151,40 @@ class FlowStructural(RehearsalSurrogate):
         super().__init__(task)
         self.seed = seed
         graph, context = self.task.graph, set(self.task.context)
-        unseen = sorted(graph.ancestors(self.task.context) - context)
-        if unseen:
-            reason = f"{unseen} cause context variables but are not in the context"
+        unobserved_causes = sorted(graph.ancestors(self.task.context) - context)
+        if unobserved_causes:
+            reason = f"{unobserved_causes} cause context variables but are not in the context"
             raise ValueError(f"{reason}: add them to the context, or remove their effects from it")
-        outside = [each for each in equations(self.task) if not set(each.members) <= context]
-        self.equations = tuple(_without(each, self.task.context) for each in outside)
+        modelled = [equation for equation in equations(self.task) if not set(equation.members) <= context]
+        self.equations = tuple(_conditioned(equation, self.task.context) for equation in modelled)
         self.scaler = Standardise(graph.names)
-        self.linear = Modules[LinearGaussian](
-            LinearGaussian(len(each.parents), len(each.members)) for each in self.equations
-        )
-        self.flows = Modules[ConditionalFlow](
-            [] if flow is None else [flow(len(each.parents), len(each.members)) for each in self.equations]
-        )
+        self.linear = Modules[LinearGaussian](LinearGaussian(*eq.widths) for eq in self.equations)
+        flows = [] if flow is None else [flow(*equation.widths) for equation in self.equations]
+        self.flows = Modules[ConditionalFlow](flows)
 
     def parts(self, table: Table) -> Fits:
-        """The overlap, the scaler; then each equation's least squares and the flow of its residuals."""
+        """The overlap, the scaler; then each equation's least squares and flow."""
         self.task.check(table)
         yield self.overlap, self.overlap.examples(table)
-        spread = self._spread(table) if len(self.flows) else table
-        yield self.scaler, (spread.columns(self.scaler.names),)
+        dequantised = self._dequantised(table) if len(self.flows) else table
+        yield self.scaler, (dequantised.columns(self.scaler.names),)
         for fitted in self.fitted(self.equations):
-            rows = fitted.equation.rows(spread)
-            parents = self.scaler.standardised(fitted.equation.parents, rows.columns(fitted.equation.parents))
-            members = self.scaler.standardised(fitted.equation.members, rows.columns(fitted.equation.members))
-            mechanism = fitted.mechanism
+            equation, mechanism, rows = fitted.equation, fitted.mechanism, fitted.equation.rows(dequantised)
+            parents, members = (
+                self.scaler.standardised(names, rows.columns(names))
+                for names in (equation.parents, equation.members)
+            )
             yield mechanism.linear, (parents, members)
             if mechanism.flow is not None:
-                like = next(mechanism.flow.parameters())
-                yield mechanism.flow, (parents.to(like), mechanism.whitened(parents, members).to(like))
+                weight = next(mechanism.flow.parameters())
+                yield mechanism.flow, (parents.to(weight), mechanism.whitened(parents, members).to(weight))
 
     def fitted(self, wanted: Sequence[Equation]) -> list[FittedEquation]:
         """Equations with their fitted mechanisms."""
         flows: list[ConditionalFlow | None] = [*self.flows]
         flows = flows or [None] * len(self.equations)
-        own = dict(zip(self.equations, map(LinearFlow, self.linear, flows), strict=True))
-        return [FittedEquation(equation, own[equation]) for equation in wanted]
+        mechanisms = dict(zip(self.equations, map(LinearFlow, self.linear, flows), strict=True))
+        return [FittedEquation(equation, mechanisms[equation]) for equation in wanted]
 
     def under(self, altered: Sequence[str]) -> list[FittedEquation]:
         """The equations that hold when `altered` is set; ValueError if one may not be altered."""
@@ -200,47 +193,42 @@ class FlowStructural(RehearsalSurrogate):
     def noise(self, count: int, purpose: int) -> Tensor:
         """Standard normal noise of every variable, (count, d), the same at every call for a purpose."""
         self.require_fitted()
-        stream = spaced_generator(self.seed, purpose)
-        return torch.randn(count, len(self.scaler.names), dtype=torch.float64, generator=stream).to(
-            self.scaler.scale
-        )
+        stream, width = spaced_generator(self.seed, purpose), len(self.scaler.names)
+        return torch.randn(count, width, dtype=torch.float64, generator=stream).to(self.scaler.scale)
 
     @torch.no_grad()
     def pushforward(
         self, noise: Tensor, altered: Sequence[str], given: Tensor, wanted: Sequence[str]
     ) -> Pushforward:
-        """The push-forward from the k altered variables to the requested ones, in standardised variables and
-        in the precision of the noise (n, d), which is in the graph's order; contexts (B, |X|) are in units.
-        """
+        """From altered to `wanted` variables, standardised: contexts (B, |X|) in units, noise (n, d)."""
         self.require_fitted()
         graph = self.task.graph.altered(altered)
-        reached, needed = graph.descendants(altered), graph.ancestors(wanted)
+        descendants, needed = graph.descendants(altered), graph.ancestors(wanted)
         # Members of a clique are evaluated jointly: all are needed, or affected, as soon as one of them is.
         under = [fitted for fitted in self.under(altered) if needed & set(fitted.equation.members)]
         names = self.scaler.names
-        drawn = {name: noise[:, names.index(name)] for name in names}
+        noise_of = {name: noise[:, names.index(name)] for name in names}
         standardised = self.scaler.standardised(self.task.context, given).to(noise)
         known = {name: standardised[:, column : column + 1] for column, name in enumerate(self.task.context)}
-        determined = [fitted for fitted in under if not reached & set(fitted.equation.members)]
-        follow(known, drawn, determined)
-        open_ = tuple(fitted for fitted in under if reached & set(fitted.equation.members))
-        return Pushforward(tuple(altered), tuple(wanted), known, drawn, open_)
+        determined = [fitted for fitted in under if not descendants & set(fitted.equation.members)]
+        follow(known, noise_of, determined)
+        affected = tuple(fitted for fitted in under if descendants & set(fitted.equation.members))
+        return Pushforward(tuple(altered), tuple(wanted), known, noise_of, affected)
 
-    def _spread(self, table: Table) -> Table:
-        """Dequantises columns with few distinct values, by their smallest gap, but for the context."""
+    def _dequantised(self, table: Table) -> Table:
+        """The table with dequantised columns outside the context."""
         values, stream = table.values.clone(), spaced_generator(self.seed, -1)
         for name in self.scaler.names:
             column = values[:, positions(table.names, (name,))[0]]
-            unit = torch.rand(len(column), dtype=torch.float64, generator=stream).to(column) - 0.5
+            uniform = torch.rand(len(column), dtype=torch.float64, generator=stream).to(column) - 0.5
             levels = column.unique()
-            if name in self.task.context or not 1 < len(levels) <= min(LEVELS, len(column) / 10):
-                continue
-            column += unit * levels.diff().min()
+            if name not in self.task.context and 1 < len(levels) <= min(LEVELS, len(column) / 10):
+                column += uniform * levels.diff().min()
         return Table(table.names, values, table.altered)
 
 
-def _without(equation: Equation, context: Sequence[str]) -> Equation:
-    """The equation of the members outside the context, with the members in the context as further parents."""
-    seen = tuple(name for name in equation.members if name in context)
+def _conditioned(equation: Equation, context: Sequence[str]) -> Equation:
+    """The equation of the members outside the context, given those in the context."""
+    observed = tuple(name for name in equation.members if name in context)
     rest = tuple(name for name in equation.members if name not in context)
-    return Equation(equation.clique, equation.altered, rest, (*equation.parents, *seen))
+    return Equation(equation.clique, equation.altered, rest, (*equation.parents, *observed))

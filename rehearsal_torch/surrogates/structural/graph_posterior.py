@@ -1,4 +1,4 @@
-"""The posterior over rehearsal graphs and linear Gaussian equations, and models sampled from it.
+"""Bayesian model averaging over rehearsal graphs: their posterior, with linear Gaussian equations.
 
 Hypotheses G_1, ..., G_H with prior weights each factorise the distribution given the context over cliques;
 every clique, and every altered part of one, has a Bayesian regression of its own. Given the rows so far,
@@ -7,8 +7,7 @@ every clique, and every altered part of one, has a Bayesian regression of its ow
     log p(G | D)     =  log p(G) + sum_t log p(z_t, y_t | x_t, xi_t, G, D_<t)  + constant,
 
 the sum over rounds t of the log predictive density given the rows before t: a row is never evidence for a
-model that has been fitted to it. The sums are of logarithms, so that a hypothesis of negligible weight can
-recover.
+model that was fitted to it, and a hypothesis of negligible weight can recover.
 
 The *first* rows, before any alteration, inform the parameters and not the graphs: Markov equivalent graphs
 cannot be distinguished by them, and weights learnt from them (Eq. 7) would count them twice. The equation of
@@ -24,16 +23,15 @@ propagated from parents to children,
 
 where altered variables start with offset 0 and gain 1, and the context with its values and gain 0.
 
-A decision can be right on average over graphs and wrong under each that is true with a sizeable probability:
-the probability of success, which is such an average, does not show it. With w_i the indicator of a desired
-outcome of scenario i when a is set, v_i when nothing is altered, and G_i its graph, the gain under graph g is
-the mean of w_i - v_i over the scenarios with G_i = g. `GraphBelief` records, as estimates from these
-scenarios,
+The probability of success is an average over graphs, and may hide that a decision is wrong under probable
+ones. With w_i the indicator of a desired outcome of scenario i when a is set, v_i when nothing is altered,
+and G_i its graph, the gain under graph g is the mean of w_i - v_i over the scenarios with G_i = g.
+`GraphBelief` estimates from these scenarios
 
     stand   sum of p(g | D) over the graphs with gain_g > 0
     worst   the smallest gain_g, its graph (index among the hypotheses), and p(g | D)
-    judged  sum of p(g | D) over the graphs with at least `LEAST` scenarios; only these are compared, since
-            the standard error of a gain is up to 1 / sqrt(scenarios) = .22 there and more below
+    judged  sum of p(g | D) over the graphs with at least `LEAST` scenarios, for which the standard error of a
+            gain is at most 1 / sqrt(scenarios) = .22; only these are compared
 
 Source: Qin et al. (2023), Sec. 2 (time-dependent models, Fig. 2d), Sec. 4.1-4.2 (Eq. 4, 6 and 7, and the
 incremental update), Prop. 5 (proof), App. C (Algorithm 4, lines 1-5).
@@ -75,9 +73,7 @@ from rehearsal_torch.surrogates.surrogate import Fits, Modules
 
 @dataclass(frozen=True)
 class EquationDraws:
-    """n samples of the parameters of an equation, v = b + W' pa + L eps with eps ~ N(0, I): W (n, p, c), b
-    (n, c) and L (n, c, c), the Cholesky factor of the noise covariance.
-    """
+    """n samples of v = b + W' pa + L eps, eps ~ N(0, I): W (n, p, c), b (n, c), L (n, c, c)."""
 
     weights: Tensor
     intercept: Tensor
@@ -98,8 +94,8 @@ Draw = Callable[[Equation, int], EquationDraws]
 
 
 class PosteriorModels(SampledModels):
-    """K models, sampled on first use, from H graphs with their equations and weights (H,): `draw` samples the
-    parameters of an equation, the same at every call, and the generator, on the CPU, graphs and noise.
+    """K models, sampled on first use, from H graphs with weights (H,): `draw` samples the parameters of an
+    equation, the same at every call, and `stream`, on the CPU, graphs and noise.
     """
 
     def __init__(
@@ -114,31 +110,26 @@ class PosteriorModels(SampledModels):
         if count < 1:
             raise ValueError(f"expected at least 1 model; got {count}")
         self.task, self.hypotheses, self.count, self._draw = task, tuple(hypotheses), count, draw
-        positions = (
-            torch.arange(count, dtype=torch.float64) + torch.rand(1, dtype=torch.float64, generator=stream)
-        ) / count
+        shift = torch.rand(1, dtype=torch.float64, generator=stream)
+        quantiles = (torch.arange(count, dtype=torch.float64) + shift) / count
         shares = weights.cpu().cumsum(0)
-        chosen = torch.searchsorted(shares / shares[-1], positions).clamp_max(len(weights) - 1)
-        self._graphs = chosen.to(weights.device)
-        lengths = torch.bincount(chosen, minlength=len(weights)).tolist()
+        graph_indices = torch.searchsorted(shares / shares[-1], quantiles).clamp_max(len(weights) - 1)
+        self._graphs = graph_indices.to(weights.device)
+        lengths = torch.bincount(graph_indices, minlength=len(weights)).tolist()
         ends = list(accumulate(lengths))
-        # The graph of each block of models, which are sorted by graph.
-        self.blocks = [
-            (index, slice(end - length, end))
-            for index, (end, length) in enumerate(zip(ends, lengths, strict=True))
-            if length
-        ]
-        self._noise = torch.randn(len(task.graph.names), count, dtype=torch.float64, generator=stream).to(
-            weights.device
-        )
+        # Models are sorted by graph: index and span of each graph's block.
+        blocks = enumerate(zip(ends, lengths, strict=True))
+        self.blocks = [(index, slice(end - length, end)) for index, (end, length) in blocks if length]
+        noise = torch.randn(len(task.graph.names), count, dtype=torch.float64, generator=stream)
+        self._noise = noise.to(weights.device)
         self._place = {name: index for index, name in enumerate(task.graph.names)}
-        # An equation is sampled once, for the models of all graphs that contain it, block after block.
-        self._homes: dict[Equation, dict[int, tuple[int, int]]] = {}
+        # An equation is sampled once for all graphs that contain it: its draws for each of their blocks.
+        self._spans: dict[Equation, dict[int, tuple[int, int]]] = {}
         for index, span in self.blocks:
             for equation in self.hypotheses[index].equations:
-                home = self._homes.setdefault(equation, {})
-                begin = max((last for _, last in home.values()), default=0)
-                home[index] = begin, begin + span.stop - span.start
+                spans = self._spans.setdefault(equation, {})
+                begin = max((end for _, end in spans.values()), default=0)
+                spans[index] = begin, begin + span.stop - span.start
         self._drawn: dict[Equation, EquationDraws] = {}
 
     @property
@@ -147,121 +138,112 @@ class PosteriorModels(SampledModels):
         return self._graphs
 
     def scenarios(self, contexts: Tensor, altered: Sequence[str]) -> AffineScenarios:
-        """From parents to children, block by block."""
-        names, seen = self.task.graph.names, contexts.to(self._noise)
+        """Propagates from parents to children, block by block."""
+        names, observed = self.task.graph.names, contexts.to(self._noise)
         # Variables first: each variable's scenarios are contiguous.
-        offset = self._noise.new_zeros(len(names), len(seen), self.count)
+        offset = self._noise.new_zeros(len(names), len(observed), self.count)
         gain = self._noise.new_zeros(len(names), len(altered), self.count)
         for column, name in enumerate(self.task.context):
-            offset[self._place[name]] = seen[:, column, None]
+            offset[self._place[name]] = observed[:, column, None]
         for column, name in enumerate(altered):
             gain[self._place[name], column] = 1.0
-        # By block, since a variable that one graph moves may stand still in another.
-        reached = {span.start: set(altered) for _, span in self.blocks}
-        for span, equation, drawn, above, members in self._holding(altered):
-            moved = reached[span.start]
+        # By block: graphs differ in the variables that an alteration affects.
+        affected_by_block = {span.start: set(altered) for _, span in self.blocks}
+        for span, equation, draws, parents, members in self._equations_by_block(altered):
+            affected = affected_by_block[span.start]
             noise = self._noise[members, span]
             for row, variable in enumerate(members):
                 value = offset[variable, :, span]
-                value += drawn.intercept[:, row]
-                for column, up in enumerate(above):
-                    value.addcmul_(drawn.weights[:, column, row], offset[up, :, span])
+                value += draws.intercept[:, row]
+                for column, parent in enumerate(parents):
+                    value.addcmul_(draws.weights[:, column, row], offset[parent, :, span])
                 for column in range(row + 1):
-                    value.addcmul_(drawn.root[:, row, column], noise[column])
-                for column, up in enumerate(above):
-                    if equation.parents[column] in moved:
-                        gain[variable, :, span] += drawn.weights[:, column, row] * gain[up, :, span]
-            if moved & set(equation.parents):
-                moved |= set(equation.members)
+                    value.addcmul_(draws.root[:, row, column], noise[column])
+                for column, parent in enumerate(parents):
+                    if equation.parents[column] in affected:
+                        gain[variable, :, span] += draws.weights[:, column, row] * gain[parent, :, span]
+            if affected & set(equation.parents):
+                affected |= set(equation.members)
         return AffineScenarios(names, tuple(altered), offset.permute(1, 2, 0), gain.permute(2, 0, 1))
 
     def responses(self, altered: Sequence[str]) -> AffineResponse:
-        """The outcomes of each model as a function of context, altered variables and standard normal noise:
-        the recursion of `scenarios`, with the coefficients of all of them instead of one sample of the noise.
-        """
-        index_of, seen, size = self._place, len(self.task.context), len(self.task.graph.names)
-        free = seen + len(altered)
+        """The outcomes of each model, affine in context, altered variables and standard normal noise."""
+        index_of, n_context, n_variables = self._place, len(self.task.context), len(self.task.graph.names)
+        n_inputs = n_context + len(altered)
         # Columns: context, altered variables, noise of every variable, constant.
-        whole = self._noise.new_zeros(size, free + size + 1, self.count)
+        coefficients = self._noise.new_zeros(n_variables, n_inputs + n_variables + 1, self.count)
         for column, name in enumerate((*self.task.context, *altered)):
-            whole[index_of[name], column] = 1.0
-        for span, _, drawn, above, members in self._holding(altered):
-            known = whole[above, :, span]
-            for row, to in enumerate(members):
-                value = whole[to, :, span]
-                value += torch.einsum("pcn,np->cn", known, drawn.weights[:, :, row])
-                value[-1] += drawn.intercept[:, row]
+            coefficients[index_of[name], column] = 1.0
+        for span, _, draws, parents, members in self._equations_by_block(altered):
+            parent_rows = coefficients[parents, :, span]
+            for row, member in enumerate(members):
+                value = coefficients[member, :, span]
+                value += torch.einsum("pcn,np->cn", parent_rows, draws.weights[:, :, row])
+                value[-1] += draws.intercept[:, row]
                 for column in range(row + 1):
-                    value[free + members[column]] += drawn.root[:, row, column]
-        outcomes = whole[[index_of[name] for name in self.task.outcomes]].permute(2, 0, 1)
-        noise = outcomes[..., free:-1]
-        return AffineResponse(
-            outcomes[..., :seen], outcomes[..., seen:free], outcomes[..., -1], noise, noise @ noise.mT
-        )
+                    value[n_inputs + members[column]] += draws.root[:, row, column]
+        outcomes = coefficients[[index_of[name] for name in self.task.outcomes]].permute(2, 0, 1)
+        context, action, noise, constant = outcomes.split([n_context, len(altered), n_variables, 1], -1)
+        return AffineResponse(context, action, constant.squeeze(-1), noise, noise @ noise.mT)
 
     def log_density(self, rows: Tensor, altered: Sequence[str]) -> Tensor:
-        """By whitened residuals of every equation."""
+        """From the whitened residuals of every equation."""
         rows = rows.to(self._noise)
         density = rows.new_zeros(*rows.shape[:-1], self.count)
-        for span, _, drawn, above, members in self._holding(altered):
-            inverse = inverse_root(drawn.root)
+        for span, _, draws, parents, members in self._equations_by_block(altered):
+            inverse = inverse_root(draws.root)
             # Whitened residuals are L^-1 (v - b - W' pa): one product for all rows and models.
-            constant_gain = inverse @ drawn.intercept.unsqueeze(-1)
-            gains = torch.cat([inverse, -inverse @ drawn.weights.mT, -constant_gain], -1)
-            columns = torch.cat([rows[..., members], rows[..., above], torch.ones_like(rows[..., :1])], -1)
-            level = inverse.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-            part = density[..., span]
-            part += level - len(members) / 2 * math.log(2 * math.pi)
+            constant_gain = inverse @ draws.intercept.unsqueeze(-1)
+            gains = torch.cat([inverse, -inverse @ draws.weights.mT, -constant_gain], -1)
+            columns = torch.cat([rows[..., members], rows[..., parents], torch.ones_like(rows[..., :1])], -1)
+            log_det = inverse.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+            block_density = density[..., span]
+            block_density += log_det - len(members) / 2 * math.log(2 * math.pi)
             for row in range(len(members)):
-                part -= 0.5 * (columns @ gains[:, row].mT).square()
+                block_density -= 0.5 * (columns @ gains[:, row].mT).square()
         return density
 
     def entropy(self, altered: Sequence[str]) -> Tensor:
         """The sum over equations."""
         entropy = self._noise.new_zeros(self.count)
-        for span, _, drawn, _, members in self._holding(altered):
-            level = drawn.root.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-            entropy[span] += level + len(members) / 2 * math.log(2 * math.pi * math.e)
+        for span, _, draws, _, members in self._equations_by_block(altered):
+            log_det = draws.root.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+            entropy[span] += log_det + len(members) / 2 * math.log(2 * math.pi * math.e)
         return entropy
 
     def equation_draws(self, index: int, equation: Equation) -> EquationDraws:
         """The parameters of an equation in the models of the hypothesis with the given index."""
-        home = self._homes[equation]
+        spans = self._spans[equation]
         if equation not in self._drawn:
-            self._drawn[equation] = self._draw(equation, max(last for _, last in home.values()))
-        return self._drawn[equation].part(*home[index])
+            self._drawn[equation] = self._draw(equation, max(end for _, end in spans.values()))
+        return self._drawn[equation].part(*spans[index])
 
-    def _holding(
+    def _equations_by_block(
         self, altered: Sequence[str]
     ) -> Iterator[tuple[slice, Equation, EquationDraws, list[int], list[int]]]:
-        """Block by block, and parents before children: the block's models, an equation that holds when
-        variables are set, its draws, and the places of its parents and members.
-        """
+        """For each block, parents first: models, equation, draws, and indices of parents and members."""
         for index, span in self.blocks:
             for equation in holding(self.hypotheses[index].equations, altered, self.task.box):
-                above, members = (
+                parents, members = (
                     [self._place[name] for name in names] for names in (equation.parents, equation.members)
                 )
-                yield span, equation, self.equation_draws(index, equation), above, members
+                yield span, equation, self.equation_draws(index, equation), parents, members
 
 
-DRAWN = 32  # Models whose claim without an action is compared with the rows.
+DRAWN = 32  # models whose predictions without an action are compared with the rows
 REGRESSIONS = {"conjugate": ConjugateRegression, "ridge": EvidenceRidge}
 
 
 class StructuralPosterior(ScenarioModel):
-    """Bayesian regressions for the equations of every hypothesis. ValueError if the weights do not match the
-    hypotheses, or a number or name is out of range.
+    """Bayesian regressions for the equations of every hypothesis. ValueError for weights that do not match
+    the hypotheses, and numbers or names out of range.
 
     Args:
         task: The roles of the variables; plain data or a RehearsalTask.
-        hypotheses: The candidate graphs, over the task's variables: graphs, or {cliques, edges} each; empty
-            or None for the task's own.
+        hypotheses: Candidate graphs of the task's variables, or {cliques, edges} each; empty for the task's.
         weights: p(G) before the first round; None for equal weights.
-        regression: "conjugate" (matrix-normal inverse-Wishart) or "ridge" (by evidence, as in the paper's
-            experiments).
-        forgetting: Factor by which a row's weight is multiplied per further row, in (0, 1]; 1 forgets
-            nothing.
+        regression: "conjugate" (matrix-normal inverse-Wishart) or "ridge" (by evidence, as in the paper).
+        forgetting: Factor of a row's weight per further row, in (0, 1]; 1 forgets nothing.
         initial: Number of first rows; None for all before the first altered one.
         prior_weight: Upper bound on the total weight of the first rows in an equation of an altered part of a
             clique, in rows per parameter of a member (its p coefficients, intercept and noise).
@@ -279,11 +261,11 @@ class StructuralPosterior(ScenarioModel):
         initial: int | None = None,
         prior_weight: float = 1.0,
     ) -> None:
-        known = RehearsalTask.of(task)
-        graphs = tuple(hypothesis_of(graph, known) for graph in hypotheses or [known.graph])
-        super().__init__(known, [each.graph for each in graphs])
-        self.hypotheses = graphs
-        prior = [1.0] * len(self.hypotheses) if weights is None else [float(each) for each in weights]
+        checked_task = RehearsalTask.of(task)
+        candidates = tuple(hypothesis_of(graph, checked_task) for graph in hypotheses or [checked_task.graph])
+        super().__init__(checked_task, [hypothesis.graph for hypothesis in candidates])
+        self.hypotheses = candidates
+        prior = [1.0] * len(self.hypotheses) if weights is None else [float(weight) for weight in weights]
         if len(prior) != len(self.hypotheses) or min(prior) < 0 or not 0 < sum(prior) < float("inf"):
             raise ValueError(f"expected {len(self.hypotheses)} weights >= 0, not all 0; got {prior}")
         if regression not in REGRESSIONS:
@@ -295,47 +277,41 @@ class StructuralPosterior(ScenarioModel):
             raise ValueError(f"{expected}: an equation without any row cannot be estimated")
         self.initial, self.prior_weight = initial, prior_weight
         self.equations = shared(self.hypotheses)
-        self.lack_of_fit = LackOfFit(known, self.equations, self.overlap.graphs)
+        self.lack_of_fit = LackOfFit(checked_task, self.equations, self.overlap.graphs)
         self.regressions = Modules[BayesianRegression](
-            REGRESSIONS[regression](len(each.parents), len(each.members), forgetting)
-            for each in self.equations
+            REGRESSIONS[regression](*equation.widths, forgetting) for equation in self.equations
         )
         self.register_buffer("prior", torch.tensor(prior, dtype=torch.float64) / sum(prior), persistent=False)
         self.prior: Tensor
 
     def parts(self, table: Table) -> Fits:
-        """The overlap; every equation with all rows, and which it is fitted to; ValueError as of a fit."""
+        """The overlap, the lack of fit, and every equation with all rows, their weights and a mask."""
         self.task.check(table)
-        column = {name: index for index, name in enumerate(table.names)}
+        column_of = {name: index for index, name in enumerate(table.names)}
         first = rows_before_alteration(table.altered, self.initial)
         yield self.overlap, self.overlap.examples(table)
         yield self.lack_of_fit, self.lack_of_fit.examples(table, first)
-        early = torch.arange(len(table), device=table.values.device) < first
+        is_first = torch.arange(len(table), device=table.values.device) < first
         for equation, regression in zip(self.equations, self.regressions, strict=True):
-            of_clique = table.altered[:, [column[name] for name in equation.clique]]
-            wanted = of_clique.new_tensor([name in equation.altered for name in equation.clique])
-            exact = (of_clique == wanted).all(-1)
-            share = (
-                min(1.0, self.prior_weight * (len(equation.parents) + 2) / first) if equation.altered else 1.0
-            )
-            basis = early.to(torch.float64) * share
+            altered = table.altered[:, [column_of[name] for name in equation.clique]]
+            pattern = altered.new_tensor([name in equation.altered for name in equation.clique])
+            exact = (altered == pattern).all(-1)
+            most = self.prior_weight * (len(equation.parents) + 2) / first if equation.altered else 1.0
+            first_weights = is_first.to(torch.float64) * min(1.0, most)
             # The first rows are unaltered, so that none of them belongs to an altered part.
             rows = table.columns(equation.parents), table.columns(equation.members)
-            yield regression, (*rows, basis, exact & ~early)
+            yield regression, (*rows, first_weights, exact & ~is_first)
 
     def misfit(self) -> Finding | None:
-        """What the first rows refute of the equations."""
+        """The lack of fit of the equations on the first rows."""
         return self.lack_of_fit.finding(self.task.region, lambda: self.responses((), DRAWN))
 
     def graph_log_weights(self) -> Tensor:
         """log p(G | D), (H,), normalised."""
         self.require_fitted()
-        score = {
-            equation: regression.score
-            for equation, regression in zip(self.equations, self.regressions, strict=True)
-        }
+        score = dict(zip(self.equations, (part.score for part in self.regressions), strict=True))
         scores = [[score[equation] for equation in hypothesis.equations] for hypothesis in self.hypotheses]
-        evidence = torch.stack([torch.stack(of_hypothesis).sum() for of_hypothesis in scores])
+        evidence = torch.stack([torch.stack(terms).sum() for terms in scores])
         return torch.log_softmax(self.prior.log() + evidence, 0)
 
     def graph_weights(self) -> Tensor:
@@ -344,10 +320,10 @@ class StructuralPosterior(ScenarioModel):
 
     def sampled(self, count: int, seed: int = 0) -> PosteriorModels:
         """K models; see `ScenarioModel.sampled`."""
-        index_of = {each: index for index, each in enumerate(self.equations)}
+        index_of = {equation: index for index, equation in enumerate(self.equations)}
 
         def draw(equation: Equation, length: int) -> EquationDraws:
-            # One generator per equation, so that samples do not depend on the order of queries.
+            # One generator per equation: samples do not depend on the order of queries.
             stream = paired_generator(seed, 1 + index_of[equation])
             return EquationDraws.of(*self.regressions[index_of[equation]].draw(length, stream))
 
@@ -372,31 +348,30 @@ class GraphBelief:
     unaltered: Tensor
 
     def judged(self, desired: Tensor) -> list[dict[str, Any]]:
-        """What becomes of a decision under each graph, for B cases, given whether each scenario is desired
-        after it, (K, B): for each ``stand``, ``worst``, ``worst_graph``, ``worst_weight``, ``judged`` and
-        ``graphs``, the number of hypotheses; nothing but ``judged`` and ``graphs`` if no graph has enough
-        scenarios.
+        """For B cases, given desired scenarios (K, B): ``stand``, ``worst``, ``worst_graph``,
+        ``worst_weight``, ``judged`` and ``graphs``, the number of hypotheses; the last two alone if no graph
+        has enough scenarios.
         """
         weights = self.weights.to(torch.float64)
         member = torch.nn.functional.one_hot(self.graphs, len(weights)).to(torch.float64)
         counts = member.sum(0)
         difference = desired.to(torch.float64) - self.unaltered.to(torch.float64)
         gains = (member.mT @ difference) / counts.clamp_min(1.0).unsqueeze(-1)
-        enough = counts >= LEAST
-        judged = float(weights[enough].sum())
-        known: dict[str, Any] = {"judged": round(judged, 6), "graphs": len(weights)}
-        if not bool(enough.any()):
-            return [dict(known) for _ in range(desired.shape[1])]
-        stand = weights @ ((gains > 0) & enough.unsqueeze(-1)).to(torch.float64)
-        worst, which = gains.masked_fill(~enough.unsqueeze(-1), torch.inf).min(0)
-        rows = zip(stand.tolist(), worst.tolist(), which.tolist(), strict=True)
+        sufficient = counts >= LEAST
+        judged = float(weights[sufficient].sum())
+        common: dict[str, Any] = {"judged": round(judged, 6), "graphs": len(weights)}
+        if not bool(sufficient.any()):
+            return [dict(common) for _ in range(desired.shape[1])]
+        stand = weights @ ((gains > 0) & sufficient.unsqueeze(-1)).to(torch.float64)
+        worst, graph = gains.masked_fill(~sufficient.unsqueeze(-1), torch.inf).min(0)
+        rows = zip(stand.tolist(), worst.tolist(), graph.tolist(), strict=True)
         return [
             {
-                "stand": round(share, 6),
+                "stand": round(probability, 6),
                 "worst": round(gain, 6),
                 "worst_graph": graph,
                 "worst_weight": round(float(weights[graph]), 6),
-                **known,
+                **common,
             }
-            for share, gain, graph in rows
+            for probability, gain, graph in rows
         ]

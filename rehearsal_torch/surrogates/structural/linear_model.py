@@ -28,7 +28,7 @@ from rehearsal_torch.data.records import positions
 
 @dataclass(frozen=True)
 class AffineResponse:
-    """Y = A x + B z + c0 + C eps; every field may have leading dimensions, one for each set of parameters."""
+    """Y = A x + B z + c0 + C eps; leading dimensions of the fields run over sets of parameters."""
 
     context: Tensor  # A, (..., |Y|, |X|)
     action: Tensor  # B, (..., |Y|, k)
@@ -65,32 +65,27 @@ class LinearModel:
 
     def response(self, context: Sequence[str], outcomes: Sequence[str]) -> AffineResponse:
         """The outcomes as a function of the context, the altered variables and noise."""
-        total, gain, seen = self._seen(context)
+        total, gain, observed = self._context_gain(context)
         of_outcomes = total[..., positions(self.names, outcomes), :]
         by_context = of_outcomes @ gain
-        start = (of_outcomes @ self.intercept.unsqueeze(-1)).squeeze(-1) - (
-            by_context @ (seen @ self.intercept.unsqueeze(-1))
-        ).squeeze(-1)
-        noise = self._left(of_outcomes - by_context @ seen)
-        action = of_outcomes[..., positions(self.names, self.altered)]
-        return AffineResponse(by_context, action, start, noise, noise @ self.covariance @ noise.mT)
+        b = self.intercept.unsqueeze(-1)
+        start = (of_outcomes @ b).squeeze(-1) - (by_context @ (observed @ b)).squeeze(-1)
+        altered = positions(self.names, self.altered)
+        noise = of_outcomes - by_context @ observed
+        noise[..., altered] = 0.0  # altered variables have no noise
+        covariance = noise @ self.covariance @ noise.mT
+        return AffineResponse(by_context, of_outcomes[..., altered], start, noise, covariance)
 
-    def _left(self, columns: Tensor) -> Tensor:
-        """(..., d) with zeros for altered variables, which have no noise."""
-        keep = torch.ones(len(self.names), dtype=columns.dtype, device=columns.device)
-        keep[positions(self.names, self.altered)] = 0.0
-        return columns * keep
-
-    def _seen(self, context: Sequence[str]) -> tuple[Tensor, Tensor, Tensor]:
+    def _context_gain(self, context: Sequence[str]) -> tuple[Tensor, Tensor, Tensor]:
         """T, K (..., d, |X|) and T_x (..., |X|, d)."""
         total = self.total()
-        seen = total[..., positions(self.names, context), :]
+        observed = total[..., positions(self.names, context), :]
         if not len(context):
-            return total, seen.mT, seen
-        shared = self.covariance @ seen.mT
-        square = seen @ shared
+            return total, observed.mT, observed
+        cross = self.covariance @ observed.mT
+        variance = observed @ cross
         # Scaled to a unit diagonal first: contexts may be in any units.
-        scale = square.diagonal(dim1=-2, dim2=-1).clamp_min(1e-300).sqrt()
-        scaled = square / scale.unsqueeze(-1) / scale.unsqueeze(-2)
-        gain = torch.linalg.solve(scaled, (shared / scale.unsqueeze(-2)).mT).mT / scale.unsqueeze(-2)
-        return total, gain, seen
+        scale = variance.diagonal(dim1=-2, dim2=-1).clamp_min(1e-300).sqrt()
+        scaled = variance / scale.unsqueeze(-1) / scale.unsqueeze(-2)
+        gain = torch.linalg.solve(scaled, (cross / scale.unsqueeze(-2)).mT).mT / scale.unsqueeze(-2)
+        return total, gain, observed

@@ -1,11 +1,9 @@
 """Linear structural models: an equation for every clique of a rehearsal graph, fitted by least squares.
 
-Every maximal clique has an equation given its parents. If some members of a clique are altered, the others
-keep their mutual dependence, get the altered members as further parents, and have parameters of their own; so
-each clique has one more equation for each set of its members that may be altered without the rest.
-
-Each equation is fitted separately, on the rows in which its members were not altered; the joint distribution
-under any alteration follows in closed form (see `linear_model`).
+Every maximal clique has an equation given its parents, and one more for each set of its members that may be
+altered without the rest: these become further parents of the others, which keep their mutual dependence, with
+separate parameters. Each equation is fitted on the rows in which its members were not altered; the joint
+distribution under any alteration follows in closed form (see `linear_model`).
 
 Source: Qin et al. (2023), Sec. 2 (alteration graphs), Def. 4 and Sec. 4.1; Qin et al. (2025b), Sec. 4.2.
 """
@@ -39,37 +37,39 @@ from rehearsal_torch.surrogates.surrogate import Fits, Modules
 class Equation:
     """A structural equation of several variables."""
 
-    clique: tuple[str, ...]  # The whole clique
-    altered: tuple[str, ...]  # Its members that are set by intervention; empty for the clique's own equation
+    clique: tuple[str, ...]
+    altered: tuple[str, ...]  # Its members that are set by intervention; may be empty
     members: tuple[str, ...]  # The c members that the equation determines
     parents: tuple[str, ...]  # The p variables that it depends on: the clique's parents, then `altered`
 
+    @property
+    def widths(self) -> tuple[int, int]:
+        """p and c."""
+        return len(self.parents), len(self.members)
+
     def rows(self, table: Table) -> Table:
-        """The rows from which the equation is learnt: those in which its members were not altered; for an
-        equation under alteration, only those in which exactly `altered` was set, provided that there are ten
-        for each parameter of a member.
-        """
+        """The training rows, with unaltered members; only those with `altered` set, if ten per parameter."""
         unaltered = table.unaltered(self.members)
         if not self.altered:
             return unaltered
         columns = [table.names.index(name) for name in self.altered]
-        same = unaltered.altered[:, columns].all(-1)
-        if int(same.sum()) < 10 * (len(self.parents) + 1):
+        exact = unaltered.altered[:, columns].all(-1)
+        if int(exact.sum()) < 10 * (len(self.parents) + 1):
             return unaltered
-        return unaltered.rows(same)
+        return unaltered.rows(exact)
 
 
 def of_clique(clique: tuple[str, ...], parents: Sequence[str], task: RehearsalTask) -> Iterator[Equation]:
-    """A clique's own equation, and one for each set of its members that may be altered without the rest."""
+    """A clique's equations: its own, and one for each set that may be altered without the rest."""
     yield Equation(clique, (), clique, tuple(parents))
     free = [name for name in clique if name in task.box.names]
-    for chosen in joined(free, task.codings, len(clique) - 1):
-        rest = tuple(name for name in clique if name not in chosen)
-        yield Equation(clique, chosen, rest, (*parents, *chosen))
+    for altered in joined(free, task.codings, len(clique) - 1):
+        rest = tuple(name for name in clique if name not in altered)
+        yield Equation(clique, altered, rest, (*parents, *altered))
 
 
 def holding(equations: Iterable[Equation], altered: Sequence[str], box: Box | None = None) -> list[Equation]:
-    """The equations that hold when `altered` is set; ValueError if a variable is not one of the box."""
+    """The equations that hold when `altered` is set; ValueError if a variable is not in the box."""
     if box is not None and (unknown := [name for name in altered if name not in box.names]):
         raise ValueError(f"{unknown} may not be altered; actionable are {list(box.names)}")
     cut = set(altered)
@@ -91,34 +91,34 @@ def rows_before_alteration(touched: Tensor, initial: int | None) -> int:
 def equations(task: RehearsalTask) -> tuple[Equation, ...]:
     """Every equation that an alteration may require; ValueError if context and actions share a clique."""
     task.graph.require_cliques("a linear equation for every clique")
-    needed = list[Equation]()
+    required = list[Equation]()
     for clique in task.graph.cliques:
         free = [name for name in clique if name in task.box.names]
-        seen = [name for name in clique if name in task.context]
-        if free and seen:
-            which = f"context {seen} and actionable {free} are in one clique"
+        observed = [name for name in clique if name in task.context]
+        if free and observed:
+            conflict = f"context {observed} and actionable {free} are in one clique"
             remedy = "an action would change the observed context; take one out of the clique"
-            raise ValueError(f"{which}: {remedy}")
-        needed += of_clique(clique, task.graph.parents(clique), task)
-    return tuple(needed)
+            raise ValueError(f"{conflict}: {remedy}")
+        required += of_clique(clique, task.graph.parents(clique), task)
+    return tuple(required)
 
 
 MAX_CONTEXTS = 64
 
 
 class ObservedContexts(Solved):
-    """The contexts of the first `MAX_CONTEXTS` rows, for choices before the decision."""
+    """The contexts of the first `MAX_CONTEXTS` rows, for choices before the context is observed."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
         self.register_fitted(values=("n", width))
 
     def solve(self, *examples: Tensor) -> None:
-        """Stores the first rows of (n, |X|)."""
+        """Stores the first rows of contexts (n, |X|)."""
         self.values = examples[0][:MAX_CONTEXTS].detach().clone().to(torch.float64)
 
 
-# The estimated response, and those of posterior samples, in a leading dimension, or None.
+# The estimated response, and that of posterior samples (leading dimension) or None.
 Responses = tuple[AffineResponse, AffineResponse | None]
 Kept = TypeVar("Kept")
 
@@ -138,38 +138,38 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
 
     @abstractmethod
     def drawn(self, equation: Equation) -> AffineMechanism | None:
-        """Posterior samples of a mechanism, weights (draws, p, c), the same at every call; None without."""
+        """Posterior samples of a mechanism, weights (draws, p, c), the same at every call; or None."""
 
     def misfit(self) -> Finding | None:
-        """What the rows refute of the equations."""
+        """The lack of fit of the equations."""
         return self.lack_of_fit.finding(self.task.region, lambda: self.response(()))
 
     def linear_model(self, altered: Sequence[str] = ()) -> LinearModel:
         """The estimated model under an intervention on `altered`."""
         self.require_fitted()
-        return self._assembled(altered, [self.estimate(equation) for equation in self.under(altered)])
+        return self._assemble(altered, [self.estimate(equation) for equation in self.under(altered)])
 
     def linear_models_of(self, sets: Iterable[Sequence[str]]) -> list[LinearModel | None]:
-        """Posterior samples of the model under several sets, each equation drawn once; None without any."""
+        """Posterior samples of the model under each set, every equation drawn once; None without any."""
         self.require_fitted()
         drawn, models = dict[Equation, AffineMechanism | None](), list[LinearModel | None]()
         for altered in sets:
-            holding = self.under(altered)
-            drawn |= {each: self.drawn(each) for each in holding if each not in drawn}
-            known = [each for equation in holding if (each := drawn[equation]) is not None]
-            models.append(self._assembled(altered, known) if len(known) == len(holding) else None)
+            active = self.under(altered)
+            drawn |= {equation: self.drawn(equation) for equation in active if equation not in drawn}
+            mechanisms = [mechanism for equation in active if (mechanism := drawn[equation]) is not None]
+            models.append(self._assemble(altered, mechanisms) if len(mechanisms) == len(active) else None)
         return models
 
     def responses_of(self, sets: Sequence[Sequence[str]]) -> list[Responses]:
         """The outcomes' response to context, action and noise for several sets of altered variables."""
-        asked, models = (self.task.context, self.task.outcomes), self.linear_models_of(sets)
+        variables, models = (self.task.context, self.task.outcomes), self.linear_models_of(sets)
         return [
-            (self.response(names), None if model is None else model.response(*asked))
+            (self.response(names), None if model is None else model.response(*variables))
             for names, model in zip(sets, models, strict=True)
         ]
 
     def kept(self, key: Hashable, make: Callable[[], Kept]) -> Kept:  # noqa: ARG002
-        """What follows from the fit and the task alone, which a surrogate may keep; by default made anew."""
+        """A result of the fit and the task alone, which a surrogate may cache; computed by default."""
         return make()
 
     def under(self, altered: Sequence[str]) -> list[Equation]:
@@ -180,29 +180,27 @@ class LinearSurrogate(RehearsalSurrogate, ABC):
         """The outcomes as a function of the context, the altered variables and noise."""
         return self.linear_model(altered).response(self.task.context, self.task.outcomes)
 
-    def _assembled(self, altered: Sequence[str], learnt: Sequence[AffineMechanism]) -> LinearModel:
+    def _assemble(self, altered: Sequence[str], mechanisms: Sequence[AffineMechanism]) -> LinearModel:
         # Parents before children: altered members of a clique precede the others.
         cliques = (sorted(clique, key=lambda name: name not in altered) for clique in self.task.graph.cliques)
         order = tuple(chain.from_iterable(cliques))
         index_of = {name: index for index, name in enumerate(order)}
-        like, width = learnt[0].intercept, len(order)
-        lead = like.shape[:-1]
-        weights, covariance = like.new_zeros(*lead, width, width), like.new_zeros(*lead, width, width)
-        intercept = like.new_zeros(*lead, width)
-        for equation, mechanism in zip(self.under(altered), learnt, strict=True):
+        b, width = mechanisms[0].intercept, len(order)
+        intercept = b.new_zeros(*b.shape[:-1], width)
+        weights, covariance = (b.new_zeros(*intercept.shape, width) for _ in range(2))
+        for equation, mechanism in zip(self.under(altered), mechanisms, strict=True):
             # The members that are not altered follow each other.
             first = index_of[equation.members[0]]
-            to = slice(first, first + len(equation.members))
+            span = slice(first, first + len(equation.members))
             for row, parent in enumerate(equation.parents):
-                weights[..., index_of[parent], to] = mechanism.weights[..., row, :]
-            intercept[..., to] = mechanism.intercept
-            covariance[..., to, to] = mechanism.covariance
+                weights[..., index_of[parent], span] = mechanism.weights[..., row, :]
+            intercept[..., span] = mechanism.intercept
+            covariance[..., span, span] = mechanism.covariance
         return LinearModel(order, tuple(altered), weights, intercept, covariance)
 
 
 MAX_DRAWS = 100_000
-# 16 MB: what is kept between cases, such as the responses of posterior samples.
-KEPT_CELLS = 2_000_000
+KEPT_CELLS = 2_000_000  # 16 MB, cached between cases
 
 
 class LinearStructural(LinearSurrogate):
@@ -210,7 +208,7 @@ class LinearStructural(LinearSurrogate):
 
     Args:
         task: The roles of the variables; plain data or a RehearsalTask.
-        draws: Number of posterior parameter samples that represent the epistemic uncertainty; 0 for none.
+        draws: Number of posterior samples of the parameters (epistemic uncertainty); 0 for none.
         seed: Seed of the samples.
     """
 
@@ -224,12 +222,10 @@ class LinearStructural(LinearSurrogate):
         self.draws, self.seed = draws, seed
         self._kept: KeptDraws[Any] = KeptDraws(KEPT_CELLS)
         self._places = {equation: index for index, equation in enumerate(self.equations)}
-        self.mechanisms = Modules[LinearGaussian](
-            LinearGaussian(len(each.parents), len(each.members)) for each in self.equations
-        )
+        self.mechanisms = Modules[LinearGaussian](LinearGaussian(*eq.widths) for eq in self.equations)
 
     def parts(self, table: Table) -> Fits:
-        """The overlap diagnostics; every equation with its rows; then the observed contexts."""
+        """The overlap; every equation with its rows; the lack of fit; then the observed contexts."""
         self.task.check(table)
         yield self.overlap, self.overlap.examples(table)
         for equation in self.equations:
@@ -247,18 +243,17 @@ class LinearStructural(LinearSurrogate):
         return self.mechanism(equation).estimate()
 
     def drawn(self, equation: Equation) -> AffineMechanism | None:
-        """Posterior samples, (draws, ...); an equation's samples depend on the seed and its index alone."""
-        if not self.draws:
-            return None
-        stream = spaced_generator(self.seed, self._places[equation])
-        return self.mechanism(equation).posterior(self.draws, stream)
+        """Posterior samples (draws, ...), which depend on the seed and the equation's index alone."""
+        return self._sampled(equation, self.draws, self.seed) if self.draws else None
+
+    def _sampled(self, equation: Equation, count: int, seed: int) -> AffineMechanism:
+        return self.mechanism(equation).posterior(count, spaced_generator(seed, self._places[equation]))
 
     def kept(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
-        """Kept until the model changes."""
-        # An upper bound: at most 6 d numbers of an outcome.
+        """Cached until the model changes; `cells` is an upper bound, at most 6 d numbers of an outcome."""
         task, sets = self.task, len(self.task.candidates) + 1
         cells = 6 * len(task.graph.names) * len(task.outcomes) * (self.draws + 1) * sets
-        buffers = (each._buffers.values() for each in self.mechanisms)
+        buffers = (mechanism._buffers.values() for mechanism in self.mechanisms)
         source = [tensor for tensor in chain.from_iterable(buffers) if tensor is not None]
         value: Kept = self._kept.get((key, self.draws, self.seed), source, cells, make)
         return value
@@ -266,8 +261,5 @@ class LinearStructural(LinearSurrogate):
     def responses(self, altered: Sequence[str], count: int, seed: int = 0) -> AffineResponse | None:
         """Independent of `draws`."""
         self.require_fitted()
-        drawn = [
-            self.mechanism(equation).posterior(count, spaced_generator(seed, self._places[equation]))
-            for equation in self.under(altered)
-        ]
-        return self._assembled(altered, drawn).response(self.task.context, self.task.outcomes)
+        samples = [self._sampled(equation, count, seed) for equation in self.under(altered)]
+        return self._assemble(altered, samples).response(self.task.context, self.task.outcomes)

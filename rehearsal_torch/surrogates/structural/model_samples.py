@@ -13,15 +13,14 @@ noise is normal with a constant covariance. Hence the information of a row about
     I(G, theta; V | x, z) = E_k log p(V_k | G_k, theta_k, x, z)
                             - E_k log (1 / K) sum_j p(V_k | G_j, theta_j, x, z),
 
-needs `SampledModels.log_density` alone. The interface is implemented by the posterior over graphs and
-parameters (`graph_posterior`) and used by the searches and objectives of Qin et al. (2023).
+needs `SampledModels.log_density` alone. `graph_posterior` implements the interface, for the searches and
+objectives of Qin et al. (2023).
 
 A *hypothesis* is a candidate rehearsal graph with the equations that it needs. The context is observed before
 anything is set, so that X precedes Z, and Z precedes Y. A hypothesis with another order (a Markov equivalent
 graph may have one) keeps its edges among the other variables; arrows into the context are cut, and the
 distribution of the context is not modelled: graphs that differ only there predict the same. Members of a
-clique that are in the context become parents of the others. An equation that several hypotheses share is
-learnt once.
+clique that are in the context become parents of the others. Shared equations are fitted once.
 
 Source: Qin et al. (2023), Sec. 2 (alteration graphs), Sec. 3 (X, Z, Y), Sec. 4.1, Prop. 4 (differences in X
 do not matter), Prop. 5 (Eq. 8), Eq. 9 and App. C.
@@ -45,9 +44,7 @@ from rehearsal_torch.surrogates.structural.linear_scm import Equation, holding, 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A graph and its equations: one for each clique outside the context, and for each set of its members
-    that may be altered without the rest; parents before children.
-    """
+    """A graph with its equations, parents first, for all cliques and alterations outside the context."""
 
     graph: RehearsalGraph
     equations: tuple[Equation, ...]
@@ -58,19 +55,19 @@ class Hypothesis:
 
 
 def hypothesis_of(graph: RehearsalGraph | Mapping[str, Any], task: RehearsalTask) -> Hypothesis:
-    """The equations of a graph (`graph_of`) for a task; ValueError if it is of others or not of cliques."""
-    built = graph_of(graph)
-    built.require_cliques("a hypothesis of a structural posterior")
-    if set(built.names) != set(task.graph.names):
-        unmatched = sorted(set(built.names) ^ set(task.graph.names))
+    """The equations of a graph (`graph_of`) for a task; ValueError for other variables or no cliques."""
+    g = graph_of(graph)
+    g.require_cliques("a hypothesis of a structural posterior")
+    if set(g.names) != set(task.graph.names):
+        unmatched = sorted(set(g.names) ^ set(task.graph.names))
         expected = f"expected a graph over {list(task.graph.names)}; {unmatched} are in only one of the two"
         raise ValueError(f"{expected}: a hypothesis has the task's variables")
     equations: list[Equation] = []
-    for clique in built.cliques:
-        rest = _sorted([name for name in clique if name not in task.context], task)
-        parents = _sorted([*built.parents(clique), *(name for name in clique if name in task.context)], task)
+    for clique in g.cliques:
+        rest = _ordered([name for name in clique if name not in task.context], task)
+        parents = _ordered([*g.parents(clique), *(name for name in clique if name in task.context)], task)
         equations += of_clique(rest, parents, task) if rest else ()
-    return Hypothesis(built, tuple(equations))
+    return Hypothesis(g, tuple(equations))
 
 
 def shared(hypotheses: Sequence[Hypothesis]) -> tuple[Equation, ...]:
@@ -78,7 +75,7 @@ def shared(hypotheses: Sequence[Hypothesis]) -> tuple[Equation, ...]:
     return tuple(dict.fromkeys(equation for hypothesis in hypotheses for equation in hypothesis.equations))
 
 
-def _sorted(names: Sequence[str], task: RehearsalTask) -> tuple[str, ...]:
+def _ordered(names: Sequence[str], task: RehearsalTask) -> tuple[str, ...]:
     # In the task's order, so that hypotheses with different orders share the same equation.
     return tuple(name for name in task.graph.names if name in set(names))
 
@@ -93,9 +90,9 @@ class AffineScenarios:
     gain: Tensor  # (K, d, k), in all contexts; one for altered variables, zero for the context
 
     def only(self, names: Sequence[str]) -> "AffineScenarios":
-        """The scenarios of some variables, such as the outcomes, in the given order; KeyError for others."""
-        kept = positions(self.names, names)
-        return AffineScenarios(tuple(names), self.altered, self.offset[..., kept], self.gain[..., kept, :])
+        """The scenarios of some variables, in the given order; KeyError for unknown ones."""
+        index = positions(self.names, names)
+        return AffineScenarios(tuple(names), self.altered, self.offset[..., index], self.gain[..., index, :])
 
     def rows(self, actions: Tensor) -> Tensor:
         """All variables under actions, (..., B, k) -> (..., B, K, d)."""
@@ -103,10 +100,7 @@ class AffineScenarios:
 
 
 class SampledModels(ABC):
-    """K models (G_k, theta_k), equally likely, each with the noise of one scenario. All queries refer to the
-    same K models and the same noise (common random numbers), so that differences between alterations and
-    contexts are not sampling noise.
-    """
+    """K equally likely models (G_k, theta_k) with noise, the same in all queries (common random numbers)."""
 
     @property
     @abstractmethod
@@ -115,20 +109,19 @@ class SampledModels(ABC):
 
     @abstractmethod
     def scenarios(self, contexts: Tensor, altered: Sequence[str]) -> AffineScenarios:
-        """The K scenarios of every variable, for contexts (B, |X|) in the task's order and variables that are
-        set, in the order of z; may be none. ValueError if one may not be altered.
+        """The K scenarios of every variable, for contexts (B, |X|) in the task's order and `altered`, in the
+        order of z, possibly empty. ValueError if one may not be altered.
         """
 
     @abstractmethod
     def log_density(self, rows: Tensor, altered: Sequence[str]) -> Tensor:
         """log p(v | G_k, theta_k, x, z), (..., K), of the variables that are neither context nor altered, in
-        nats per product of the variables' units, at rows (..., d) of every variable in the order of the
-        task's graph.
+        nats per product of their units, at rows (..., d) in the order of the task's graph.
         """
 
     @abstractmethod
     def entropy(self, altered: Sequence[str]) -> Tensor:
-        """The entropy of that density under model k, (K,), which depends on neither x nor z."""
+        """The entropy of that density, (K,), which depends on neither x nor z."""
 
 
 class ScenarioModel(RehearsalSurrogate, ABC):
@@ -140,4 +133,4 @@ class ScenarioModel(RehearsalSurrogate, ABC):
 
     @abstractmethod
     def sampled(self, count: int, seed: int = 0) -> SampledModels:
-        """K = count models from the posterior by the seed; graphs in proportion to their weights."""
+        """`count` models from the posterior, graphs in proportion to their weights."""

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.surrogates.outcome.case_draws import LATER, CaseDraws, _one_of
+from rehearsal_torch.surrogates.outcome.case_draws import LATER, CaseDraws, _pick_alternative
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
 from rehearsal_torch.training.surrogate_fit import fit
 from tests.surrogates.outcome.test_outcome_regression import SMALL
@@ -158,7 +158,7 @@ def test_what_is_usual_at_first_and_later_is_drawn_apart():
     """Both once had the same quantiles: of two independent coins, heads and tails hardly met."""
     coins = torch.arange(2.0).double().reshape(2, 1).expand(4, 64, 2, 1)
     even = torch.full((4, 64, 2), 0.5, dtype=torch.float64)
-    first, later = _one_of(coins, even), _one_of(coins, even, LATER)
+    first, later = _pick_alternative(coins, even), _pick_alternative(coins, even, LATER)
     assert float(first.mean()) == pytest.approx(0.5, abs=0.05)
     assert float(later.mean()) == pytest.approx(0.5, abs=0.05)
     assert float((first == later).double().mean()) == pytest.approx(0.5, abs=0.08)

@@ -7,7 +7,7 @@ from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.surrogates.outcome.case_draws import CaseDraws
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
-from rehearsal_torch.surrogates.outcome.shared_draws import _Distributions, mean_success
+from rehearsal_torch.surrogates.outcome.shared_draws import _Tables, mean_success
 from rehearsal_torch.training.surrogate_fit import fit
 from tests.surrogates.outcome.test_outcome_regression import SMALL
 from tests.toys.rehearsal_toys import (
@@ -33,7 +33,7 @@ def test_a_tabulated_distribution_is_the_weighted_share_of_the_pool():
     pool, stream = drawn(60), torch.Generator().manual_seed(1)
     weights = torch.empty(2, 3, 60, dtype=torch.float64).exponential_(generator=stream)
     weights = weights / weights.sum(-1, keepdim=True)
-    table = _Distributions(pool, weights)
+    table = _Tables(pool, weights)
     points = drawn(2, 5, 3, seed=2)
     below = (pool <= points.unsqueeze(-1)).double()
     counted = (below * weights.unsqueeze(1)).sum(-1)
@@ -48,7 +48,7 @@ def test_a_tabulated_distribution_is_the_weighted_share_of_the_pool():
 
 
 def test_a_pool_of_equal_residuals_is_a_step():
-    table = _Distributions(torch.full((4,), 0.7).double(), torch.full((1, 1, 4), 0.25).double())
+    table = _Tables(torch.full((4,), 0.7).double(), torch.full((1, 1, 4), 0.25).double())
     points = torch.tensor([0.69, 0.71], dtype=torch.float64).reshape(1, 2, 1)
     assert table(points).flatten().tolist() == pytest.approx([0.0, 1.0], abs=1e-6)
 

@@ -130,7 +130,9 @@ def test_columns_of_few_values_are_spread_and_others_are_not():
     values = table.values.clone()
     values[:, 2] = values[:, 2].round().clamp(-2, 2)
     made = FlowStructural(task, FLOW)
-    again = dict(zip(table.names, made._spread(Table.observed(table.names, values)).values.T, strict=True))
+    again = dict(
+        zip(table.names, made._dequantised(Table.observed(table.names, values)).values.T, strict=True)
+    )
     assert torch.equal(again["a"], values[:, 1])
     assert torch.equal(again["b"].round(), values[:, 2])
     assert len(again["b"].unique()) == len(values)
