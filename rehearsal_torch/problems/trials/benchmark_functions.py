@@ -78,8 +78,6 @@ from rehearsal_torch.problems.trials.mixture_noise import RANGES, ModalNoise, qu
 from rehearsal_torch.problems.world_size import Rounds, setting
 from rehearsal_torch.spaces.box import Box
 
-# Two modes, four of their standard deviations apart.
-MODES = RANGES | {2: ((-0.1, 0.1), (0.25, 0.25)), 3: ((-0.2, 0.0, 0.2), (0.25, 0.25, 0.25))}
 SIX = tuple(f"a{place}" for place in range(6))
 
 LEVELS = 4096
@@ -113,7 +111,6 @@ class Ackley(AdditiveWorld):
         width=6,
         reward={"Y": 1.0},
         source="Sussex et al. (2023), released code",
-        modes=RANGES,
     )
 
     def expected(self, actions: Tensor) -> Tensor:
@@ -164,7 +161,6 @@ class Rosenbrock(AdditiveWorld):
         width=5,
         reward={"X3": 1.0},
         source="Ren et al. (2025), earlier version, Sec. C.2",
-        modes=RANGES,
     )
 
     def best(self) -> tuple[Tensor, float]:
