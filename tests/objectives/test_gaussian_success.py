@@ -353,7 +353,7 @@ FIRST, SECOND = (torch.tensor([[value]], dtype=torch.float64) for value in (0.3,
 
 def objectives(rows, method, **settings):
     model = rt.learn(rows, TWO, method=method, **settings)
-    made = objectives_in(model, [model._one(CASES[0])])
+    made = objectives_in(model, [model._single_case(CASES[0])])
     return {each.names: each for each in made.whole}
 
 
