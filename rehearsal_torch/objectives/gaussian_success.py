@@ -343,10 +343,10 @@ def chances(
 
 
 def inside(region: Polytope, covariance: Tensor) -> Tensor:
-    """A point of a region, (|Y|,), one standard deviation inside an unbounded one; zero if it is empty."""
+    """A point of a region, (|Y|,), one standard deviation inside an unbounded one."""
     spread = covariance.diagonal().clamp_min(1e-300).sqrt().to(region.offsets)
     centre, _ = region.standardised(torch.zeros_like(spread), spread).chebyshev()
-    return torch.zeros_like(spread) if centre is None else centre * spread
+    return centre * spread
 
 
 def covariance_root(covariance: Tensor) -> Tensor:

@@ -35,8 +35,10 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
     from torch import Tensor
 
-# The states in which a linear program has been solved: optimal, infeasible, unbounded.
-SETTLED = (0, 2, 3)
+# States of scipy's linear programs. None is infeasible, since a radius may be negative.
+OPTIMAL, UNBOUNDED = 0, 3
+# The largest violation that counts as rounding, in units of faces of length one.
+SMALL = 1e-9
 
 
 class EmptyRegionError(ValueError):
@@ -73,8 +75,8 @@ class Polytope:
             raise ValueError("expected finite normals and offsets: leave out a side that is unbounded")
         if (np.linalg.norm(self.rows, axis=-1) == 0).any():
             raise ValueError("a face with a normal of zero does not constrain the outcomes: leave it out")
-        centre, radius = self._inscribed_ball
-        if centre is None or radius < -SMALL:
+        _, radius = self._inscribed_ball
+        if radius < -SMALL:
             inequalities = contradiction(self.names, self.rows, self.limits)
             culprits = f"{inequalities} contradict each other; " if inequalities else ""
             raise EmptyRegionError(f"{culprits}check signs and bounds")
@@ -133,35 +135,30 @@ class Polytope:
         length = normals.norm(dim=-1)
         return Polytope(self.names, normals / length.unsqueeze(-1), offsets / length)
 
-    def chebyshev(self) -> tuple[Tensor | None, float]:
+    def chebyshev(self) -> tuple[Tensor, float]:
         """Centre (|Y|,) and radius of the largest inscribed ball, by linear programming: max r with m_k' o +
-        r |m_k| <= d_k; radius inf if unbounded, centre None if empty, ValueError if not solved.
+        r |m_k| <= d_k; infinite, and the centre of a ball of radius one, if every radius fits.
         """
         centre, radius = self._inscribed_ball
-        return None if centre is None else as_tensor(centre), radius
+        return as_tensor(centre), radius
 
     @cached_property
-    def _inscribed_ball(self) -> tuple[np.ndarray | None, float]:
+    def _inscribed_ball(self) -> tuple[np.ndarray, float]:
         # Of length one: beside a long normal, the solver would take a short one for nothing.
         normals, offsets = _of_length_one(self.rows, self.limits)
         faces = np.hstack([normals, np.ones((len(normals), 1))])
         width, free = normals.shape[1], (None, None)
         goal = np.append(np.zeros(width), -1.0)
         program = linprog(goal, A_ub=faces, b_ub=offsets, bounds=free, method="highs")
-        if program.status not in SETTLED:
+        if program.status not in (OPTIMAL, UNBOUNDED):
             raise ValueError(
                 "the linear program of the desired region cannot be solved: expected weights of about the "
                 "same size; use other units"
             )
-        if program.status == 3:  # any radius fits: take the centre of a ball of radius one
+        if program.status == UNBOUNDED:
             inner = linprog(np.zeros(width), A_ub=normals, b_ub=offsets - 1.0, bounds=free, method="highs")
             return inner.x, float("inf")
-        if not program.success:
-            return None, -float("inf")
         return program.x[:-1], float(program.x[-1])
-
-
-SMALL = 1e-9
 
 
 def _of_length_one(normals: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
