@@ -44,7 +44,7 @@ from rehearsal_torch.files.atomic_write import write_bytes, write_text
 from rehearsal_torch.files.bounded_yaml import PlainFileError, read_yaml
 from rehearsal_torch.files.dotted_path import defined_in, mappings
 from rehearsal_torch.files.redaction import InputError
-from rehearsal_torch.run_folder import write_folder
+from rehearsal_torch.run_folder import replace_folder
 from rehearsal_torch.surrogates.state_file import (
     DerivationError,
     compute_derived,
@@ -342,7 +342,7 @@ def written(folder: str | Path, write: Callable[[Path], object]) -> Path:
     shutil.rmtree(draft, ignore_errors=True)
     try:
         write(draft)
-        write_folder(folder, draft)
+        replace_folder(folder, draft)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return folder

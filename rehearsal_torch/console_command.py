@@ -1,8 +1,8 @@
 """The console command: ``rehearsal VERB [FILE] key=value ...``.
 
 Hydra runs the verbs that read a configuration (`cli.main`); the others take options as key=value, and some
-take run folders without a key. The first argument may be a file, short for ``path=FILE`` (``data=FILE`` for
-init and learn-graph, ``problem=FILE`` for check); each verb takes all of these.
+take run folders without a key. A file may come first, without a key: ``path=FILE``, ``data=FILE`` and
+``problem=FILE`` mean the same.
 
 A verb's module (`cli.verbs`) is imported once its arguments are parsed, so that the overview, help and slips
 are answered at once.
@@ -25,10 +25,10 @@ from rehearsal_torch.problems.drafts.draft_yaml import YAML, is_plain, problem_c
 from rehearsal_torch.user_error import UserError, did_you_mean
 
 # The keys under which verbs take their file.
-FILES = ("path", "problem", "data")
+FILE_KEYS = ("path", "problem", "data")
 HELP = ("-h", "--help", "help")
-# 128 + the number of SIGPIPE.
-_PIPE = 141
+# The exit code of a command whose reader is gone: 128 + the number of SIGPIPE.
+BROKEN_PIPE = 141
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # The reader, such as head, has closed the pipe: nothing can be written, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _PIPE
+        return BROKEN_PIPE
     return code
 
 
@@ -257,7 +257,7 @@ def _refuse_other_yaml(verb: str, file: str, rest: Sequence[str]) -> None:
 def _with_key(key: str, arg: str) -> str:
     """The argument, with the key of a file replaced by the verb's own."""
     typed_key, equals, file = arg.partition("=")
-    if not equals or typed_key == key or typed_key not in FILES:
+    if not equals or typed_key == key or typed_key not in FILE_KEYS:
         return arg
     return f"{key}={quoted_file(file)}" if key == "path" else f"{key}={file}"
 

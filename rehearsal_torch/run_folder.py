@@ -5,6 +5,7 @@
                       with a checkpoint whether its fit has seen the held-out rows
     status.json       ok, failed, interrupted or skipped, with a message
     .hydra/           the configuration, Hydra's settings and the overrides, as Hydra records them; never read
+    sweep.json        of a sweep: its command, and the overrides that the jobs differ by
     metrics.csv       step,name,value
     decisions.jsonl   one JSON object per decision, written as soon as it is made; in an online run, with the
                       world's response
@@ -168,7 +169,7 @@ class RunFolder:
 
     def decisions(self) -> list[dict[str, Any]]:
         """The decisions so far."""
-        return [line for _, line in self.decided()]
+        return [line for _, line in self.decision_lines()]
 
     def metrics(self) -> list[tuple[int, str, float]]:
         """The metrics so far: (step, name, value)."""
@@ -193,7 +194,7 @@ class RunFolder:
         """Drops incomplete last lines, and the timings of the decisions lost with them; returns the remaining
         decisions. RunFolderError, and no change, if a complete line cannot be read.
         """
-        decided, rows = self.decided(), self.metrics()
+        decided, rows = self.decision_lines(), self.metrics()
         if (self.path / "decisions.jsonl").is_file():
             self.write("decisions.jsonl", "".join(f"{text}\n" for text, _ in decided))
         indices = {line["index"] for _, line in decided}
@@ -202,7 +203,7 @@ class RunFolder:
         return [line for _, line in decided]
 
     def record(self, rounds: Iterator[Round]) -> Iterator[Round]:
-        """Writes each round as soon as it is made, and yields it."""
+        """Writes each round as soon as it is made and yields it, as the caller iterates."""
         if not (self.path / "metrics.csv").is_file():
             self.write_metrics([])
         with (
@@ -210,11 +211,12 @@ class RunFolder:
             appending(self.path / "metrics.csv") as to_metrics,
         ):
             for current in rounds:
+                # The timing first: a kill in between leaves a timing alone, which `mend` removes.
                 to_metrics(f"{current.index},{SECONDS},{float(current.decision.seconds)!r}\n")
                 to_decisions(current.line() + "\n")
                 yield current
 
-    def decided(self) -> list[tuple[str, dict[str, Any]]]:
+    def decision_lines(self) -> list[tuple[str, dict[str, Any]]]:
         """The text and parsed object of each complete line of decisions.jsonl; RunFolderError if damaged."""
         name, decided = "decisions.jsonl", []
         for number, text in enumerate(self._complete_lines(name), 1):
@@ -261,15 +263,20 @@ class RunFolder:
         return RunFolderError(f"{self.path / name}, line {number}: {fault}. Nothing was changed: {remedy}")
 
 
-def write_folder(folder: Path, beside: Path) -> None:
-    """Moves a completely written folder to its final path, and deletes the one that it replaces."""
-    if folder.exists():
-        previous = folder.with_name(f".{folder.name}.{os.getpid()}.old")
-        folder.rename(previous)
-        beside.rename(folder)
-        previous.unlink() if previous.is_symlink() else shutil.rmtree(previous)
+def replace_folder(folder: Path, finished: Path) -> None:
+    """Moves a completely written folder to its final path, and deletes the one that it replaces, whose name a
+    kill in between leaves as ``.NAME.PID.old``.
+    """
+    if not folder.exists():
+        finished.rename(folder)
+        return
+    previous = folder.with_name(f".{folder.name}.{os.getpid()}.old")
+    folder.rename(previous)
+    finished.rename(folder)
+    if previous.is_symlink():
+        previous.unlink()
     else:
-        beside.rename(folder)
+        shutil.rmtree(previous)
 
 
 def _fault(line: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ import torch
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.round_record import Round
-from rehearsal_torch.run_folder import SECONDS, RunFolder, write_folder
+from rehearsal_torch.run_folder import SECONDS, RunFolder, replace_folder
 from rehearsal_torch.spaces.box import Alteration
 
 
@@ -104,7 +104,7 @@ def test_folders_are_replaced_whole(tmp_path):
     for text in ("old", "new"):
         (tmp_path / "beside/inner").mkdir(parents=True)
         (tmp_path / "beside/inner/file").write_text(text)
-        write_folder(tmp_path / "kept", tmp_path / "beside")
+        replace_folder(tmp_path / "kept", tmp_path / "beside")
     assert [str(path.relative_to(tmp_path)) for path in sorted(tmp_path.rglob("*"))] == [
         "kept",
         "kept/inner",

@@ -1,7 +1,7 @@
-"""Configuration, fit and decisions of a method, as all Python functions of this room use them.
+"""Shared by the functions of the Python API: compose a method's configuration, fit its surrogate, decide.
 
-They leave the caller's random states and number of threads as they were: within `undisturbed`, which is
-around everything that seeds (a fit and a decision do, as their networks and samplers take no generator).
+A fit and a decision seed the global random states, as networks and samplers take no generator, and set the
+number of threads. Called within `undisturbed`, they leave the caller's as they were (those of a GPU apart).
 """
 
 import platform
@@ -34,7 +34,9 @@ PACKAGES = ("rehearsal-torch", "torch", "numpy")
 
 @contextmanager
 def in_words() -> Iterator[None]:
-    """Raises `RequestError` in place of `UserError`, and other ValueErrors, without those of libraries."""
+    """Raises a `UserError` as a `RequestError`, and a ValueError without the library's error that caused
+    it.
+    """
     try:
         yield
     except UserError as error:

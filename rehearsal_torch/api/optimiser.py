@@ -159,7 +159,7 @@ class CausalOptimiser(TrialView):
             tolerance = problem.tolerance
         self._store = TrialStore(task, seed, initial, file, tolerance)
         if problem is not None:
-            with self._store.changing() as log:
+            with self._store.locked_log() as log:
                 log, _, notes = log.take(*experiments_of(problem.rows, problem.task))
                 self._store.keep(log)
             for note in notes:
@@ -222,7 +222,7 @@ class CausalOptimiser(TrialView):
                 "of them, and ask again"
             )
         levels = self.task.held(fixed)
-        with self._store.changing() as log:
+        with self._store.locked_log() as log:
             model, suggestions = None, list[Suggestion]()
             missing, shortfall = self.task.lacking(log.table.records()), ""
             for _ in range(count):
@@ -264,7 +264,7 @@ class CausalOptimiser(TrialView):
         Raises:
             TrialError: lists missing and non-finite values, unknown names, and actions beyond bounds.
         """
-        with self._store.changing() as log:
+        with self._store.locked_log() as log:
             log, trial, notes = log.complete(action, nodes, altered, ran)
             self._store.keep(log)
         for note in notes:
@@ -282,21 +282,21 @@ class CausalOptimiser(TrialView):
         are not suggested again. Measured `nodes` and the `reason` are kept in the file, and not fitted. A
         TrialError if there is no such trial, or a value is not a finite number.
         """
-        with self._store.changing() as log:
+        with self._store.locked_log() as log:
             log, trial = log.fail(action, reason, nodes, ran)
             self._store.keep(log)
         return trial
 
     def abandon(self, action: Reference, reason: str = "") -> Trial:
         """Abandons a pending or completed trial; its settings may be suggested again."""
-        with self._store.changing() as log:
+        with self._store.locked_log() as log:
             log, trial = log.abandon(action, reason)
             self._store.keep(log)
         return trial
 
     def forget(self) -> None:
         """Abandons all pending trials."""
-        with self._store.changing() as log:
+        with self._store.locked_log() as log:
             for trial in log.in_states("pending"):
                 log, _ = log.abandon(trial)
             self._store.keep(log)
@@ -350,7 +350,7 @@ class CausalOptimiser(TrialView):
         rows, other_rows = experiments_of(path, self.task)
         source = path if isinstance(path, str | Path) else FRAME
         outside = self.task.outside(rows)
-        with self._store.changing() as log:
+        with self._store.locked_log() as log:
             log, repeated, notes = log.take(rows, other_rows)
             self._store.keep(log)
         for note in notes:

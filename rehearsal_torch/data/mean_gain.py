@@ -7,8 +7,10 @@ altered, the draws of the mean over B cases are
     g_k = (g_k1 + ... + g_kB) / B.
 
 Draws of different altered variables come from regressions of their own: these are averaged apart, and their
-distances to the ends of the intervals added, which holds whatever the dependence. Where the mean over cases
-of S, the share of such cases in which no row is near, exceeds `TOLD_BEYOND`, the interval is the hull.
+distances to the ends of the intervals added, which holds whatever the dependence.
+
+S is the share of cases like one's own for which the table has no row near the action. Where its mean over
+the cases exceeds `TOLD_BEYOND`, the interval is the hull: from no success at all there to success always.
 
 Source: Rubin (1978) (predictive distributions of averages); Manski (1990) (bounds where nothing is observed).
 """
@@ -39,8 +41,10 @@ def counted_beyond(trace: Mapping[str, Any]) -> str:
 
 
 def central(draws: Tensor, fits: int, level: float) -> tuple[Tensor, Tensor]:
-    """The central interval of draws, those of E fits side by side, (..., D) -> (...) each: with 2 B / E more
-    variance, B that between the fits, as the draws hold (1 - 1 / E) of the (1 + 1 / E) B of a further fit.
+    """The central interval of draws, (..., D) -> (...) each, those of E fits side by side.
+
+    With V the variance between the means of fits, the draws hold (1 - 1 / E) V of the (1 + 1 / E) V by which
+    a further fit would differ: 2 V / E is added.
     """
     ends = draws.new_tensor([(1 - level) / 2, (1 + level) / 2])
     lower, upper = torch.quantile(draws, ends, dim=-1)

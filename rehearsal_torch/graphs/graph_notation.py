@@ -4,7 +4,9 @@
     [season -> price -> sales, price <-> sales]                                  the same, as edges
     {order: [season, [price, stock], sales], forbidden: [season -> sales]}       an order alone
     {cliques: [[...], ...], edges: [[from, to], ...], hidden: [[from, to], ...]}
-                                                 written by `RehearsalGraph.to_plain`
+                                                 written by `RehearsalGraph.to_plain`: cliques of variables
+                                                 that influence each other, edges between cliques, and pairs
+                                                 with a hidden cause
 
 Edges are a list of strings, or one string with an edge in every line or semicolons between them, in the
 notation of dagitty (`graphs.dagitty`): `->` is a direct cause, `<->` a hidden common cause, and {a b} -> c
@@ -24,8 +26,8 @@ A class of graphs, one of which is taken to be true, is written as
     {parents: {child: [causes]}, undirected: [[one, other], ...]}    edges whose direction is unknown
     [graph, graph, ...]                                              several graphs, each with an optional
                                                                      `probability`
-    the graphs.yaml of learn-graph                                   the graphs that a table supports, with
-                                                                     their probabilities
+    graphs.yaml, as `rehearsal learn-graph` writes it                the graphs that a table supports, under
+                                                                     posterior.graphs, with probabilities
 
 In the first form the members are the directed acyclic graphs with these edges and no other v-structures than
 the directed edges have (`graphs.equivalence`). Members without probabilities have equal weights.
@@ -326,18 +328,18 @@ def graph_of(plain: Any) -> RehearsalGraph:
     if isinstance(plain, MarkedGraph):
         return from_general_graph(plain)
     under = isinstance(plain, Mapping) and "graph" in plain
-    form, faults = read(GraphFile, plain if under else {"graph": plain})
+    parsed, faults = read(GraphFile, plain if under else {"graph": plain})
     if faults:
         raise FaultsError(faults)
-    graph: RehearsalGraph = form["graph"].graph()
+    graph: RehearsalGraph = parsed["graph"].graph()
     return graph
 
 
 MEMBERS = 200
 # Listing the members of a class takes a second or two for so many edges.
-UNDIRECTED = 60
+MAX_UNDIRECTED = 60
 _SHOWN = 4
-_EXPECTED = (
+_EXPECTED_CLASS = (
     "expected {parents: {child: [causes]}, undirected: [[one, other]]}, a list of graphs, or the graphs.yaml "
     "of learn-graph"
 )
@@ -396,7 +398,7 @@ def graph_class(written: Any) -> GraphClass:
             return _class_of_undirected(dict(graph))
     if isinstance(written, Sequence) and not isinstance(written, str) and written:
         return _class_of_list(written)
-    raise ValueError(_EXPECTED)
+    raise ValueError(_EXPECTED_CLASS)
 
 
 def _class_of_undirected(value: dict[str, Any]) -> GraphClass:
@@ -405,9 +407,9 @@ def _class_of_undirected(value: dict[str, Any]) -> GraphClass:
         raise ValueError(
             f"undirected: expected a list of pairs, [[one, other], ...]; got {beginning(str(loose), 100)}"
         )
-    if len(loose) > UNDIRECTED:
+    if len(loose) > MAX_UNDIRECTED:
         raise ValueError(
-            f"undirected: expected at most {UNDIRECTED} edges; got {len(loose)}: direct some of them"
+            f"undirected: expected at most {MAX_UNDIRECTED} edges; got {len(loose)}: direct some of them"
         )
     pairs = [(str(first), str(second)) for first, second in loose]
     if isinstance(value["parents"], Mapping):

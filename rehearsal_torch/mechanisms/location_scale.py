@@ -37,7 +37,8 @@ are divided out once. F_t(x, a) = h + phi * u_t with the abducted u_t. The steps
 
     z = W x + o,    y_i = d_i + sum_j U_ij tanh(z'_j),    z' = W' x + o',
 
-write q = tanh', and sigma for the derivative of softplus. Then
+the prime of z, W, o and q marks those of the scale's network, that of tanh and sigma a derivative, and that
+behind a product of matrices a transpose. Write q = tanh', and sigma for the derivative of softplus. Then
 
     DF        = V diag(q) W + diag(u sigma) U diag(q') W',
     D^2(p.F)  = W' diag(V'p tanh'') W + DY' diag(p u sigma') DY + W' diag(U'(p u sigma) tanh'') W',

@@ -13,9 +13,9 @@ trajectory is rolled out again with shifts of this size at the changed steps,
     x_{t+1} = F_t(x_t, a'_t) +- kappa(rho) sigma sqrt(c_t' S^-1 c_t),
 
 each sign chosen so that the shift alone does the most harm, summed over a grid of rho. The tipping strength
-is the smallest rho of the grid at which the return no longer exceeds the observed one. That of the part which
-one changed action carries is the smallest rho at which, with shifts at its step alone, the sequence is no
-better than the same with this action put back; actions are put back from the last to the first
+is the smallest rho of the grid at which the return no longer exceeds the observed one. Each changed action
+has a tipping strength, too: the smallest rho at which, with shifts at its step alone, the sequence is no
+better than with this action put back. Actions are put back from the last to the first
 (`claims.sequence_gains`).
 
 Limits. The signs are chosen one by one: other signs may do more harm together, so that a weaker hidden cause
@@ -52,7 +52,7 @@ NO_MODEL = "not computed: the model is not one of transitions with doses"
 ALTERED = "not computed: decisions altered some of the transitions"
 # The strengths rho that are tried, and those that choose the signs.
 GRID = torch.logspace(-4, -0.0044, 200, dtype=torch.float64)
-SIGNS = GRID[::8]
+SIGN_GRID = GRID[::8]
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,9 @@ class SequenceOverturning:
 
     @property
     def model(self) -> CheckedTransition | None:
-        """The model that claims, else that of the search; None if it is none of transitions with doses."""
+        """The fitted transition model that claims are checked with: the surrogate's `claimant`, else the
+        surrogate itself; None if it is no model of transitions with doses.
+        """
         model = self.surrogate
         if isinstance(model, EpisodeSurrogate) and model.claimant is not None:
             model = model.claimant
@@ -134,7 +136,7 @@ class SequenceOverturning:
         return _tipping(objective, sequence, self._shift_radius(objective, sequence), objective.outcome())
 
     def part_tippings(self, objective: CounterfactualReturn, decision: Decision) -> dict[str, float]:
-        """Those of the parts, action to strength."""
+        """The tipping strength of each changed action, by its name."""
         sequence, strengths = objective.sequence(decision), dict[str, float]()
         radius = self._shift_radius(objective, sequence)
         for step in sorted(decision.actions(), reverse=True):
@@ -165,14 +167,15 @@ def _tipping(objective: CounterfactualReturn, sequence: Tensor, radius: Tensor, 
     if not len(moves):
         # Only the last action changes: it counts by its own dose, and moves no state.
         return 1.0
-    shifts = radius.new_zeros(len(moves), len(SIGNS), *radius.shape)
+    shifts = radius.new_zeros(len(moves), len(SIGN_GRID), *radius.shape)
     for number, (time, state) in enumerate(moves.tolist()):
-        shifts[number, :, time, state] = radius[time, state] * bias_factor(SIGNS).to(radius)
-    harm = [
+        shifts[number, :, time, state] = radius[time, state] * bias_factor(SIGN_GRID).to(radius)
+    return_sums = [
         shifted_returns(objective, sequence, sign * shifts.flatten(0, 1)).view(len(moves), -1).sum(-1)
         for sign in (1.0, -1.0)
     ]
-    signs = torch.where(harm[0] <= harm[1], 1.0, -1.0).to(radius)
+    # The sign with the lower returns does more harm.
+    signs = torch.where(return_sums[0] <= return_sums[1], 1.0, -1.0).to(radius)
     worst = torch.zeros_like(radius)
     worst[moves[:, 0], moves[:, 1]] = signs
     worst_shifts = bias_factor(GRID).to(radius)[:, None, None] * (worst * radius)

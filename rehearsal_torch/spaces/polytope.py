@@ -86,6 +86,8 @@ class Polytope:
         """An axis-aligned region: outcome to (lower, upper), None (or an infinity) where a side is open."""
         names, normals, offsets = tuple(bounds), [], []
         for column, (name, (lower, upper)) in enumerate(bounds.items()):
+            if any(bound is not None and math.isnan(bound) for bound in (lower, upper)):
+                raise ValueError(f"{name}: expected numbers or None; got [{lower}, {upper}]")
             if lower is not None and upper is not None and lower > upper:
                 raise ValueError(f"{name}: expected lower <= upper; got [{lower}, {upper}]: swap them")
             for sign, bound in ((1.0, upper), (-1.0, lower)):

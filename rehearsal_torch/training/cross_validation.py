@@ -136,6 +136,7 @@ def _log_volume(rescale: Rescale, varying: Sequence[str], table: Table) -> Tenso
     count = len(varying)
     states, widths = following(table, varying).to(rescale.width.device, torch.float64), rescale.width[:count]
     logged = torch.log1p(states.clamp_min(-1 + 1e-12)).where(rescale.logged[:count], 0.0)
+    # An unmeasured value contributes nothing: -log width cancels the one in the sum.
     logged = logged.where(~states.isnan(), -widths.log())
     return (widths.log().sum() + logged.sum(-1)).to(table.values.device)
 

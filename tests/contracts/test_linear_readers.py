@@ -164,7 +164,10 @@ FORMATS: dict[str, tuple[Make, int]] = {
         text("trials.json", lambda size: head(", ".join(["3"] * size)), read_campaign),
         4_000,
     ),
-    "decisions": (text("decisions.jsonl", decisions, lambda file: RunFolder(file.parent).decided()), 2_000),
+    "decisions": (
+        text("decisions.jsonl", decisions, lambda file: RunFolder(file.parent).decision_lines()),
+        2_000,
+    ),
     "metrics": (
         text(
             "metrics.csv",

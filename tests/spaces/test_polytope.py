@@ -192,3 +192,9 @@ def test_what_is_named_has_no_solution_and_has_one_without_any_of_it(seed, count
     for place in kept:
         rest = [other for other in kept if other != place]
         assert not rest or feasible(faces[rest], bounds[rest] + 1e-8)
+
+
+@pytest.mark.parametrize("bounds", [(float("nan"), 1.0), (0.0, float("nan"))])
+def test_an_undefined_bound_is_no_open_side(bounds):
+    with pytest.raises(ValueError, match=r"p: expected numbers or None; got \["):
+        Polytope.of({"p": bounds})

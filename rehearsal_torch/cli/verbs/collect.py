@@ -154,7 +154,7 @@ def _merge_cohort(parts: list[RunFolder], path: Path) -> RunFolder:
     runs = [shard.read_json("run.json", ("overrides", "seconds")) for shard in ordered]
     overrides = [text for text in runs[0]["overrides"] if not text.startswith(("shard=", "shards="))]
     seconds = round(sum(float(run["seconds"]) for run in runs), 3)
-    decided = [entry for shard in ordered for entry in shard.decided()]
+    decided = [entry for shard in ordered for entry in shard.decision_lines()]
     texts = {line["index"]: text for text, line in decided}
     lines = "".join(f"{texts[index]}\n" for index in sorted(texts))
     metrics = sorted((row for shard in ordered for row in shard.metrics()), key=lambda row: (row[1], row[0]))

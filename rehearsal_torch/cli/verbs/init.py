@@ -1,6 +1,7 @@
 """The verb init: writes a first problem file from a table, which its author corrects and fills in.
 
-Options that are neither typed nor clear are asked for at a terminal, and left open elsewhere.
+Roles that are neither typed as options nor clear from the table are asked for at a terminal; without one they
+are left blank in the file.
 """
 
 import sys
@@ -27,7 +28,7 @@ def init(options: Mapping[str, str]) -> int:
     typed = {option: options[option] for option in ("outcome", "action", "unit", "time") if option in options}
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     with as_user_error("init"):
-        text, notes = draft(options["data"], out, options["question"], typed, answered if terminal else None)
+        text, notes = draft(options["data"], out, options["question"], typed, ask if terminal else None)
     with writing_to(out, "Name a file in a folder that can be written to by out=FILE"):
         write_text(out, text)
     for note in notes:
@@ -37,7 +38,7 @@ def init(options: Mapping[str, str]) -> int:
     return 0
 
 
-def answered(words: str, option: str, names: Sequence[str]) -> list[str]:
+def ask(words: str, option: str, names: Sequence[str]) -> list[str]:
     """The names that a user types in answer to a question; none for an empty line."""
     print(f"{words} One of: {', '.join(names)}")
     while True:

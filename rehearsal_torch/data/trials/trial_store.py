@@ -164,8 +164,9 @@ PATIENCE = 60.0  # Seconds to wait for another process that holds the lock.
 
 
 class TrialStore:
-    """A task, a seed, an initial design, and the trials so far. A TrialFileError if the file cannot be used,
-    has another seed or initial design, or does not match the task; a ValueError without a usable task.
+    """A task, a seed, an initial design, and the trials so far. The file is written at once; a TrialFileError
+    if it cannot be used, has another seed or initial design, or does not match the task; a ValueError without
+    a usable task.
 
     Args:
         task: None takes that of the file.
@@ -198,15 +199,17 @@ class TrialStore:
             self.initial = self._setting("initial", initial, begun, self.task.initial_count)
             if self.initial < MIN_ROWS:
                 expected = f"expected at least {MIN_ROWS} initial experiments"
-                raise ValueError(f"{expected}; got {initial}: a model needs at least as many")
+                raise ValueError(f"{expected}; got {self.initial}: a model needs at least as many")
             if self.initial > MOST:
                 raise ValueError(f"initial: expected at most {MOST:,} experiments before the first model")
             self.log = self._checked_log(() if begun is None else begun.trials)
             self.keep(self.log)
 
     @contextmanager
-    def changing(self) -> Iterator[TrialLog]:
-        """The trials, locked until the block ends. An InUseError after a minute's wait."""
+    def locked_log(self) -> Iterator[TrialLog]:
+        """Locks the file and yields its current trials; the caller saves a new log with `keep`. An InUseError
+        after a minute's wait.
+        """
         with self._locked():
             yield self.fresh()
 

@@ -10,8 +10,9 @@ observed, uniform on [-1, 1]; every other noise has the standard deviation .08. 
 form a clique: they share an additional noise of variance .008. In observations the regression coefficient of
 congestion on recommendation is 3.56; setting the recommendation moves congestion by 3. Methods are given
 three candidate graphs: recommend -> congestion, congestion -> recommend, and the clique. `released` puts the
-common noise where the released code has it: it is added to both columns after everything else was computed,
-and to the one that is not altered, so that it does not propagate.
+common noise where the released code has it: it is added to both columns, but to none that is set, after
+everything else was computed, so that it does not propagate. Recommendation and discount may be set; a rating
+in [.8, 1] is desired.
 
 A company's prices: the cost factor and the economic index are observed, raw cost and own price may be set.
 The two prices are joined by a bi-directional edge. The released codes list the variables in two orders but
@@ -107,7 +108,7 @@ class RideHailing(LinearWorld):
         super().__init__(task, system, source, size, seed, validation)
 
     def draw(self, count: int, stream: np.random.Generator) -> Table:
-        """Observations."""
+        """Observed rows."""
         return self._add_common_noise(super().draw(count, stream), stream.standard_normal(count))
 
     def rehearse(self, context: Tensor, names: Sequence[str], values: Tensor, count: int) -> Table:

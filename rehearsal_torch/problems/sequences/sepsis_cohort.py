@@ -9,7 +9,8 @@ hours,
 
     x' = mu + r (x - mu) + e(x, dose, ventilation) + sd * s(dose) * L eps,      eps ~ N(0, I),
 
-around a patient-specific level mu: a location-scale mechanism, element-wise bijective in the noise L eps.
+around a patient-specific level mu, with r = `REVERSION`, sd = `SPREAD`, and L L' the correlations of the
+noise: a location-scale mechanism, element-wise bijective in the noise L eps.
 Vasopressors raise a low blood pressure and harm at a sufficient one; fluids help a low pressure and impair
 oxygenation. Clinicians treat low pressure, and frail patients (older, readmitted) more readily; so treatment
 is confounded by severity, and in the raw table treated patients fare worse. With `confounding` = 0 all of
@@ -96,11 +97,12 @@ def _row(*values: float) -> Tensor:
     return torch.tensor(values, dtype=torch.float64)
 
 
+# By coordinate, in the order above: the level mu, how frailty and its own draw shift it, sd, and r.
 LEVEL = _row(-0.30, np.log(103), np.log(180), np.log(1.0), 13.2, 76.2, np.log(1.32), np.log(262))
 FRAILTY = _row(0.32, -0.11, -0.28, 0.48, -2.1, -2.7, 0.40, -0.38)
 SPREAD = _row(0.45, 0.26, 0.14, 0.22, 2.2, 7.5, 0.15, 0.55)
 OWN = _row(0.45, 0.35, 2.2, 1.5, 0.5, 0.6, 1.6, 0.5)
-RETURN = _row(0.66, 0.40, 0.92, 0.80, 0.66, 0.70, 0.88, 0.50)
+REVERSION = _row(0.66, 0.40, 0.92, 0.80, 0.66, 0.70, 0.88, 0.50)
 _PAIRS = ((0, 1, 0.25), (0, 4, -0.10), (5, 7, 0.20), (6, 7, -0.20), (3, 2, -0.10), (5, 4, 0.05))
 _CORRELATION = torch.eye(8, dtype=torch.float64)
 for _i, _j, _value in _PAIRS:
@@ -138,7 +140,7 @@ def move(latent: Tensor, level: Tensor, doses: Tensor, ventilated: Tensor, noise
     )
     scale_change = vaso.unsqueeze(-1) * _row(0, 0, 0, 0, 0, 0.12, 0, 0.06)
     scale_change = scale_change - fluid.unsqueeze(-1) * _row(0.018, 0, 0, 0, 0, 0.03, 0, 0.048)
-    return level + RETURN * (latent - level) + effect + SPREAD * (1 + scale_change) * noise
+    return level + REVERSION * (latent - level) + effect + SPREAD * (1 + scale_change) * noise
 
 
 @dataclass(frozen=True)
@@ -205,7 +207,7 @@ def simulate(
     observed_severity = 0.8 * (years - 64.4) / 16.9 + 0.6 * (readmitted - 0.33) / 0.47
     frailty = (1 - confounding**2) ** 0.5 * observed_severity + confounding * normal[:, 0, 8]
     level = LEVEL + frailty[:, None] * FRAILTY + confounding * own_level
-    deviation = normal[:, 1, :8] @ FACTOR.mT * SPREAD / (1 - RETURN**2).sqrt()
+    deviation = normal[:, 1, :8] @ FACTOR.mT * SPREAD / (1 - REVERSION**2).sqrt()
     latent = level + (1 - confounding**2) ** 0.5 * own_level + deviation
     shorter_stays = min_length + (chance[:, 3] * (longest - min_length)).long()
     horizon = torch.where(chance[:, 2] < 0.3, longest, shorter_stays)
@@ -273,8 +275,8 @@ def dose_options(episode: Episode, levels: DoseLevels) -> Tensor:
 
 
 def recommended(episode: Episode, observed: Tensor, decision: Decision, levels: DoseLevels) -> Tensor:
-    """The doses that a decision recommends, (T, p): `observed`, but where it changes a step its `doses` or
-    the levels of its action number; an unchanged level leaves the dose as it was.
+    """The doses under a decision, (T, p): those observed, except at changed steps, which have the decision's
+    `doses` or, without these, those of its action's levels; an action of the observed levels changes nothing.
     """
     altered = observed.clone()
     for step, action in decision.actions().items():

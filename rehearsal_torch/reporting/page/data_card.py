@@ -43,13 +43,13 @@ _NO_ACTION = (
 )
 
 
-def question(of: Material) -> list[str]:
+def question(report: Material) -> list[str]:
     """The question of a run, a sentence each; empty where the data card does not say it."""
-    if of.trials:
-        return of_trials(of.card)
-    if of.alterations:
-        return of_alterations(of.card, any(decision.get("present") for decision in of.run.decisions))
-    return _sequences(of.run.decisions, of.words) if of.sequences else []
+    if report.trials:
+        return of_trials(report.card)
+    if report.alterations:
+        return of_alterations(report.card, any(decision.get("present") for decision in report.run.decisions))
+    return _sequences(report.run.decisions, report.words) if report.sequences else []
 
 
 def region(card: dict[str, Any]) -> list[str]:

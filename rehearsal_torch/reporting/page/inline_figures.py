@@ -90,10 +90,10 @@ CAPTIONS = {
 }
 
 
-def pictures(of: Material) -> Markup:
+def pictures(report: Material) -> Markup:
     """The figures of a run folder, in the order of `CAPTIONS`, others last; empty without any."""
-    rank, words = {name: number for number, name in enumerate(CAPTIONS)}, of.words
-    folder = of.run.path / "figures"
+    rank, words = {name: number for number, name in enumerate(CAPTIONS)}, report.words
+    folder = report.run.path / "figures"
     files = sorted(folder.glob("*.svg")) if folder.is_dir() else []
     files.sort(key=lambda path: rank.get(_key(path.stem, words), len(rank)))
     if not files:

@@ -2,7 +2,7 @@
 
 Reasons, support by data, certificates, hidden common causes (as odds of the action, or as partial R^2 for
 episodes), other graphs, and proofs of optimality are shown as they were recorded. Nothing is computed here
-but medians and counts, by the functions that also serve the console, and what the recorded graph asks to
+but counts, by the functions that also serve the console, and what the recorded graph asks to
 adjust for (`graphs.separation`). The graph of the data card is drawn from left to right; one of more than
 `DRAWN` variables is listed, not drawn.
 """
@@ -87,35 +87,37 @@ _PROOF = (
 )
 
 
-def why(of: Material) -> Markup:
+def why(report: Material) -> Markup:
     """Reasons and sensitivity of the decisions; empty where a run recorded nothing of the kind."""
-    decisions = of.run.decisions
-    reasons = [(name_of(decision), reason) for decision in of.decisions if (reason := reason_of(decision))]
+    decisions = report.run.decisions
+    reasons = [
+        (name_of(decision), reason) for decision in report.decisions if (reason := reason_of(decision))
+    ]
     parts = [
-        paragraphs(_adjustment_sentences(of) if of.alterations else []),
-        paragraphs(_overall_sentences(of)),
-        _sensitivity_table(of.shown),
-        _episode_table(of.shown, of.words) if of.sequences else None,
+        paragraphs(_adjustment_sentences(report) if report.alterations else []),
+        paragraphs(_overall_sentences(report)),
+        _sensitivity_table(report.shown),
+        _episode_table(report.shown, report.words) if report.sequences else None,
         tag("h3", "Reasons given by the method") if reasons else None,
-        grouped(reasons, len(decisions), *of.nouns),
-        _certificate_table(of.shown),
-        _last_trial_reasons(decisions[-1]) if of.trials else None,
+        grouped(reasons, len(decisions), *report.nouns),
+        _certificate_table(report.shown),
+        _last_trial_reasons(decisions[-1]) if report.trials else None,
     ]
     return joined(part for part in parts if part)
 
 
-def _adjustment_sentences(of: Material) -> list[str]:
+def _adjustment_sentences(report: Material) -> list[str]:
     """For each candidate set, the rows among which it is compared; empty without a readable graph."""
     try:
-        graph = graph_of(of.card)
+        graph = graph_of(report.card)
         if graph is None:
             return []
-        context, alterable, outcomes = roles_in(graph, of.card)
-        codings = recorded_codings(of.card.get("codings")).values()
+        context, alterable, outcomes = roles_in(graph, report.card)
+        codings = recorded_codings(report.card.get("codings")).values()
         variable_of = {column: coding.name for coding in codings for column in coding.columns}
         sets = [
             tuple(dict.fromkeys(variable_of.get(str(name), str(name)) for name in listed(names)))
-            for names in listed(of.card.get("candidates")) or [[name] for name in alterable]
+            for names in listed(report.card.get("candidates")) or [[name] for name in alterable]
         ]
         adjustments = [
             (names, adjustment(graph, context, names, outcomes))
@@ -135,7 +137,7 @@ def _adjustment_sentences(of: Material) -> list[str]:
                 f"A hidden cause joins {and_list(names)} and the outcome: what settings do is told through "
                 f"{and_list(covariates.between)} (the front door){alike}."
             )
-        elif of.record.get("by_adjustment"):
+        elif report.record.get("by_adjustment"):
             note = " (the covariates adjusted for)" if strata else ""
             sentence = f"Settings of {and_list(names)} are compared {among}{note}."
         else:
@@ -149,11 +151,11 @@ def _adjustment_sentences(of: Material) -> list[str]:
     return sentences + ([f"{counted(more, 'further candidate set')}: see model.explain."] if more > 0 else [])
 
 
-def _overall_sentences(of: Material) -> list[str]:
-    decisions = of.run.decisions
-    if of.sequences:
-        texts = [overturning_sentences.sequences_overall(decisions, of.words.actions)]
-    elif not of.alterations:
+def _overall_sentences(report: Material) -> list[str]:
+    decisions = report.run.decisions
+    if report.sequences:
+        texts = [overturning_sentences.sequences_overall(decisions, report.words.actions)]
+    elif not report.alterations:
         texts = []
     elif all(decision.get("alteration") is None for decision in decisions):
         texts = [_NOTHING]
@@ -259,15 +261,23 @@ def _last_trial_reasons(last: Decided) -> Markup | None:
     return paragraphs(sentences) if sentences else None
 
 
-def assumptions(of: Material) -> Markup:
+def assumptions(report: Material) -> Markup:
     """The assumptions of the run, and its graph."""
-    sentences = ALTERATIONS if of.alterations else TRIALS if of.trials else SEQUENCES if of.sequences else ()
+    sentences = (
+        ALTERATIONS
+        if report.alterations
+        else TRIALS
+        if report.trials
+        else SEQUENCES
+        if report.sequences
+        else ()
+    )
     try:
-        graph = graph_of(of.card)
+        graph = graph_of(report.card)
         if graph is None:
             parts = [tag("p", "The run recorded no graph.")]
         else:
-            parts = [_graph_picture(graph, of), _graph_in_words(graph)]
+            parts = [_graph_picture(graph, report), _graph_in_words(graph)]
     except (ValueError, TypeError) as error:
         parts = [tag("p", f"The graph in data.yaml cannot be drawn: {error}.")]
     return joined([paragraphs(sentences), *parts])
@@ -282,11 +292,11 @@ def graph_of(card: dict[str, Any]) -> RehearsalGraph | None:
     return RehearsalGraph(cliques, _pairs(plain.get("edges")), _pairs(plain.get("hidden")))
 
 
-def _graph_picture(graph: RehearsalGraph, of: Material) -> Markup:
+def _graph_picture(graph: RehearsalGraph, report: Material) -> Markup:
     """The figure with its legend, or a sentence on a graph that is too large."""
     if len(graph.names) > DRAWN:
         return tag("p", f"The graph has {len(graph.names)} variables, too many to be drawn.")
-    roles = roles_in(graph, of.card)
+    roles = roles_in(graph, report.card)
     with warnings.catch_warnings(), drawing():
         # Letters that matplotlib's font lacks are drawn by the browser, with its own.
         warnings.filterwarnings("ignore", r"Glyph .* missing from")
@@ -332,32 +342,32 @@ def _pairs(value: object) -> tuple[tuple[str, str], ...]:
     return tuple((first, second) for first, second in pairs)
 
 
-def limits(of: Material) -> list[tuple[str, str]]:
+def limits(report: Material) -> list[tuple[str, str]]:
     """What the task allows and wants, name to words, for the data card."""
-    may = "; ".join(settable(of.card, "box") + settable(of.card, "actions"))
-    pairs = (("may be set", may), ("desired region", " and ".join(region(of.card))))
+    may = "; ".join(settable(report.card, "box") + settable(report.card, "actions"))
+    pairs = (("may be set", may), ("desired region", " and ".join(region(report.card))))
     return [(name, words) for name, words in pairs if words]
 
 
-def cautions(of: Material) -> Markup:
+def cautions(report: Material) -> Markup:
     """All warnings; a sentence where there are none."""
-    general, of_cases = warnings_of_run(of), warnings_of_decisions(of.decisions)
+    general, of_cases = warnings_of_run(report), warnings_of_decisions(report.decisions)
     if not general and not of_cases:
         return tag("p", "The run recorded no warnings.")
     head = tag("h3", "Warnings of decisions") if of_cases else None
-    return joined([bullets(general), head, grouped(of_cases, len(of.run.decisions), *of.nouns)])
+    return joined([bullets(general), head, grouped(of_cases, len(report.run.decisions), *report.nouns)])
 
 
-def warnings_of_run(of: Material) -> list[str]:
+def warnings_of_run(report: Material) -> list[str]:
     """How the run ended, if not well; the warnings of its data card; what is known of its checkpoint."""
     texts = []
-    if not of.ended and of.status.get("state") != "ok":
-        state, message = of.status.get("state"), of.status.get("message", "")
+    if not report.ended and report.status.get("state") != "ok":
+        state, message = report.status.get("state"), report.status.get("message", "")
         texts.append(f"The run did not end well ({state}): {message}" if state else _UNKNOWN)
-    texts += [str(of.card["caution"])] if "caution" in of.card else []
-    texts += texts_of(of.card)
-    texts += [str(text) for text in listed(of.record.get("training_faults"))]
-    if of.run.config.get("checkpoint") and of.run.held_out_seen:
+    texts += [str(report.card["caution"])] if "caution" in report.card else []
+    texts += texts_of(report.card)
+    texts += [str(text) for text in listed(report.record.get("training_faults"))]
+    if report.run.config.get("checkpoint") and report.run.held_out_seen:
         texts.append(f"{no_action_score.SEEN}.")
     return texts
 
@@ -367,13 +377,13 @@ def warnings_of_decisions(decisions: list[Decided]) -> list[tuple[str, str]]:
     return [(name_of(decision), text) for decision in decisions for text in texts_of(decision)]
 
 
-def notice(of: Material) -> Markup | None:
+def notice(report: Material) -> Markup | None:
     """The box at the top of the page: how many warnings there are; None without any."""
-    general, of_cases = warnings_of_run(of), warnings_of_decisions(of.run.decisions)
+    general, of_cases = warnings_of_run(report), warnings_of_decisions(report.run.decisions)
     if not general and not of_cases:
         return None
     count = len({name for name, _ in of_cases})
-    cases = f"{counted(count, 'case')} of {len(of.run.decisions)} with warnings" if of_cases else ""
+    cases = f"{counted(count, 'case')} of {len(report.run.decisions)} with warnings" if of_cases else ""
     data = f"{counted(len(general), 'warning')} of the run and its data" if general else ""
     words = f"{' and '.join(text for text in (data, cases) if text)}: "
     link = tag("a", "read them before acting", href="#warnings")

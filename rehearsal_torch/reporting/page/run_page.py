@@ -63,62 +63,78 @@ _SHOWN_ELSEWHERE = frozenset(
 LONGEST, LONGEST_CONFIGURATION, VARIABLES = 300, 60_000, 400
 
 
-def page(of: Material) -> str:
+def page(report: Material) -> str:
     """The page of a run with decisions."""
     sections = [
-        Section("answers", "What was asked, and the answers", answers(of)),
-        Section("pictures", "Pictures of the run", pictures(of)),
-        Section("why", "Why, and what would overturn it", why(of)),
-        Section("method", "Which method, and why", alteration_report.choice_as_markup(of.run)),
-        Section("comparison", "Comparisons", comparison(of)),
-        Section("assumptions", "Assumptions", assumptions(of)),
-        Section("data", "The data", data_card(of)),
-        Section("warnings", "Warnings", cautions(of)),
-        Section("provenance", "Where this page comes from", joined([facts(origin(of)), _configuration(of)])),
-        Section("rows", "Recorded rows", recorded_rows(of)),
+        Section("answers", "What was asked, and the answers", answers(report)),
+        Section("pictures", "Pictures of the run", pictures(report)),
+        Section("why", "Why, and what would overturn it", why(report)),
+        Section("method", "Which method, and why", alteration_report.choice_as_markup(report.run)),
+        Section("comparison", "Comparisons", comparison(report)),
+        Section("assumptions", "Assumptions", assumptions(report)),
+        Section("data", "The data", data_card(report)),
+        Section("warnings", "Warnings", cautions(report)),
+        Section(
+            "provenance",
+            "Where this page comes from",
+            joined([facts(origin(report)), _configuration(report)]),
+        ),
+        Section("rows", "Recorded rows", recorded_rows(report)),
     ]
-    return document(title(of), _lead(of), sections, _END)
+    return document(title(report), _lead(report), sections, _END)
 
 
-def title(of: Material) -> str:
+def title(report: Material) -> str:
     """The title of the page: by the table of a problem file, else by the name of the run or its folder."""
-    source = of.card.get("source")
-    if not _has_default_name(of) or not isinstance(source, str):
-        return f"Report: {of.run.config.get('name') or of.run.path.name}"
-    return f"The next experiment after {source}" if of.trials else f"Decisions for {_count(of)} of {source}"
+    source = report.card.get("source")
+    if not _has_default_name(report) or not isinstance(source, str):
+        return f"Report: {report.run.config.get('name') or report.run.path.name}"
+    return (
+        f"The next experiment after {source}"
+        if report.trials
+        else f"Decisions for {_count(report)} of {source}"
+    )
 
 
-def _has_default_name(of: Material) -> bool:
+def _has_default_name(report: Material) -> bool:
     """Whether the run is one of a problem file, and was given no name of its own."""
     default_names = ("own_problem", "own_sequence", "own_trials")
-    path = str(of.run.config.get("path") or "")
-    return path.endswith((".yaml", ".yml")) and of.run.config.get("name") in default_names
+    path = str(report.run.config.get("path") or "")
+    return path.endswith((".yaml", ".yml")) and report.run.config.get("name") in default_names
 
 
-def _count(of: Material) -> str:
-    return counted(len(of.run.decisions), *(("trial", "trials") if of.trials else of.nouns))
+def _count(report: Material) -> str:
+    return counted(len(report.run.decisions), *(("trial", "trials") if report.trials else report.nouns))
 
 
-def _lead(of: Material) -> Markup:
-    keys = {"decision": "method"} if _has_default_name(of) else {"dataset": "dataset", "decision": "decision"}
-    choices = [f"{word} {of.run.choices[key]}" for key, word in keys.items() if key in of.run.choices]
-    answer_counts = [] if of.trials else [verdicts(of.run.decisions)]
-    words = "; ".join([_count(of), *answer_counts, *choices])
-    return joined([tag("p", f"{words}.", class_="soft"), notice(of)])
+def _lead(report: Material) -> Markup:
+    keys = (
+        {"decision": "method"}
+        if _has_default_name(report)
+        else {"dataset": "dataset", "decision": "decision"}
+    )
+    choices = [f"{word} {report.run.choices[key]}" for key, word in keys.items() if key in report.run.choices]
+    answer_counts = [] if report.trials else [verdicts(report.run.decisions)]
+    words = "; ".join([_count(report), *answer_counts, *choices])
+    return joined([tag("p", f"{words}.", class_="soft"), notice(report)])
 
 
-def answers(of: Material) -> Markup:
+def answers(report: Material) -> Markup:
     """The question, then one box for each case."""
-    boxes = [_case_box(decision, of) for decision in of.shown]
-    more = 0 if of.trials else len(of.run.decisions) - len(boxes)
-    note = f"{counted(more, 'further case')} of {len(of.run.decisions)} in decisions.jsonl and table.csv."
-    overall = [sentences.overall(of.run.decisions, of.wanted), averages(of.run)] if of.alterations else []
-    overall += sequence_report.headline(of.sequence_rows, of.words) if of.sequences else []
+    boxes = [_case_box(decision, report) for decision in report.shown]
+    more = 0 if report.trials else len(report.run.decisions) - len(boxes)
+    note = f"{counted(more, 'further case')} of {len(report.run.decisions)} in decisions.jsonl and table.csv."
+    overall = (
+        [sentences.overall(report.run.decisions, report.wanted), averages(report.run)]
+        if report.alterations
+        else []
+    )
+    overall += sequence_report.headline(report.sequence_rows, report.words) if report.sequences else []
     return joined(
         [
-            paragraphs(question(of)),
+            paragraphs(question(report)),
             *(tag("p", sentence, class_="answer") for sentence in overall if sentence),
-            tag("p", WITHHELD) if of.withholds else None,
+            tag("p", WITHHELD) if report.withholds else None,
             *boxes,
             tag("p", note) if more > 0 else None,
         ]
@@ -132,32 +148,32 @@ def verdicts(decisions: Sequence[Decided]) -> str:
     return ", ".join(f"{groups.count(group)} {words[group]}" for group in words if group in groups)
 
 
-def _case_box(decision: Decided, of: Material) -> Markup:
-    if of.trials:
-        title, headline, texts = sentences.said_of_trials(of)
-    elif of.sequences:
-        title, headline, texts = sentences.said_of_episode(decision, of.words)
+def _case_box(decision: Decided, report: Material) -> Markup:
+    if report.trials:
+        title, headline, texts = sentences.said_of_trials(report)
+    elif report.sequences:
+        title, headline, texts = sentences.said_of_episode(decision, report.words)
     else:
-        title, headline, texts = sentences.said_of_case(decision, of)
+        title, headline, texts = sentences.said_of_case(decision, report)
     head = [tag("h3", title), tag("p", headline, class_="answer")]
     return tag("div", *head, paragraphs(texts), class_=_CLASS_OF_ANSWER[group_of(decision)])
 
 
-def comparison(of: Material) -> Markup:
+def comparison(report: Material) -> Markup:
     """Comparisons with no action, of the parts of the method, and with held-out outcomes; else empty."""
-    if of.trials:
-        heads, body = trial_report.last_rounds(of.run)
-        caption = f"The last {len(body)} of {len(of.run.decisions)} trials"
-        reached = paragraphs(f"{sentence}." for sentence in trial_report.reached(of.run))
+    if report.trials:
+        heads, body = trial_report.last_rounds(report.run)
+        caption = f"The last {len(body)} of {len(report.run.decisions)} trials"
+        reached = paragraphs(f"{sentence}." for sentence in trial_report.reached(report.run))
         return joined([table(caption, heads, body, texts=(0, 1)), reached])
-    if of.alterations:
-        methods = table("All cases of the run", ["", *of.methods], indented(method_rows(of.methods)))
-        online = paragraphs(alteration_report.online_sentences(of.run))
-        score = paragraphs(filter(None, [no_action_score.line(of.run)]))
-        return joined([methods, online, _part_table(of.shown), score])
-    results, *scores = sequence_tables(of) or [Markup()]
-    observed = sequence_report.observed_as_text(sequence_report.observed_groups(of.run))
-    notes = sequence_report.sentences(of.sequence_rows, of.words)
+    if report.alterations:
+        methods = table("All cases of the run", ["", *report.methods], indented(method_rows(report.methods)))
+        online = paragraphs(alteration_report.online_sentences(report.run))
+        score = paragraphs(filter(None, [no_action_score.line(report.run)]))
+        return joined([methods, online, _part_table(report.shown), score])
+    results, *scores = sequence_tables(report) or [Markup()]
+    observed = sequence_report.observed_as_text(sequence_report.observed_groups(report.run))
+    notes = sequence_report.sentences(report.sequence_rows, report.words)
     return joined([results, paragraphs(notes), *scores, paragraphs(observed)])
 
 
@@ -198,18 +214,18 @@ def _number(value: object) -> str:
     return figure(value) if isinstance(value, int | float) else "-"
 
 
-def sequence_tables(of: Material, of_run: str = "") -> list[Markup]:
+def sequence_tables(report: Material, of_run: str = "") -> list[Markup]:
     """Results of decisions other than alterations and trials, then scores; `of_run` begins captions."""
-    title = f"{len(of.run.decisions)} decisions"
+    title = f"{len(report.run.decisions)} decisions"
     return [
         table(f"{of_run}{caption}", heads, body, texts=(0, 2) if "score" in heads else (0,))
-        for caption, heads, body in sequence_report.tables(of.sequence_rows, of.words, title)
+        for caption, heads, body in sequence_report.tables(report.sequence_rows, report.words, title)
     ]
 
 
-def origin(of: Material) -> list[tuple[str, Child]]:
+def origin(report: Material) -> list[tuple[str, Child]]:
     """Name to value of the provenance in ``run.json``."""
-    record = of.record
+    record = report.record
 
     def coded(name: str, key: str) -> list[tuple[str, Child]]:
         return [(name, tag("code", str(record[key])))] if record.get(key) else []
@@ -220,39 +236,39 @@ def origin(of: Material) -> list[tuple[str, Child]]:
     entries += [("seed", shown(record["seed"]))] if "seed" in record else []
     mappings = {key: mapping(record.get(key)) for key in ("versions", "machine")}
     entries += [(name, named(values)) for name, values in mappings.items() if values]
-    if of.run.choices:
-        entries.append(("chosen", ", ".join(f"{group} {name}" for group, name in of.run.choices.items())))
+    if report.run.choices:
+        entries.append(("chosen", ", ".join(f"{group} {name}" for group, name in report.run.choices.items())))
     entries += coded("fingerprint of the data", "data_fingerprint")
-    return [*entries, ("run folder", tag("code", str(of.run.path)))]
+    return [*entries, ("run folder", tag("code", str(report.run.path)))]
 
 
-def _configuration(of: Material) -> Markup:
-    if not of.run.config:
+def _configuration(report: Material) -> Markup:
+    if not report.run.config:
         return tag("p", "The run recorded no configuration.")
-    text = yaml.safe_dump(of.run.config, sort_keys=False, allow_unicode=True)
+    text = yaml.safe_dump(report.run.config, sort_keys=False, allow_unicode=True)
     if len(text) > LONGEST_CONFIGURATION:
         text = f"{text[:LONGEST_CONFIGURATION]}\n... (the rest is in config.yaml)"
     summary = tag("summary", "The whole configuration (config.yaml)")
     return tag("details", summary, tag("pre", text, tabindex="0", aria_label="config.yaml"))
 
 
-def data_card(of: Material) -> Markup:
+def data_card(report: Material) -> Markup:
     """The data card; a sentence where a run recorded none."""
-    if not of.card:
+    if not report.card:
         return tag("p", "The run recorded no data card.")
     simple, tables = list[tuple[str, Child]](), list[Markup]()
-    for key, value in of.card.items():
+    for key, value in report.card.items():
         if key in _SHOWN_ELSEWHERE:
             continue
         rows = mapping(value)
         if rows and all(isinstance(inner, Mapping) for inner in rows.values()):
             tables.append(_nested_table(key, rows))
         else:
-            words = _short(in_words(key, value, of.card))
+            words = _short(in_words(key, value, report.card))
             simple.append((label(key), tag("code", words) if key == "fingerprint" else words))
-    ranges = {name: listed(value) for name, value in mapping(of.card.get("ranges")).items()}
+    ranges = {name: listed(value) for name, value in mapping(report.card.get("ranges")).items()}
     range_rows = [[name, *map(shown, value)] for name, value in ranges.items() if len(value) == 2]
-    features = {name: mapping(value) for name, value in mapping(of.card.get("features")).items()}
+    features = {name: mapping(value) for name, value in mapping(report.card.get("features")).items()}
     feature_rows = [
         [name, *(shown(feature.get(key)) for key in ("min", "median", "max")), str(feature.get("unit", ""))]
         for name, feature in features.items()
@@ -260,7 +276,7 @@ def data_card(of: Material) -> Markup:
     heads = ["variable", "smallest", "median", "largest", "unit"]
     return joined(
         [
-            facts([*simple, *limits(of)]),
+            facts([*simple, *limits(report)]),
             table("Observed ranges", ["variable", "smallest", "largest"], range_rows[:VARIABLES]),
             table("Observed variables", heads, feature_rows[:VARIABLES], texts=(0, 4)),
             *tables,
@@ -285,18 +301,18 @@ def _short(words: str) -> str:
     return words if len(words) <= LONGEST else f"{words[:LONGEST]} ..."
 
 
-def recorded_rows(of: Material) -> Markup:
+def recorded_rows(report: Material) -> Markup:
     """The rows of the cases; empty unless the reader asked for rows."""
-    if not of.rows:
+    if not report.rows:
         return Markup()
-    decisions = of.run.decisions[: of.cases]
+    decisions = report.run.decisions[: report.cases]
     given = [(name_of(decision), mapping(decision.get("given"))) for decision in decisions]
     answers = [mapping(mapping(decision.get("answer")).get("rows")) for decision in decisions]
     observed = [(name, row) for (name, _), row in zip(given, answers, strict=True) if row]
     tables = [
         _row_table("What was known of each case", given),
         _row_table("What was observed after each decision", observed),
-        *(_step_table(decision, of) for decision in decisions),
+        *(_step_table(decision, report) for decision in decisions),
     ]
     return joined(tables) or tag("p", "The run recorded no rows.")
 
@@ -308,9 +324,9 @@ def _row_table(caption: str, cases: Sequence[tuple[str, Mapping[str, object]]]) 
     return table(caption, ["case", *names], rows if names else [])
 
 
-def _step_table(decision: Decided, of: Material) -> Markup:
+def _step_table(decision: Decided, report: Material) -> Markup:
     """An episode step by step: rewards and doses, as observed and under the decision."""
-    trajectory, words = mapping(decision.get("trajectory")), of.words
+    trajectory, words = mapping(decision.get("trajectory")), report.words
     observed, replayed = (listed(trajectory.get(key)) for key in ("observed_rewards", "rewards"))
     old, new = (listed(trajectory.get(key)) for key in ("observed_doses", "doses"))
     coordinates = range(max((len(listed(row)) for row in (*old, *new)), default=0))
@@ -319,19 +335,21 @@ def _step_table(decision: Decided, of: Material) -> Markup:
         heads += [f"{words.dose(coordinate).name}{when}" for when in (", observed", ", changed")]
     rows = []
     for step in range(len(observed)):
-        doses = [_dose(rows_of, step, coordinate, of) for coordinate in coordinates for rows_of in (old, new)]
-        rewards = [_reward(values, step, of) for values in (observed, replayed)]
+        doses = [
+            _dose(rows_of, step, coordinate, report) for coordinate in coordinates for rows_of in (old, new)
+        ]
+        rewards = [_reward(values, step, report) for values in (observed, replayed)]
         rows.append([str(words.start + step), *rewards, *doses])
     return table(f"{words.titled(name_of(decision))}, step by step", heads, rows)
 
 
-def _reward(values: list[object], step: int, of: Material) -> str:
+def _reward(values: list[object], step: int, report: Material) -> str:
     value = finite(values[step]) if step < len(values) else None
-    return "" if value is None else shown(of.words.sign * value + 0.0)
+    return "" if value is None else shown(report.words.sign * value + 0.0)
 
 
-def _dose(rows: list[object], step: int, coordinate: int, of: Material) -> str:
+def _dose(rows: list[object], step: int, coordinate: int, report: Material) -> str:
     cells = listed(rows[step]) if step < len(rows) else []
     if coordinate >= len(cells):
         return ""
-    return of.words.dose(coordinate).level(cells[coordinate]) or shown(cells[coordinate])
+    return report.words.dose(coordinate).level(cells[coordinate]) or shown(cells[coordinate])

@@ -113,10 +113,10 @@ def context(decision: Decided, units: Units = NO_UNITS) -> str:
     return f"Known before deciding: {facts}." if facts else ""
 
 
-def estimated(decision: Decided, of: Material) -> list[str]:
+def estimated(decision: Decided, report: Material) -> list[str]:
     """The estimated chances of a case, or the value of another objective."""
-    if of.alterations:
-        return chances(decision, of.wanted)
+    if report.alterations:
+        return chances(decision, report.wanted)
     value = finite(decision.get("value"))
     return [] if value is None else [f"Value of the objective: {value:.4g}."]
 
@@ -180,7 +180,7 @@ def _chances(decision: Decided, noun: str) -> list[str]:
     if reference is None:
         return [f"The estimated {noun} is {_estimate(decision, 'estimate', intervals)}."]
     fine = _decimals(decision)
-    start, end = (_estimate(decision, of, intervals, fine) for of in (comparison, "estimate"))
+    start, end = (_estimate(decision, report, intervals, fine) for report in (comparison, "estimate"))
     direction, difference = _trend(reference, after), _difference(decision, intervals, fine)
     sentence = f"The estimated {noun} {direction} from {start} with {without} to {end}{difference}."
     beyond = counted_beyond(mapping(decision.get("trace")))
@@ -211,11 +211,13 @@ def _difference(decision: Decided, intervals: Intervals, fine: int) -> str:
     return f": a difference of {number}{unclear}"
 
 
-def _estimate(decision: Decided, of: str, intervals: Intervals, fine: int = 0) -> str:
+def _estimate(decision: Decided, report: str, intervals: Intervals, fine: int = 0) -> str:
     """An estimate with its interval, in words; for want of one, with that of a certificate."""
-    (point, ends, level), chance = _recorded(decision, of), is_chance(_measure(decision))
+    (point, ends, level), chance = _recorded(decision, report), is_chance(_measure(decision))
     assert point is not None
-    lower, upper = map(finite, interval_of(decision)) if of == "estimate" and ends is None else (None, None)
+    lower, upper = (
+        map(finite, interval_of(decision)) if report == "estimate" and ends is None else (None, None)
+    )
     if lower is not None and upper is not None and chance:
         in_percent = percents([point, lower, upper], fine)
         return f"{in_percent[0]} (error of counting under the model {in_percent[1]} to {in_percent[2]})"
@@ -224,15 +226,15 @@ def _estimate(decision: Decided, of: str, intervals: Intervals, fine: int = 0) -
 
 def _decimals(decision: Decided) -> int:
     """The decimals of the chances before and after, and of their difference."""
-    estimates = (_recorded(decision, of) for of in (_comparison(decision), "estimate", "gain"))
+    estimates = (_recorded(decision, report) for report in (_comparison(decision), "estimate", "gain"))
     before, after, gain = ([] if point is None else [point, *(ends or ())] for point, ends, _ in estimates)
     return decimals(before, after, gain) if before and after and is_chance(_measure(decision)) else 0
 
 
-def _recorded(decision: Decided, of: str = "estimate") -> tuple[float | None, Ends, float | None]:
+def _recorded(decision: Decided, report: str = "estimate") -> tuple[float | None, Ends, float | None]:
     """Point, interval and level of an estimate, as far as they were recorded."""
     parts = ("point", "lower", "upper", "level")
-    point, lower, upper, level = (finite(claim(decision, part, of)) for part in parts)
+    point, lower, upper, level = (finite(claim(decision, part, report)) for part in parts)
     return point, None if lower is None or upper is None else (lower, upper), level
 
 
@@ -278,12 +280,12 @@ def _usual_chance(decision: Decided, intervals: Intervals) -> list[str]:
     return [f"With what is usual in such a case, it is {_estimate(decision, 'baseline', intervals)}."]
 
 
-def said_of_case(decision: Decided, of: Material) -> tuple[str, str, list[str]]:
+def said_of_case(decision: Decided, report: Material) -> tuple[str, str, list[str]]:
     """Title, headline and sentences of a decision for a case."""
-    sentences = [context(decision, of.units), *estimated(decision, of)]
-    sentences += [*(truth(decision) if of.alterations else []), *why(decision)]
+    sentences = [context(decision, report.units), *estimated(decision, report)]
+    sentences += [*(truth(decision) if report.alterations else []), *why(decision)]
     sentences += [f"Warning: {text}." for text in further(findings_of(decision), " ".join(sentences))]
-    return f"Case {name_of(decision)}", headline(decision, of.units), [text for text in sentences if text]
+    return f"Case {name_of(decision)}", headline(decision, report.units), [text for text in sentences if text]
 
 
 def said_of_episode(decision: Decided, words: Wording) -> tuple[str, str, list[str]]:
@@ -404,20 +406,20 @@ def _row_at(rows: object, step: int) -> list[Any]:
     return listed(values[step]) if step < len(values) else []
 
 
-def said_of_trials(of: Material) -> tuple[str, str, list[str]]:
+def said_of_trials(report: Material) -> tuple[str, str, list[str]]:
     """Title, headline and sentences of the last decision of a run of trials. The headline is the next
     experiment, where experiments are run elsewhere; in a simulated world the action to keep.
     """
-    last, count = of.run.decisions[-1], len(of.run.decisions)
+    last, count = report.run.decisions[-1], len(report.run.decisions)
     setting, tried = mapping(kept(last)), mapping(last.get("alteration"))
     title = f"Recommendation after {counted(count, 'decision')}"
-    lead = f"Keep {_at(setting, of)}." if setting else "Nothing is recommended."
-    keep = f"To keep, if you had to stop now: {_at(setting, of)}."
-    sentences = [*_prediction(of), *_runner_up(of), *_best_reward_before(of)]
+    lead = f"Keep {_at(setting, report)}." if setting else "Nothing is recommended."
+    keep = f"To keep, if you had to stop now: {_at(setting, report)}."
+    sentences = [*_prediction(report), *_runner_up(report), *_best_reward_before(report)]
     if proposes(last):
         name = str(last.get("identity") or "")
         title = f"{name[:1].upper()}{name[1:]}" if name else "Next experiment"
-        lead = f"Try {_at(tried, of)}."
+        lead = f"Try {_at(tried, report)}."
         same = "It is also the setting to keep, if you had to stop now."
         sentences = [*([same] if tried == setting else [_purpose(last), keep]), *sentences]
     elif last.get("reward") is None and setting and reason_of(last):
@@ -431,8 +433,8 @@ def proposes(last: Decided) -> bool:
     return last.get("reward") is None and bool(last.get("alteration"))
 
 
-def _at(setting: Mapping[str, Any], of: Material) -> str:
-    return settings(setting, "at", of.units) or "nothing"
+def _at(setting: Mapping[str, Any], report: Material) -> str:
+    return settings(setting, "at", report.units) or "nothing"
 
 
 def _purpose(last: Decided) -> str:
@@ -442,9 +444,9 @@ def _purpose(last: Decided) -> str:
     return f"{subject} is chosen for what it may bring, or teach, not as the best known setting."
 
 
-def _prediction(of: Material) -> list[str]:
+def _prediction(report: Material) -> list[str]:
     """The predicted reward of the action to keep, with its interval if one was recorded."""
-    point, ends, level = _recorded(of.run.decisions[-1])
+    point, ends, level = _recorded(report.run.decisions[-1])
     if point is None:
         return []
     prediction = f"Predicted reward of this setting: {shown(point)}"
@@ -458,27 +460,27 @@ def _prediction(of: Material) -> list[str]:
     ]
 
 
-def _runner_up(of: Material) -> list[str]:
+def _runner_up(report: Material) -> list[str]:
     """The best other setting that was tried, and the chance that the one to keep is better."""
-    runner_up = mapping(effort(of.run.decisions[-1], "runner_up"))
+    runner_up = mapping(effort(report.run.decisions[-1], "runner_up"))
     setting = mapping(runner_up.get("action"))
     predicted, chance = finite(runner_up.get("predicted")), finite(runner_up.get("chance"))
     if not setting or predicted is None or chance is None:
         return []
     odds = f"{100 * chance:.0f}%" if 0.01 <= chance <= 0.99 else "below 1%" if chance < 0.5 else "above 99%"
     return [
-        f"The best other setting that was tried is {_at(setting, of)}, with a predicted reward of "
+        f"The best other setting that was tried is {_at(setting, report)}, with a predicted reward of "
         f"{shown(predicted)}; the claimed probability that the one to keep is better is {odds}."
     ]
 
 
-def _best_reward_before(of: Material) -> list[str]:
+def _best_reward_before(report: Material) -> list[str]:
     """The best reward before: observed in a system of one's own, or known by a world."""
-    best, setting = finite(of.card.get("best reward so far")), mapping(of.card.get("at"))
+    best, setting = finite(report.card.get("best reward so far")), mapping(report.card.get("at"))
     if best is not None:
         at_setting = f", at {named(setting)}" if setting else ""
         return [f"Largest reward that was observed in the experiments so far: {shown(best)}{at_setting}."]
-    last = of.run.decisions[-1]
+    last = report.run.decisions[-1]
     if not scored_trial(last):
         return []
     score = last["score"]

@@ -36,7 +36,11 @@ from rehearsal_torch.seeding import stream
 
 @torch.no_grad()
 def single_changes(process: CounterfactualProcess, sequence: Tensor) -> Tensor:
-    """Returns of all sequences with a'_t replaced by a, (H, A); minus infinity where no change is allowed."""
+    """Returns of all sequences with a'_t replaced by a, (H, A); minus infinity where no change is allowed.
+
+    A batch has a row for each branch so far, the path that left `sequence` at one step with one action, and
+    last the path under `sequence` itself.
+    """
     objective = process.objective
     trajectory, H, A = process.trajectory, len(sequence), objective.actions
     state, prefix = process.start, process.start.new_zeros(objective.lanes)
@@ -56,6 +60,7 @@ def single_changes(process: CounterfactualProcess, sequence: Tensor) -> Tensor:
         branches = torch.cat([moved, branched])
         state = branched[sequence[time]].unsqueeze(0)
     values = ranked(objective.joined(totals).view(H, A))
+    # The observed action is allowed, too: it undoes a change.
     kept = torch.arange(A, device=objective.observed.device) == objective.observed.unsqueeze(-1)
     changeable = objective.choices.any(-1, keepdim=True)
     return torch.where(objective.choices | (kept & changeable), values, torch.full_like(values, -torch.inf))

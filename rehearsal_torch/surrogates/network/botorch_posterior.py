@@ -1,14 +1,15 @@
 """Posteriors of a causal network's outputs, and the sampler that BoTorch takes for them.
 
-A sample is one plausible network (`causal_model.PlausibleNetworks`), the same at every action,
+A sample is one plausible network e (`causal_surrogate.PlausibleNetworks`), the same at every action a,
 
     f_e(a) = 1/S sum_s h(x(a, u_s, e)),
 
-h the reward or node values, and u_1 ... u_S noise draws that all samples and actions share. The posterior is
-that of E fixed networks, the members, in mirrored pairs: its mean and variance are theirs, and M samples are
-the first M of them, in turn, whatever base samples a sampler draws. Candidates, and a baseline, are thus
-compared within one network. (BoTorch's `IndexSampler` draws other members, with replacement, for each element
-of a t-batch: equal candidates would differ in value.)
+with x the node values, h the reward or the values themselves, and u_1 ... u_S draws of the noise that all
+samples and actions share. The posterior is that of E fixed networks, the members, each followed by its mirror
+image (the deviations of its mechanisms with the other sign): its mean and variance are theirs. With floating
+base samples, sample i is member i mod E, whatever their values; integer ones are numbers of members.
+Candidates, and a baseline, are thus compared within one network. (BoTorch's `IndexSampler` draws other
+members, with replacement, for each element of a t-batch: equal candidates would differ in value.)
 
 `ExperimentPosterior` samples the node values of q experiments, each with its own noise, by normal scores.
 
@@ -108,8 +109,8 @@ class NetworkPosterior(Posterior):
         return self.values[members].reshape(self._extended_shape(shape))
 
     def rsample_from_base_samples(self, sample_shape: torch.Size, base_samples: Tensor) -> Tensor:
-        """Samples (*sample_shape, *b, q, m), differentiable in the actions: the members in turn, or those
-        whose numbers the base samples are, if integers (sample_shape).
+        """Samples (*sample_shape, *b, q, m), differentiable in the actions: the members in turn, or, if base
+        samples are integers of shape sample_shape, those with these numbers.
         """
         members = torch.arange(sample_shape.numel(), device=self.device)
         if not base_samples.is_floating_point():

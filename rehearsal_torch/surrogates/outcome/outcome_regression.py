@@ -4,12 +4,13 @@ The probability of a desired outcome after an alteration is
 
     P(Y in S | x, a altered) = E_{u | x} E_{v | x, u, a_first} P(Y in S | x, u, v, a),
 
-with the covariates u and v of the adjustment (`graphs.separation`). An indicator of S has one bit per row,
-and hardly any where success is rare. So the slack of the region's faces is regressed (`outcome_draws`), which
-varies in every row, as are u on x, v on (x, u, a_first), and the actions on their predecessors; each
-regression has a scale that may depend on its inputs, units, and a pool of residuals
-(`estimators.response_regression`). Functions are drawn once, at the fit; `shared_draws` evaluates them for
-every action, for no action, and for every case.
+with the covariates u and v of the adjustment (`graphs.separation`): v follows a_first, the actions of the set
+that are set before it, and h = (x, u, v, a) below. An indicator of S has one bit per row,
+and hardly any where success is rare. So the slack of the region's faces, how far an outcome lies inside
+each of its inequalities, is regressed (`outcome_draws`). It varies in every row, as are u on x, v on (x, u,
+a_first), and the actions on their predecessors; each regression has a scale that may depend on its inputs,
+units, and a pool of residuals (`estimators.response_regression`). Functions are drawn once, at the fit;
+`shared_draws` evaluates them for every action, for no action, and for every case.
 
 Kernels of nearly equal evidence differ most at the edge of the observations, where decisions lie: the
 outcomes have E fits with kernels of different rows, and as many draws of each.
@@ -111,7 +112,9 @@ def values_of(outcomes: Tensor) -> Values:
 
 
 class OutcomeKind(Solved):
-    """The choice between models of the slack (0) or of success (1), made by a factory of a bool."""
+    """Decides whether the slack (0) or success (1) is modelled; `model(classified)` makes an unfitted model
+    of either kind.
+    """
 
     def __init__(self, model: Callable[[bool], FeatureRegression], slack: FaceCoordinates, seed: int) -> None:
         super().__init__()
@@ -198,7 +201,7 @@ class OutcomeScore(Solved):
         return not self.fitted or bool(self.brier[0] < self.brier[1])
 
     def doubt(self) -> list[Finding]:
-        """A finding if it does not."""
+        """A finding if the model predicts no better than the share."""
         if self.beats_constant:
             return []
         brier, constant = self.brier.tolist()
@@ -243,8 +246,8 @@ class OutcomeRegression(AdjustedSurrogate):
         frequencies: Number of random frequencies of a regression of the outcomes.
         evidence_rows: The most rows on which a kernel is fitted.
         iterations: The most iterations of each evidence maximisation.
-        sequential: Uses the sequential formula without a single valid adjustment set; otherwise the single
-            adjustment, with a warning.
+        sequential: Uses the sequential formula where no single adjustment set is valid; if false, the single
+            set all the same, with a warning.
         seed: Seed of rows, frequencies and draws.
     """
 
@@ -470,7 +473,9 @@ class OutcomeRegression(AdjustedSurrogate):
         return actions, *means, *self._robust(table, which, actions, targets)
 
     def _robust(self, table: Table, which: int, actions: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """psi of some rows under each action and none, and their units; empty without a check."""
+        """Doubly robust (AIPW) scores psi of some rows under each action and under none, and their units;
+        empty where the check does not apply.
+        """
         names, adjustment = self.task.candidates[which], self.adjustments[which]
         empty = targets.new_empty(0), targets.new_empty(0)
         if adjustment.between or adjustment.front_door or not set(names) <= set(self.task.box.levels):

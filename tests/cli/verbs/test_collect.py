@@ -103,7 +103,7 @@ def test_the_comparisons_with_the_truth_follow_the_order_of_the_situations(tmp_p
         folder = RunFolder(tmp_path / str(job))
         named = [
             json.loads(text) | {"identity": f"stay-{9 - json.loads(text)['index']}"}
-            for text, _ in folder.decided()
+            for text, _ in folder.decision_lines()
         ]
         folder.write("decisions.jsonl", "".join(f"{json.dumps(each)}\n" for each in named))
         rows = [f"stay-{9 - index},{quantity},{index}" for index in indices for quantity in ("a", "b")]

@@ -25,7 +25,7 @@ PLAIN = {
 
 
 def complete(store, a):
-    with store.changing() as log:
+    with store.locked_log() as log:
         made, _, _ = log.complete({"a": a, "b": 1.0}, {"X": 1.0, "Y": 2.0})
         store.keep(made)
 
@@ -91,11 +91,11 @@ def test_twice_the_trials_take_at_most_two_and_a_half_times_the_time(tmp_path):
     for count in (300, 600):
         store, begun = TrialStore(PLAIN, file=tmp_path / f"{count}.json"), time.process_time()
         for place in range(count):
-            with store.changing() as log:
+            with store.locked_log() as log:
                 asked, suggestion = log.ask(torch.tensor([place / count, 1.0], dtype=torch.float64))
                 assert not asked.contains(torch.tensor([2.0, 1.0]), "completed", "pending")
                 store.keep(asked)
-            with store.changing() as log:
+            with store.locked_log() as log:
                 told, _, _ = log.complete(suggestion, {"X": place, "Y": 2.0})
                 store.keep(told)
             assert len(store.log.table) == place + 1

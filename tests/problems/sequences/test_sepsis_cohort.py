@@ -13,7 +13,7 @@ from rehearsal_torch.problems.sequences.four_hour_table import STATES
 from rehearsal_torch.problems.sequences.sepsis_cohort import (
     FLUID,
     LONGEST,
-    RETURN,
+    REVERSION,
     SPREAD,
     VASOPRESSOR,
     Cohort,
@@ -264,7 +264,7 @@ def test_the_law_is_location_scale_and_returns_to_the_level() -> None:
     nothing, still = torch.zeros(2, dtype=torch.float64), torch.zeros((), dtype=torch.float64)
     for noise in (torch.zeros(8, dtype=torch.float64), torch.ones(8, dtype=torch.float64)):
         torch.testing.assert_close(
-            move(calm, level, nothing, still, noise), level - RETURN * level + SPREAD * noise
+            move(calm, level, nothing, still, noise), level - REVERSION * level + SPREAD * noise
         )
 
 
