@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from rehearsal_torch.data.codings.coding import Coding
-from rehearsal_torch.data.codings.decision_texts import said
+from rehearsal_torch.data.codings.decision_texts import line_in_texts
 from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCase
 from rehearsal_torch.data.finding import doubted, reason_of
 from rehearsal_torch.data.mean_gain import Answer, Overall, overall
@@ -194,7 +194,7 @@ class Decisions(list[Decision]):
             for number, case in enumerate(self, 1)
         ]
         pairs = zip(facts, self, strict=True)
-        return [said({**case, **decision.to_dict()}, self.codings) for case, decision in pairs]
+        return [line_in_texts({**case, **decision.to_dict()}, self.codings) for case, decision in pairs]
 
     @property
     def codings(self) -> dict[str, Coding]:

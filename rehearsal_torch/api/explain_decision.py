@@ -42,8 +42,8 @@ from rehearsal_torch.api.fit_and_decide import decided
 from rehearsal_torch.api.rehearsal_request import NewCases
 from rehearsal_torch.api.what_if import FittedMethod, difference_of, number, objectives_in
 from rehearsal_torch.claims.graph_robustness import fault, fit_key, gains
-from rehearsal_torch.data.codings.decision_texts import sentence_in_words, wanted_in
-from rehearsal_torch.data.codings.one_hot_actions import cycled
+from rehearsal_torch.data.codings.decision_texts import region_in_words, sentence_in_words
+from rehearsal_torch.data.codings.one_hot_actions import with_classes_in_turn
 from rehearsal_torch.data.decision import DIFFERENCE, Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.non_finite import in_numbers, ranked
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
@@ -82,7 +82,7 @@ def explain(
         _adjustment(model, group) for group in sorted(model.task.candidates, key=lambda group: group != names)
     )
     if action.alteration is None:
-        return Explanation(case, decision, {}, adjusted, None, (), (), wanted=wanted_in(model.task))
+        return Explanation(case, decision, {}, adjusted, None, (), (), wanted=region_in_words(model.task))
     setting = dict(zip(names, action.alteration.values.tolist(), strict=True))
     notes: list[str] = []
     observed = None if past is None else past.observations()
@@ -108,7 +108,7 @@ def explain(
         tuple(replace(rival, alteration=words(rival.alteration)) for rival in runners_up),
         tuple(replace(edge, instead=words(edge.instead)) for edge in edges),
         tuple(notes),
-        wanted_in(model.task),
+        region_in_words(model.task),
     )
 
 
@@ -219,7 +219,7 @@ def _runners_up(
 def _distinct(objective: AlterationObjective, box: Box, action: Tensor) -> Tensor | None:
     """The best of some actions that differ clearly from a given one, (k,); None if there is none."""
     step = (APART * box.width).diag()
-    spread = cycled(box.sobol(POINTS), box.names, objective.cases[0].codings, box.levels)
+    spread = with_classes_in_turn(box.sobol(POINTS), box.names, objective.cases[0].codings, box.levels)
     points = torch.cat([box.project(torch.cat([action + step, action - step])), spread])
     points = points[clearly_apart(box, points, action)].unsqueeze(1)
     if not len(points):

@@ -41,7 +41,7 @@ from rehearsal_torch.checkpoint import METHOD, UNDER, written
 from rehearsal_torch.checkpoint import save as save_surrogate
 from rehearsal_torch.claims.abstention_rules import Claims
 from rehearsal_torch.claims.graph_robustness import Doubts
-from rehearsal_torch.data.codings.decision_texts import in_numbers, wanted_in
+from rehearsal_torch.data.codings.decision_texts import in_numbers, region_in_words
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.finding import Finding, findings_of
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
@@ -137,7 +137,9 @@ class RehearsalModel(FittedMethod):
             )
         contexts, decisions = [round.case for round in rounds], [round.decision for round in rounds]
         library = library_of(cases) or "pandas"
-        return Decisions(decisions, contexts, labels_of(cases), wanted_in(self.task), library, self.units)
+        return Decisions(
+            decisions, contexts, labels_of(cases), region_in_words(self.task), library, self.units
+        )
 
     def what_if(self, case: IntoDataFrame | Case, alteration: Mapping[str, float | str]) -> WhatIf:
         """What the method claims of a given alteration in one case (a dictionary, or one row in any of the

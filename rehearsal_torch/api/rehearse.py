@@ -30,7 +30,7 @@ from rehearsal_torch.api.rehearsal_request import Request, check_workers, labels
 from rehearsal_torch.claims.cross_fitting import CrossFittedClaims
 from rehearsal_torch.claims.graph_robustness import Doubts
 from rehearsal_torch.claims.rows_as_cases import Untouched, untouched_rows
-from rehearsal_torch.data.codings.decision_texts import wanted_in
+from rehearsal_torch.data.codings.decision_texts import region_in_words
 from rehearsal_torch.data.decision import Decision, DecisionContext
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
@@ -73,7 +73,7 @@ class Rehearsed(Decisions):
         model: RehearsalModel | None = None,
         library: str = "pandas",
     ) -> None:
-        region = "" if model is None else wanted_in(model.task)
+        region = "" if model is None else region_in_words(model.task)
         super().__init__(decisions, cases, labels, region, library, None if model is None else model.units)
         self.untouched, self.model = untouched, model
 

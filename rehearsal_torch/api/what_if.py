@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from rehearsal_torch.claims.abstention_rules import Claimed, claimed
-from rehearsal_torch.data.codings.decision_texts import wanted_in
+from rehearsal_torch.data.codings.decision_texts import region_in_words
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
 from rehearsal_torch.data.estimate import Ends, Intervals, chance_of, decimals, ends_of, in_words, is_chance
 from rehearsal_torch.data.finding import Finding, further, outside
@@ -332,7 +332,7 @@ def _claim(
         task.worded(values) if task is not None and task.codings else {},
         decision.cost,
         decision.net_gain,
-        "" if task is None else wanted_in(task),
+        "" if task is None else region_in_words(task),
         units,
         number(decision.trace.get("beyond")),
         None if hull is None else (float(hull[0]), float(hull[1])),

@@ -34,8 +34,8 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, WithJsonSchema
 
-from rehearsal_torch.data.codings.coding import Coding, hinted, listed, spelled, text_of
-from rehearsal_torch.data.codings.one_hot_actions import offered
+from rehearsal_torch.data.codings.coding import Coding, hinted, level_texts, listed, text_of
+from rehearsal_torch.data.codings.one_hot_actions import offered_places
 from rehearsal_torch.files.schema import Fault, Name, Number, Schema, fault, is_number, mapping, meant
 
 # A value this close to a level, as a share of both, is at it; a change by less than that is rounding.
@@ -73,10 +73,12 @@ class LevelPrices:
             rows = tuple((float(value),) for value in levels[name])
         else:
             texts, rows = list(coding.levels), tuple(map(tuple, coding.rows.tolist()))
-        settable = texts if coding is None else [texts[position] for position in offered(coding, levels)]
+        settable = (
+            texts if coding is None else [texts[position] for position in offered_places(coding, levels)]
+        )
         prices = dict[str, float]()
         for key, price in written.items():
-            (text,) = spelled([key], texts)
+            (text,) = level_texts([key], texts)
             if coding is None and is_number(text):
                 text = text_of(float(text)) or text
             if text not in texts:

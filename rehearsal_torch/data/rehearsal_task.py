@@ -20,8 +20,7 @@ import numpy as np
 
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.decision_texts import worded
-from rehearsal_torch.data.codings.one_hot_actions import count as combined
-from rehearsal_torch.data.codings.one_hot_actions import parts
+from rehearsal_torch.data.codings.one_hot_actions import by_variable, combination_count
 from rehearsal_torch.data.codings.task_codings import box_in_texts, outcome_faults
 from rehearsal_torch.data.costs import ActionCost
 from rehearsal_torch.data.problem_file.task_file import (
@@ -81,7 +80,7 @@ class RehearsalTask:
     def __post_init__(self) -> None:
         object.__setattr__(self, "context", _names(self.context))
         sets, key = tuple(map(_names, self.candidates)), "candidates" if self.candidates else "box"
-        object.__setattr__(self, "candidates", sets or tuple(parts(self.box.names, self.codings)))
+        object.__setattr__(self, "candidates", sets or tuple(by_variable(self.box.names, self.codings)))
         if faults := list(self._faults(key)):
             raise FaultsError(faults)
 
@@ -149,7 +148,7 @@ class RehearsalTask:
 
     def _combination_faults(self, names: Sequence[str], key: str) -> Iterator[Fault]:
         levels = {name: self.box.levels[name] for name in names if name in self.box.levels}
-        count = combined(levels, self.codings)
+        count = combination_count(levels, self.codings)
         discrete = all(name in self.box.levels for name in names)
         limit = COMBINATIONS if discrete else SEARCHES
         if count > limit:

@@ -17,7 +17,7 @@ import torch
 
 from rehearsal_torch.claims.abstention_rules import Claimed, claimed
 from rehearsal_torch.data.codings.coding import Coding
-from rehearsal_torch.data.codings.one_hot_actions import in_indicators, in_places, offered
+from rehearsal_torch.data.codings.one_hot_actions import in_indicators, in_places, offered_places
 from rehearsal_torch.data.decision import CHANCE, Estimate, RehearsalCase
 from rehearsal_torch.data.finding import outside
 from rehearsal_torch.data.non_finite import in_numbers
@@ -89,7 +89,7 @@ def places(case: RehearsalCase, name: str, count: int) -> list[float]:
     """The values of an action at which its curve is evaluated; of classes their places."""
     classes = _classes(case, name)
     if classes is not None:
-        return [float(index) for index in offered(classes, case.levels)]
+        return [float(index) for index in offered_places(classes, case.levels)]
     lower, upper = case.feasible[name]
     levels = case.levels.get(name)
     if levels is not None:
@@ -124,7 +124,7 @@ def bins(surrogate: RehearsalSurrogate, case: RehearsalCase, name: str) -> dict[
     if classes is None:
         along, levels = values[:, 0], list(case.levels.get(name, ()))
     else:
-        levels = [float(class_index) for class_index in offered(classes, case.levels)]
+        levels = [float(class_index) for class_index in offered_places(classes, case.levels)]
         along = torch.cdist(values, values.new_tensor(classes.rows)).argmin(-1).to(values)
     lower, upper = case.feasible[name] if classes is None else (levels[0], levels[-1])
     if not lower < upper:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rehearsal_torch.data.codings.coding import Coding
-from rehearsal_torch.data.codings.decision_texts import recorded_codings, said
+from rehearsal_torch.data.codings.decision_texts import line_in_texts, recorded_codings
 from rehearsal_torch.data.finding import Finding, findings_of, undecided
 from rehearsal_torch.data.task_compatibility import KINDS, Kind
 from rehearsal_torch.files.bounded_yaml import PlainFileError, shown
@@ -134,7 +134,9 @@ def read(path: str | Path) -> Recorded:
     kind = _kind(run, path)
     card = folder.read_yaml("data.yaml")
     codings = recorded_codings(card.get("codings"))
-    timed_decisions = [said(decided, codings) for decided in timed_decisions] if codings else timed_decisions
+    timed_decisions = (
+        [line_in_texts(decided, codings) for decided in timed_decisions] if codings else timed_decisions
+    )
     config = folder.read_yaml("config.yaml")
     # Older runs with a checkpoint do not record it.
     held_out_seen = run.get("held_out_seen", None if config.get("checkpoint") else False)

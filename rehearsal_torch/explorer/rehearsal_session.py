@@ -24,9 +24,9 @@ from rehearsal_torch.api.rehearsal_model import LIMITS, intended_use
 from rehearsal_torch.api.rehearsal_request import NewCases
 from rehearsal_torch.api.what_if import WhatIf, what_if
 from rehearsal_torch.data.codings.coding import Coding
-from rehearsal_torch.data.codings.decision_texts import in_line, said, wanted_in
+from rehearsal_torch.data.codings.decision_texts import line_in_codes, line_in_texts, region_in_words
 from rehearsal_torch.data.codings.one_hot_actions import in_indicators, in_places
-from rehearsal_torch.data.codings.one_hot_actions import offered as offered_places
+from rehearsal_torch.data.codings.one_hot_actions import offered_places as offered_places
 from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.estimate import ends_of, percents
 from rehearsal_torch.data.finding import OUTSIDE, Finding, outside
@@ -111,7 +111,7 @@ def decision_answer(
 ) -> dict[str, Any]:
     """What the page shows of a decision of the method: headline and sentences, in the words of a report."""
     setting = decision.to_dict()["alteration"]
-    line = said(decision.to_dict() | {"present": dict(present)}, codings or {})
+    line = line_in_texts(decision.to_dict() | {"present": dict(present)}, codings or {})
     outside_reason, further = outside(decision.findings)
     sentences = chances(line, wanted)
     if decision.alteration is None and decision.reason:
@@ -219,7 +219,7 @@ class RehearsalSession:
         self._words = self.model.task.worded
         # The page sends and gets codes; what it says has the texts.
         coded = self.model.task.coded
-        self.recorded = [in_line(decision, coded) for decision in self.material.run.decisions[:CASES]]
+        self.recorded = [line_in_codes(decision, coded) for decision in self.material.run.decisions[:CASES]]
         self._turns = Turns()
 
     def questions(self) -> Questions:
@@ -314,7 +314,7 @@ class RehearsalSession:
             )  # fmt: skip
         task, units = self.model.task, self.model.units
         return self._with_places(
-            decision_answer(answer.decision, problem.present[0], task.coded, wanted_in(task), units)
+            decision_answer(answer.decision, problem.present[0], task.coded, region_in_words(task), units)
         )
 
     def _with_places(self, data: dict[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 import numpy as np
 import yaml
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError
 
 from rehearsal_torch.files.bounded_yaml import DEPTH, VALUES, is_tensor, repeated
@@ -111,6 +111,22 @@ def fault(expected: str, got: Any, remedy: str = "", kind: FaultKind = "") -> Py
     return refusal(f"expected {expected}; got {shown(got)}{': ' if remedy else ''}{remedy}", kind)
 
 
+def only(holds: Callable[[Any], bool], expected: str) -> Callable[[Any], Any]:
+    """A validator that refuses values for which `holds` is false."""
+
+    def check(value: Any) -> Any:
+        if not holds(value):
+            raise fault(expected, value)
+        return value
+
+    return check
+
+
+def optional(description: str) -> Any:
+    """A field that may be left out, None by default."""
+    return Field(default=None, description=description)
+
+
 def shown(value: Any) -> str:
     """A value as shown in messages: short, in one line."""
     text = " ".join(repr(value).split())
@@ -120,8 +136,13 @@ def shown(value: Any) -> str:
 def meant(word: str, choices: Iterable[str]) -> str:
     """The choice that was probably meant, upper and lower case alike, or the list of choices."""
     options = list(choices)
-    suggestion = suggested(word, options)
-    return f"did you mean {suggestion!r}?" if suggestion else f"there are {', '.join(options[:30])}"
+    return did_you_mean(word, options) or f"there are {', '.join(options[:30])}"
+
+
+def did_you_mean(value: Any, choices: Iterable[str]) -> str:
+    """The choice that was probably meant, as a question; empty if none is similar."""
+    suggestion = suggested(value, choices) if isinstance(value, str) else None
+    return f"did you mean {suggestion!r}?" if suggestion else ""
 
 
 def suggested(word: str, choices: Iterable[str], similar: float = 0.6) -> str | None:

@@ -31,7 +31,7 @@ import torch
 from scipy.special import gammaincinv
 from torch import Tensor
 
-from rehearsal_torch.data.codings.one_hot_actions import whole
+from rehearsal_torch.data.codings.one_hot_actions import classes_in
 from rehearsal_torch.data.decision import Estimate, RehearsalCase
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess, SuccessModel, success_models
@@ -119,7 +119,7 @@ class ChanceCost(AlterationObjective):
         if not isinstance(surrogate, LinearSurrogate):
             return
         task = surrogate.task
-        if classes := whole(task.box.names, task.codings):
+        if classes := classes_in(task.box.names, task.codings):
             raise ValueError(
                 f"{classes[0].name} has classes ({', '.join(classes[0].levels)}), and a change from one to "
                 "another has no size that could be weighed: choose a method that looks for the largest "

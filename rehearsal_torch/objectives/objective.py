@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 
 from rehearsal_torch.data.codings.decision_texts import worded
-from rehearsal_torch.data.codings.one_hot_actions import combinations, parts
+from rehearsal_torch.data.codings.one_hot_actions import by_variable, combinations
 from rehearsal_torch.data.decision import CHANCE, DIFFERENCE, Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.estimate import beside, copied
 from rehearsal_torch.data.finding import Finding
@@ -271,7 +271,7 @@ class AlterationObjective(Objective, ABC):
     def label(self) -> str:
         """The altered variables, with the values of those that are held, as text."""
         labels, codings = list[str](), self.cases[0].codings
-        for columns in parts(self.names, codings):
+        for columns in by_variable(self.names, codings):
             levels = {name: self.fixed[name] for name in columns if name in self.fixed}
             texts = worded(levels, {coding.name: coding for coding in codings})
             labels += [

@@ -12,7 +12,7 @@ from rehearsal_torch.files.schema import Schema
 from rehearsal_torch.problems.sequences.sequence_schema import SequenceProblem
 
 FORMS: dict[str, type[Schema]] = {"cases": ProblemForm, "sequence": SequenceProblem, "trials": TrialsProblem}
-ASKED = (
+_QUESTION_AS = (
     "which alteration in each case (cases), which actions step by step (sequence), or which experiment next "
     "(trials)"
 )
@@ -20,18 +20,22 @@ ASKED = (
 
 def problem_schema() -> dict[str, Any]:
     """The JSON schema of problem files, for editors."""
-    named = {QUESTION: {"enum": list(QUESTIONS), "default": QUESTIONS[0], "description": ASKED}}
-    definitions: dict[str, Any] = {}
-    branches = []
+    question_key = {"enum": list(QUESTIONS), "default": QUESTIONS[0], "description": _QUESTION_AS}
+    definitions, branches = dict[str, Any](), list[Any]()
     for question, form in FORMS.items():
-        made = form.model_json_schema(ref_template="#/$defs/{model}")
-        definitions |= made.pop("$defs", {})
-        made["properties"] = named | made["properties"]
-        definitions[form.__name__] = made
-        # A file that names no question asks for cases.
-        asked: dict[str, Any] = {"properties": {QUESTION: {"const": question}}}
+        schema = form.model_json_schema(ref_template="#/$defs/{model}")
+        definitions |= schema.pop("$defs", {})
+        definitions[form.__name__] = schema | {"properties": {QUESTION: question_key, **schema["properties"]}}
+        # A file without a question asks for cases.
+        condition: dict[str, Any] = {"properties": {QUESTION: {"const": question}}}
         if question != QUESTIONS[0]:
-            asked["required"] = [QUESTION]
-        branches.append({"if": asked, "then": {"$ref": f"#/$defs/{form.__name__}"}})
-    about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Problem of rehearsal"}
-    return {**about, "type": "object", "properties": named, "allOf": branches, "$defs": definitions}
+            condition["required"] = [QUESTION]
+        branches.append({"if": condition, "then": {"$ref": f"#/$defs/{form.__name__}"}})
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Problem of rehearsal",
+        "type": "object",
+        "properties": {QUESTION: question_key},
+        "allOf": branches,
+        "$defs": definitions,
+    }

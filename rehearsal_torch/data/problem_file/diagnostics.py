@@ -1,4 +1,4 @@
-"""A problem file as it is written: its content, its lines and its question, and what was found in it.
+"""A problem file as YAML: its content, its lines and its question, and the faults and findings in it.
 
 question: cases        which alteration in each case (the default)      `data.problem_file.cases_builder`
 question: sequence     which actions, step by step, in each episode     `problems.sequences.sequence_file`
@@ -11,17 +11,21 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from unicodedata import normalize
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from rehearsal_torch.data.finding import Finding, FindingKind
-from rehearsal_torch.data.problem_file.cases_schema import DataForm, perhaps
+from rehearsal_torch.data.problem_file.cases_schema import DataForm, Variable
 from rehearsal_torch.data.problem_file.task_file import TaskError
 from rehearsal_torch.data.tables.reader import ReadTable, TableError, read_table
 from rehearsal_torch.files.bounded_yaml import PlainFileError, text_of, yaml_of
 from rehearsal_torch.files.schema import (
     Fault,
     Schema,
+    did_you_mean,
     line_at,
     lines_of,
     meant,
@@ -36,11 +40,11 @@ from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
 @dataclass
 class Findings:
-    """What was found in a problem file.
+    """The faults and findings of a problem file, each once.
 
     Attributes:
         lines: Dotted path to line.
-        faults: What makes it unusable.
+        faults: What makes it unusable, with line and key.
         placed_findings: What its author should look at, each by its sentence with line and key.
     """
 
@@ -50,22 +54,27 @@ class Findings:
     placed_findings: dict[str, Finding] = field(default_factory=dict)
 
     def fault(self, path: str, words: str) -> None:
-        """A fault at a key; once."""
-        told = self.placed(path, words)
-        if told not in self.faults:
-            self.faults.append(told)
+        """Adds a fault at a key."""
+        if (sentence := self.placed(path, words)) not in self.faults:
+            self.faults.append(sentence)
 
-    def warn(self, path: str, kind: FindingKind, words: str, text: str = "", **numbers: float) -> None:
-        """A finding at a key, once; `text` is its sentence where line and key are not shown."""
-        self.placed_findings.setdefault(self.placed(path, words), Finding(kind, text or words, numbers))
+    def add_faults(self, faults: Iterable[Fault]) -> None:
+        """Adds faults at their paths."""
+        for fault in faults:
+            self.fault(fault.path, fault.words)
 
-    def add(self, path: str, finding: Finding) -> None:
-        """A finding that was made elsewhere, at a key; once."""
-        self.placed_findings.setdefault(self.placed(path, finding.text), finding)
+    def add(self, path: str, finding: Finding, words: str = "") -> None:
+        """Adds a finding at a key; `words` is its sentence beside line and key, by default its text."""
+        self.placed_findings.setdefault(self.placed(path, words or finding.text), finding)
+
+    def warn(self, path: str, kind: FindingKind, words: str, **numbers: float) -> None:
+        """Adds a new finding at a key."""
+        self.add(path, Finding(kind, words, numbers))
 
     def of_variable(self, name: str, kind: FindingKind, words: str, part: str = "", **numbers: float) -> None:
-        """A finding of a variable, or of a part of what the file says of it."""
-        self.warn(key("variables", name, *filter(None, [part])), kind, words, f"{name}: {words}", **numbers)
+        """Adds a finding of a variable, or of one of its settings."""
+        path = key("variables", name, *filter(None, [part]))
+        self.add(path, Finding(kind, f"{name}: {words}", numbers), words)
 
     def take(self, file: "Findings") -> None:
         """Goes on with the lines and the findings of a file."""
@@ -88,88 +97,41 @@ class Findings:
         where = "" if line is None else f"line {line}, "
         return f"{where}{path}: {words}" if path else words
 
-    def of_reader(self, faults: Iterable[Fault]) -> None:
-        """Faults of a reader, at their paths."""
-        for fault in faults:
-            self.fault(fault.path, fault.words)
-
     def settle(self) -> None:
-        """Ends with a ProblemError of all faults, if there are any."""
+        """Raises a ProblemError with all faults, if there are any."""
         if self.faults:
             raise ProblemError(self.source, self.faults)
-
-
-def rows_of(form: DataForm, folder: Path, part: str, found: Findings) -> ReadTable | None:
-    """Reads rows; None with a fault."""
-    faults: list[str] = []
-    file = as_named(folder / form.file)
-    if not file.is_file():
-        found.fault(part, _missing(file))
-        return None
-    try:
-        table = read_table(
-            file, part, faults, separator=form.separator, decimal=form.decimal, sheet=form.sheet
-        )
-    except TableError as error:
-        found.fault(part, str(error))
-        return None
-    for each in faults:
-        found.fault(part, f"{table.where}: {each}")
-    return table
-
-
-def _missing(file: Path) -> str:
-    if file.is_dir():
-        return f"there is a folder, not a file, at {file}"
-    if near := near_files(file):
-        return f"there is no file {file}: did you mean {near[0]!r}?"
-    return f"there is no file {file}: the name is relative to the folder of the problem file"
-
-
-class Variable(Protocol):
-    """What a problem file says of a variable, whatever its question."""
-
-    @property
-    def role(self) -> str:
-        """The role."""
-
-
-def missing_roles(variables: Mapping[str, Variable], roles: Sequence[str]) -> Iterator[Fault]:
-    """Faults of roles that no variable has."""
-    for role in roles:
-        if variables and not any(each.role == role for each in variables.values()):
-            yield Fault("variables", f"expected at least one of the role {role}; there is none", "missing")
 
 
 HIDDEN = "of a hidden variable, write <-> between those it moves, or mark it as latent"
 
 
 def name_faults(
-    variables: Mapping[str, Variable], named: Collection[str], hidden: str = HIDDEN
+    variables: Mapping[str, Variable], nodes: Collection[str], hidden: str = HIDDEN
 ) -> Iterator[Fault]:
     """Faults of names that only the graph or only the variables have; one of the role other may be unused."""
-    unnamed = [each for each in named if each not in variables]
-    for name in unnamed:
-        remedy = meant(name, variables) + (f"; {hidden}" if suggested(name, variables) is None else "")
-        if whole := next((each for each in variables if name in each.split()), None):
-            remedy = f'put the name in double quotes, "{whole}"'
-        yield Fault("graph", f"{name!r} is not under variables; {remedy}", "unknown")
-    for name, about in variables.items():
-        if name not in named and about.role != "other":
-            words = f"is in no edge of the graph; {meant(name, unnamed or named)}"
+    unknown = [node for node in nodes if node not in variables]
+    for node in unknown:
+        remedy = meant(node, variables) + (f"; {hidden}" if suggested(node, variables) is None else "")
+        if with_blanks := next((name for name in variables if node in name.split()), None):
+            remedy = f'put the name in double quotes, "{with_blanks}"'
+        yield Fault("graph", f"{node!r} is not under variables; {remedy}", "unknown")
+    for name, variable in variables.items():
+        if name not in nodes and variable.role != "other":
+            words = f"is in no edge of the graph; {meant(name, unknown or nodes)}"
             yield Fault(key("variables", name), words, "unknown")
 
 
 def graph_faults(variables: Mapping[str, Variable], graph: RehearsalGraph, found: Findings) -> None:
     """Collects `name_faults`; a variable that is unused is a warning."""
-    found.of_reader(name_faults(variables, graph.names))
-    for name, about in variables.items():
-        if name not in graph.names and about.role == "other":
+    found.add_faults(name_faults(variables, graph.names))
+    for name, variable in variables.items():
+        if name not in graph.names and variable.role == "other":
             found.of_variable(name, "unused", "is in no edge of the graph, and so is not used")
 
 
 def column_faults(names: Iterable[tuple[str, str]], rows: ReadTable, found: Findings) -> None:
-    """Faults of columns that the table does not have."""
+    """Collects faults of columns that a table does not have; of each column the key that names it."""
     columns = [str(name) for name in rows.frame.columns]
     for path, name in names:
         if name not in columns:
@@ -180,21 +142,33 @@ class ProblemError(TaskError):
     """A problem file that cannot be used; its message lists every fault."""
 
 
+def first_row(rows: ReadTable, marked: ArrayLike) -> str:
+    """Where the first of the rows that are marked, (n,) bool, stands."""
+    return rows.at(int(rows.frame.index[int(np.argmax(marked))]))
+
+
+def missing_words(rows: ReadTable, name: str, noun: str) -> str:
+    """How many cells of a column are missing, and where the first is; empty if there are none."""
+    empty = rows.frame[name].isna() if name in rows.frame.columns else np.zeros(len(rows.frame), dtype=bool)
+    count = f"{int(empty.sum())} of {len(empty)} {noun}s"
+    return f"{name} is missing in {count}, first in {first_row(rows, empty)}" if empty.any() else ""
+
+
 def key(*parts: str) -> str:
-    """The dotted path of a key, as messages write it."""
+    """The dotted path of a key."""
     return path_of(parts)
 
 
 QUESTION = "question"
 QUESTIONS = ("cases", "sequence", "trials")
-# Keys that only files with another question have.
-_TELLING = {"time": "sequence", "words": "sequence", "reward": "trials", "limits": "trials"}
-_CALLS = {"cases": "rt.rehearse", "sequence": "rt.learn_episodes", "trials": "rt.CausalOptimiser"}
+# Keys that only files with another question than cases have.
+_QUESTION_OF_KEY = {"time": "sequence", "words": "sequence", "reward": "trials", "limits": "trials"}
+_FUNCTIONS = {"cases": "rt.rehearse", "sequence": "rt.learn_episodes", "trials": "rt.CausalOptimiser"}
 _BRACES = re.compile(r"->\s*\{|\}\s*<?->")
 _TABS = re.compile(r"^ *\t", re.MULTILINE)
-# The lines from where YAML began to read a part to where it met a fault.
-NEAR = 3
-# What YAML says, and what helps.
+# Where YAML began to read a part at most so many lines before a fault, the fault may be in any of them.
+_NEAR = 3
+# Messages of YAML to remedies.
 _REMEDIES = {
     "expected '-' indicator": "each line of a list begins with '-' at the same depth, and a line such as "
     "name: value does not belong among them",
@@ -209,8 +183,13 @@ _REMEDIES = {
 
 @dataclass(frozen=True)
 class Opened:
-    """The content of a problem file: its parts without the question, one of `QUESTIONS`, what collects its
-    faults and warnings, and the folder to which files are relative.
+    """A problem file before its parts are validated.
+
+    Attributes:
+        plain: Its parts, without the question.
+        question: One of `QUESTIONS`.
+        found: Collects its faults and findings.
+        folder: That to which its files are relative.
     """
 
     plain: Mapping[str, Any]
@@ -218,66 +197,88 @@ class Opened:
     found: Findings
     folder: Path
 
+    def parts(self, form: type[Schema], faulty: Collection[str] = ()) -> dict[str, Any]:
+        """The parts that conform to a schema. Faults are collected, also of required parts that are empty,
+        but not of parts that are known to be `faulty`.
+        """
+        left_out = set(faulty)
+        for part in [part for part in self.plain if part in form.model_fields and part not in faulty]:
+            content, field = self.plain[part], form.model_fields[part]
+            if field.is_required() and content in (None, [], {}, ""):
+                self.found.fault(part, f"nothing is written there yet; expected {field.description}")
+                left_out.add(part)
+            elif content is None:
+                left_out.add(part)
+        plain = {part: content for part, content in self.plain.items() if part not in left_out}
+        parts, faults = read(form, plain)
+        self.found.add_faults(fault for fault in faults if fault.path not in left_out)
+        return parts
+
+    def table(self, form: DataForm, part: str) -> ReadTable | None:
+        """The table that a part names; None with a fault."""
+        file, faults = as_named(self.folder / form.file), list[str]()
+        if not file.is_file():
+            words = f"there is no file {file}: the name is relative to the folder of the problem file"
+            if file.is_dir():
+                words = f"there is a folder, not a file, at {file}"
+            elif near := near_files(file):
+                words = f"there is no file {file}: did you mean {near[0]!r}?"
+            self.found.fault(part, words)
+            return None
+        try:
+            table = read_table(
+                file, part, faults, separator=form.separator, decimal=form.decimal, sheet=form.sheet
+            )
+        except TableError as error:
+            self.found.fault(part, str(error))
+            return None
+        for fault in faults:
+            self.found.fault(part, f"{table.where}: {fault}")
+        return table
+
 
 def opened(path: str | Path | None, parts: Sequence[str]) -> Opened:
     """Reads the text of a problem file; a ProblemError if it is no mapping, or has an unknown question."""
     if path is None:
-        raise ProblemError("no problem file is given: set path=problem.yaml (see docs/own_table.md)", ())
+        raise ProblemError("no problem file is given: set path=problem.yaml (see docs/own_table.md)")
     file, text = Path(path), ""
     try:
         # Names are compared with those of tables, whose letters are composed as well.
         text = normalize("NFC", text_of(file))
         plain = yaml_of(text, str(file))
     except PlainFileError as error:
-        raise ProblemError(f"{error}{_remedy(error, text)}", ()) from error
+        raise ProblemError(f"{error}{_remedy(error, text)}") from error
     if plain is None:
-        raise ProblemError(f"{file} is empty: draft a problem file from a table by rehearsal init TABLE", ())
+        raise ProblemError(f"{file} is empty: draft a problem file from a table by rehearsal init TABLE")
     if not isinstance(plain, dict):
         got = "a text without them" if isinstance(plain, str) else type(plain).__name__
         draft = ": of a table, rehearsal init TABLE writes a problem file" if isinstance(plain, str) else ""
-        raise ProblemError(f"{file}: expected the parts {', '.join(parts)}; got {got}{draft}", ())
+        raise ProblemError(f"{file}: expected the parts {', '.join(parts)}; got {got}{draft}")
     found = Findings(str(file), lines_of(text))
     question = plain.get(QUESTION, QUESTIONS[0])
-    telling = next((key for key in _TELLING if key in plain and QUESTION not in plain), None)
-    if telling is not None:
-        found.fault(telling, f"is a part of another question: add the line question: {_TELLING[telling]}")
-        found.settle()
+    part = next((part for part in _QUESTION_OF_KEY if part in plain), None)
     if question not in QUESTIONS:
-        near = perhaps(question, QUESTIONS)
+        near = did_you_mean(question, QUESTIONS)
         expected = f"expected one of {', '.join(QUESTIONS)}; got {shown(question)}"
         found.fault(QUESTION, f"{expected}: {near}" if near else expected)
-        found.settle()
-    return Opened({key: each for key, each in plain.items() if key != QUESTION}, question, found, file.parent)
+    elif part is not None and QUESTION not in plain:
+        found.fault(part, f"is a part of another question: add the line question: {_QUESTION_OF_KEY[part]}")
+    found.settle()
+    return Opened({part: plain[part] for part in plain if part != QUESTION}, question, found, file.parent)
 
 
 def _remedy(error: PlainFileError, text: str) -> str:
-    """What to do about a text that is no YAML, where the lines at which it was met show that."""
+    """What to do about a text that is no YAML, by the lines near its fault; empty if they do not say that."""
     if _TABS.search(text):
         return ": indent lines with blanks, not with tabs"
     if error.line is None:
         return ""
-    start = error.line if error.since is None or error.line - error.since > NEAR else error.since
+    start = error.line if error.since is None or error.line - error.since > _NEAR else error.since
     # Braces and commas have a meaning of their own in YAML's lists in brackets.
     near = "\n".join(text.splitlines()[start - 1 : error.line])
     if _BRACES.search(re.sub(r"\"[^\"]*\"|'[^']*'", "", near)):
         return ': put arrows with braces in quotes, such as "{a b} -> c"'
     return next((f": {remedy}" for words, remedy in _REMEDIES.items() if words in str(error)), "")
-
-
-def parts_of(file: Opened, form: type[Schema], told: Sequence[str] = ()) -> dict[str, Any]:
-    """The parts of a file that conform to a schema; faults, and parts that are still empty, are collected,
-    except those of parts whose fault was `told`.
-    """
-    fields, empty = form.model_fields, list(told)
-    for part, content in file.plain.items():
-        required = part in fields and fields[part].is_required()
-        if part in fields and (content is None or (required and content in ([], {}, ""))):
-            empty.append(part)
-        if part in empty and part not in told and required:
-            file.found.fault(part, f"nothing is written there yet; expected {fields[part].description}")
-    parts, faults = read(form, {part: each for part, each in file.plain.items() if part not in empty})
-    file.found.of_reader([each for each in faults if each.path not in empty])
-    return parts
 
 
 def expect(file: Opened, question: str) -> None:
@@ -287,6 +288,6 @@ def expect(file: Opened, question: str) -> None:
         file.found.fault(
             QUESTION if QUESTION in file.found.lines else "",
             f"the file asks for {file.question}, and is read for {question}: type rehearsal decide {source}, "
-            f"without +experiment=, or call {_CALLS[file.question]} in Python",
+            f"without +experiment=, or call {_FUNCTIONS[file.question]} in Python",
         )
         file.found.settle()

@@ -1,15 +1,15 @@
-"""The graph of a problem file: written there, in a file of its own, learnt from the rows, or in part known.
+"""The graph of a problem file: stated there, in a file of its own, learnt from the rows, or known in part.
 
     graph: learn
     graph: {learn: true, level: 0.01, forbidden: [age -> dose], required: ["dose -> progression"]}
 
     graph: {parents: {y: [a, x]}, undirected: [[x, a]]}
 
-In the last form, edges have no direction yet: the graphs with these edges and no further v-structure agree
-with what is known (`graphs.graph_notation`). Learning tests conditional independences of the complete rows by
-partial correlations (the PC algorithm), with the roles as background knowledge: the context comes before, and
-outcomes come after all others; rows leave some directions open as well. The task has the first of the graphs
-that agree; decisions are told with the share of these graphs under which they stand
+In the last form, the direction of some edges is unknown: the graphs with these edges and no further
+v-structure agree with what is known (`graphs.graph_notation`). Learning tests conditional independences of
+the complete rows by partial correlations (the PC algorithm), with the roles as background knowledge: the
+context comes before, and outcomes come after all others; some directions may stay open as well. The task has
+the first of the graphs that agree; each decision has the share of these graphs under which it stands
 (`claims.graph_robustness`). Hidden common causes are not considered: ``rehearsal learn-graph`` does that, and
 resamples the rows.
 
@@ -43,15 +43,14 @@ from rehearsal_torch.graphs.graph_notation import MEMBERS, GraphClass, graph_cla
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.spaces.box import as_tensor
 
-TEST, ROWS = "fisherz", 5
-STANDS = "each decision says under which it stands"
+_TEST, _MIN_ROWS = "fisherz", 5
 
 
-def graph_part(written: Any, folder: Path, found: Findings) -> Any:
-    """A graph as it is written, also in a file; None with a fault."""
+def graph_part(plain: Any, folder: Path, found: Findings) -> Any:
+    """The plain data of a graph, which may stand in a file; None with a fault."""
     try:
-        file = graph_file(written)
-        return written if file is None else read_plain(as_named(folder / file))
+        file = graph_file(plain)
+        return plain if file is None else read_plain(as_named(folder / file))
     except (OSError, ValueError) as error:
         found.fault("graph", str(error))
         return None
@@ -59,8 +58,12 @@ def graph_part(written: Any, folder: Path, found: Findings) -> Any:
 
 @dataclass(frozen=True)
 class KnownGraph:
-    """The graph of the task, all that agree with the rows or with what is known, this one first, if there are
-    several, and what is to be said of them, a sentence each.
+    """The graph of a task.
+
+    Attributes:
+        members: All graphs that agree with the rows, or with what is known, `graph` first; empty if it is
+            stated.
+        notes: How it was chosen, a sentence each.
     """
 
     graph: RehearsalGraph
@@ -69,17 +72,20 @@ class KnownGraph:
 
 
 def known_graph(
-    written: Path | LearnForm | PartlyForm | GraphForm | None, folder: Path, found: Findings
+    form: Path | LearnForm | PartlyForm | GraphForm | None, folder: Path, found: Findings
 ) -> KnownGraph | None:
     """The graph of a problem file, or of the file that it names; None with a fault, or if it is learnt."""
     try:
-        if isinstance(written, Path):
-            parts, faults = read(ProblemForm, {"graph": read_plain(as_named(folder / written))})
-            found.of_reader(each for each in faults if each.part == "graph")
-            written = parts.get("graph")
-        if isinstance(written, PartlyForm):
-            return _partly_directed(written)
-        return None if written is None or isinstance(written, LearnForm) else KnownGraph(written.graph())
+        if isinstance(form, Path):
+            parts, faults = read(ProblemForm, {"graph": read_plain(as_named(folder / form))})
+            found.add_faults(fault for fault in faults if fault.part == "graph")
+            form = parts.get("graph")
+        if isinstance(form, PartlyForm):
+            graphs = graph_class(form.model_dump()).graphs
+            count = f"{len(graphs)} graph{'s have' if len(graphs) > 1 else ' has'} the edges of the file"
+            note = f"{count}; each decision is made under the first, and says under which it stands"
+            return KnownGraph(graphs[0], graphs, (note,))
+        return None if form is None or isinstance(form, LearnForm) else KnownGraph(form.graph())
     except (OSError, ValueError) as error:
         found.fault("graph", str(error))
         return None
@@ -92,7 +98,7 @@ def learnt_graph(
     codings: Mapping[str, Coding],
     found: Findings,
 ) -> KnownGraph | None:
-    """Learns the graph of a problem from its complete rows, with codes for texts; None with a fault."""
+    """Learns the graph from the complete rows, with codes for texts; None with a fault."""
     if classes := [name for name, coding in codings.items() if coding.of_classes]:
         what = f"{', '.join(classes)} has classes without an order: write the arrows, or an order"
         found.fault("graph", f"a graph is learnt from numbers and levels; {what}")
@@ -100,55 +106,48 @@ def learnt_graph(
     names = list(variables)
     try:
         complete = rows.frame[~rows.frame[names].isna().any(axis=1)]
-        values = as_tensor(number_columns(complete, names, rows.where, min_rows=ROWS, varying=True))
-        known = Background.roles(
+        values = as_tensor(number_columns(complete, names, rows.where, min_rows=_MIN_ROWS, varying=True))
+        background = Background.roles(
             names,
             of_role(variables, "context"),
             of_role(variables, "outcome"),
             _arrows(form.forbidden, names),
             _arrows(form.required, names),
         )
-        learnt = learn(values, names, TEST, form.level, known, bidirected=False, max_graphs=MEMBERS)
+        learnt = learn(values, names, _TEST, form.level, background, bidirected=False, max_graphs=MEMBERS)
     except TableError as error:
         found.fault("data", str(error))
         return None
     except ValueError as error:
-        # More graphs than can be compared, among others.
+        # For instance more graphs than can be compared.
         found.fault("graph", f"cannot be learnt: {error}; write what is known, as forbidden or required")
         return None
     first, count = learnt.graphs[0], len(learnt.graphs)
     arrows = ", ".join(f"{cause} -> {effect}" for cause, effect in first.edges) or "no arrow"
-    several = "the only graph that agrees with them and the roles"
+    agreeing = "the only graph that agrees with them and the roles"
     if count > 1:
-        several = f"one of {count} graphs that agree with them and the roles; {STANDS}"
-    note = f"the graph was learnt from {len(values)} rows, without hidden common causes: {arrows}; {several}"
+        agreeing = f"one of {count} graphs that agree with them and the roles"
+        agreeing += "; each decision says under which it stands"
+    note = f"the graph was learnt from {len(values)} rows, without hidden common causes: {arrows}; {agreeing}"
     return KnownGraph(first, tuple(learnt.graphs), (note, *learnt.notes))
 
 
-def _partly_directed(written: PartlyForm) -> KnownGraph:
-    """The graphs with some edges of unknown direction; ValueError if there are none, or too many."""
-    known = graph_class(written.model_dump())
-    have = f"{len(known.graphs)} graph{'s have' if len(known.graphs) > 1 else ' has'} the edges of the file"
-    note = f"{have}; each decision is made under the first, and says under which it stands"
-    return KnownGraph(known.graphs[0], known.graphs, (note,))
-
-
 def equally_likely(graphs: Sequence[RehearsalGraph]) -> GraphClass | None:
-    """Graphs with equal weights; None for one alone, which leaves nothing to compare."""
+    """Graphs with equal weights; None for fewer than two, which leave nothing to compare."""
     return None if len(graphs) < 2 else GraphClass(tuple(graphs), (1.0,) * len(graphs))
 
 
 def _arrows(lines: Sequence[str], names: Sequence[str]) -> list[tuple[str, str]]:
-    """Pairs (cause, effect) of arrows as text."""
+    """Pairs (cause, effect) of arrows as text; ValueError for what is no arrow between variables."""
     pairs: list[tuple[str, str]] = []
     for line in lines:
         try:
-            stated = edges_of(line)
+            edges = edges_of(line)
         except ValueError as error:
             raise ValueError(f"{line!r}: {error}") from error
-        if stated.bidirected or not stated.directed:
+        if edges.bidirected or not edges.directed:
             raise ValueError(f"{line!r} is no arrow: expected cause -> effect")
-        if odd := [name for name in stated.names if name not in names]:
-            raise ValueError(f"{odd[0]!r} in {line!r} is not under variables")
-        pairs += stated.directed
+        if unknown := [name for name in edges.names if name not in names]:
+            raise ValueError(f"{unknown[0]!r} in {line!r} is not under variables")
+        pairs += edges.directed
     return pairs

@@ -9,9 +9,9 @@ A column is used if its variable is in the graph. Cases to decide for need every
 A row is complete if no column that is used has a missing cell in it. Leaving the others out is harmless
 where completeness is chance, and keeps regressions of the outcomes right where it depends on their inputs
 alone; where it depends on the outcomes, or on variables that no regression is given, estimates from complete
-rows are biased. Which of these holds cannot be seen in full, but dependence on an observed variable can: each
-used column is compared between complete and incomplete rows, among the rows that have a value in it, by the
-rank test of Mann and Whitney, and the p-values are adjusted for the number of columns by Holm's method.
+rows are biased. Only dependence on an observed variable can be tested: each used column is compared between
+complete and incomplete rows, among the rows that have a value in it, by the rank test of Mann and Whitney,
+and the p-values are adjusted for the number of columns by Holm's method.
 
 Source: Little and Rubin (2019), Ch. 3 (complete cases); White and Carlin (2010) (when complete cases are
 unbiased); Mann and Whitney (1947); Holm (1979).
@@ -19,7 +19,7 @@ unbiased); Mann and Whitney (1947); Holm (1979).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
+from itertools import accumulate
 
 import numpy as np
 import pandas as pd
@@ -27,19 +27,24 @@ from scipy.special import ndtr
 
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.problem_file.cases_schema import VariableForm
-from rehearsal_torch.data.problem_file.diagnostics import Findings, key
+from rehearsal_torch.data.problem_file.diagnostics import Findings, key, missing_words
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS
 from rehearsal_torch.data.tables.reader import ReadTable, number_faults, numbers_of
 
-# The shares of rows left out, and of cells missing in a column, above which a warning is due, the level of
-# the tests, and the fewest rows of a group that is compared.
-MANY, SPARSE, LEVEL, FEWEST = 0.05, 0.2, 0.05, 5
+# The shares of rows left out, and of cells missing in a column, above which a warning is due.
+_MANY_ROWS, _MANY_CELLS = 0.05, 0.2
+# The level of the tests, and the fewest rows of a group that is compared.
+_SIGNIFICANCE, _FEWEST = 0.05, 5
 
 
 @dataclass(frozen=True)
 class MissingCells:
-    """The missing cells of the used columns: which of the `rows` rows are complete, (rows,) bool, and how
-    many cells are missing in those columns that lack some.
+    """The missing cells of some columns.
+
+    Attributes:
+        rows: The number of rows.
+        complete: Which of them have no missing cell, (rows,) bool.
+        columns: Column to its number of missing cells, if it has some.
     """
 
     rows: int
@@ -53,12 +58,12 @@ class MissingCells:
 
     def by_column(self) -> str:
         """The counts of the columns as text, the largest first, such as "bmi: 12, age: 3"."""
-        ordered = sorted(self.columns.items(), key=lambda each: -each[1])
+        ordered = sorted(self.columns.items(), key=lambda item: -item[1])
         return ", ".join(f"{name}: {count}" for name, count in ordered)
 
 
 def missing_cells(frame: pd.DataFrame, names: Sequence[str]) -> MissingCells:
-    """The missing cells of some columns; text and infinite numbers are not missing."""
+    """Counts missing cells; texts and infinite numbers are not missing."""
     empty = frame[list(names)].isna()
     counts = {name: count for name in names if (count := int(empty[name].sum()))}
     return MissingCells(len(frame), ~empty.any(axis=1).to_numpy(), counts)
@@ -72,50 +77,46 @@ def dependence(frame: pd.DataFrame, names: Sequence[str], complete: np.ndarray) 
     for name in names:
         values = numbers_of(frame[name])
         known = np.isfinite(values)
-        first, second = values[known & complete], values[known & ~complete]
-        if min(len(first), len(second)) >= FEWEST and np.ptp(values[known]) > 0:
-            p_values[name] = rank_test(first, second)
+        x, y = values[known & complete], values[known & ~complete]
+        if min(len(x), len(y)) >= _FEWEST and np.ptp(values[known]) > 0:
+            p_values[name] = _rank_test(x, y)
     return holm(p_values)
 
 
-def rank_test(first: np.ndarray, second: np.ndarray) -> float:
+def _rank_test(x: np.ndarray, y: np.ndarray) -> float:
     """The p-value of equal distributions by Mann and Whitney's test: two-sided, by the normal approximation
     with corrections for ties and for continuity.
     """
-    n, m = len(first), len(second)
-    _, turns, ties = np.unique(np.concatenate([first, second]), return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(ties) - (ties - 1) / 2)[turns]
-    larger = ranks[:n].sum() - n * (n + 1) / 2
-    tied = ((ties**3 - ties) / ((n + m) * (n + m - 1))).sum()
-    deviation = np.sqrt(n * m / 12 * (n + m + 1 - tied))
-    return float(min(1.0, 2 * ndtr(-(max(larger, n * m - larger) - n * m / 2 - 0.5) / deviation)))
+    n, m = len(x), len(y)
+    _, inverse, counts = np.unique(np.concatenate([x, y]), return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
+    u = ranks[:n].sum() - n * (n + 1) / 2
+    ties = ((counts**3 - counts) / ((n + m) * (n + m - 1))).sum()
+    deviation = np.sqrt(n * m / 12 * (n + m + 1 - ties))
+    return float(min(1.0, 2 * ndtr(-(max(u, n * m - u) - n * m / 2 - 0.5) / deviation)))
 
 
 def holm(p_values: Mapping[str, float]) -> dict[str, float]:
     """p-values adjusted by Holm's method, smallest first."""
-    ordered = sorted(p_values.items(), key=lambda each: each[1])
-    adjusted, largest = {}, 0.0
-    for place, (name, p) in enumerate(ordered):
-        largest = max(largest, min(1.0, p * (len(ordered) - place)))
-        adjusted[name] = largest
-    return adjusted
+    names = sorted(p_values, key=p_values.__getitem__)
+    scaled = [min(1.0, p_values[name] * (len(names) - place)) for place, name in enumerate(names)]
+    return dict(zip(names, accumulate(scaled, max), strict=True))
 
 
-def doubts(found: MissingCells, frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
+def doubts(cells: MissingCells, frame: pd.DataFrame, names: Sequence[str]) -> list[str]:
     """Why complete rows may mislead: many are left out, or completeness depends on an observed column."""
-    if not found.incomplete:
+    if not cells.incomplete:
         return []
     sentences = []
-    share = found.incomplete / found.rows
-    if share > MANY:
-        why = f"{share:.1%} of the rows are left out because a cell is missing ({found.by_column()})"
+    share = cells.incomplete / cells.rows
+    if share > _MANY_ROWS:
+        why = f"{share:.1%} of the rows are left out because a cell is missing ({cells.by_column()})"
         remedy = "estimates are those of the complete rows; missing: {impute: 20} uses the others as well"
         sentences.append(f"{why}: {remedy}")
-    depends = {name: p for name, p in dependence(frame, names, found.complete).items() if p < LEVEL}
-    if depends:
-        shown = ", ".join(f"{name} (p = {p:.1g})" for name, p in depends.items())
+    p_values = dependence(frame, names, cells.complete).items()
+    if columns := ", ".join(f"{name} (p = {p:.1g})" for name, p in p_values if p < _SIGNIFICANCE):
         sentences.append(
-            f"whether a row is complete depends on {shown}, by Mann-Whitney tests adjusted by Holm's "
+            f"whether a row is complete depends on {columns}, by Mann-Whitney tests adjusted by Holm's "
             "method: complete rows are no random sample; missing: {impute: 20} is right where missing cells "
             "depend on observed ones alone"
         )
@@ -124,10 +125,10 @@ def doubts(found: MissingCells, frame: pd.DataFrame, names: Sequence[str]) -> li
 
 @dataclass(frozen=True)
 class Gaps:
-    """What became of missing cells.
+    """What was done about missing cells.
 
     Attributes:
-        cells: Those of the used columns, of all rows.
+        cells: The missing cells of the used columns, of all rows.
         rule: complete, refuse, or how often missing cells are imputed.
         doubts: Why complete rows may mislead, one sentence each.
     """
@@ -138,26 +139,26 @@ class Gaps:
 
     @property
     def imputations(self) -> int:
-        """m; 0 where nothing is imputed."""
+        """How often missing cells are imputed; 0 where none are."""
         return self.rule if isinstance(self.rule, int) and self.cells.incomplete else 0
 
     def card(self) -> dict[str, str]:
         """The entries of a data card; empty without missing cells."""
-        if not self.cells.incomplete:
-            return {}
         cells = self.cells
+        if not cells.incomplete:
+            return {}
         done = f"imputed {self.imputations} times" if self.imputations else "left out"
         counts = f"{cells.incomplete} of {cells.rows} rows, {done}; by column: {cells.by_column()}"
         return {"missing cells": counts}
 
     def sentence(self) -> str:
-        """What became of missing cells, without a full stop."""
-        cells, by_column = self.cells, f"(missing cells by column: {self.cells.by_column()})"
-        found = f"{cells.incomplete} of {cells.rows} rows have a missing cell"
-        if not self.imputations:
-            return f"{found} and are left out {by_column}"
-        drawn = f"{self.imputations} times, from the joint distribution of all used columns"
-        return f"{found}; missing cells are imputed {drawn} {by_column}"
+        """What was done, with counts, without a full stop."""
+        cells, done = self.cells, " and are left out"
+        if self.imputations:
+            times = f"{self.imputations} times, from the joint distribution of all used columns"
+            done = f"; missing cells are imputed {times}"
+        rows = f"{cells.incomplete} of {cells.rows} rows have a missing cell"
+        return f"{rows}{done} (missing cells by column: {cells.by_column()})"
 
 
 def without_gaps(
@@ -166,11 +167,17 @@ def without_gaps(
     used: Sequence[str],
     rule: str | int,
     found: Findings,
-    codings: Mapping[str, Coding] = MappingProxyType({}),
+    codings: Mapping[str, Coding],
 ) -> tuple[ReadTable, Gaps]:
-    """The rows that are used, with codes for texts, the faults of their columns, and what became of gaps."""
+    """The rows that are used, and what was done about missing cells; collects the faults of their columns.
+
+    Args:
+        rows: With the index of the level in place of each text.
+        used: The columns whose missing cells count.
+        rule: complete, refuse, or the number of imputations.
+    """
     cells = missing_cells(rows.frame, used)
-    there = [name for name in variables if name in rows.frame.columns]
+    columns = [name for name in variables if name in rows.frame.columns]
 
     def check(frame: pd.DataFrame, names: Sequence[str], least: int = 0) -> None:
         for fault in number_faults(frame, names, least, varying=True, two_texts="write kind: binary"):
@@ -181,12 +188,12 @@ def without_gaps(
                 found.fault("data", f"{rows.where}: {fault}")
 
     if rule == "refuse":
-        check(rows.frame, there, MIN_ROWS)
+        check(rows.frame, columns, MIN_ROWS)
         return rows, Gaps(cells, rule)
     earlier = len(found.faults)
     check(rows.frame, (), MIN_ROWS)
-    # Each column by its own cells: what is no number is a fault, whether or not its row is complete.
-    for name in there:
+    # A cell that is no number is a fault in incomplete rows as well.
+    for name in columns:
         check(rows.frame[[name]].dropna(), (name,))
     for name in used:
         known = cells.rows - cells.columns.get(name, 0)
@@ -194,7 +201,7 @@ def without_gaps(
             lost = f"{cells.columns[name]} of {cells.rows} cells are missing"
             remedy = f"expected at least {MIN_ROWS} values: take the variable out"
             found.fault(key("variables", name), f"column {name!r} of {rows.where}: {lost}; {remedy}")
-    classes = {name for name, each in codings.items() if each.reference is not None}
+    classes = {name for name, coding in codings.items() if coding.reference is not None}
     for name in sorted(classes & set(cells.columns)) if isinstance(rule, int) else ():
         found.fault(
             "missing",
@@ -203,59 +210,48 @@ def without_gaps(
             "cells, for instance by a class of their own",
         )
     leave_out, reasons = rule == "complete" and cells.incomplete > 0, list[str]()
-    if leave_out and not found.faults:
-        reasons = doubts(cells, rows.frame, [name for name in used if name not in classes])
-    for sentence in reasons:
-        found.warn("missing", "rows", sentence, rows=cells.rows, incomplete=cells.incomplete)
-    if rule != "refuse" and not found.faults:
-        _mostly_missing(cells, rows.frame, used, leave_out, found)
+    if not found.faults:
+        if leave_out:
+            reasons = doubts(cells, rows.frame, [name for name in used if name not in classes])
+        for sentence in reasons:
+            found.warn("missing", "rows", sentence, rows=cells.rows, incomplete=cells.incomplete)
+        _sparse_columns(cells, rows.frame, leave_out, found)
     gaps = Gaps(cells, rule, tuple(reasons))
-    kept = rows.frame[cells.complete] if leave_out else rows.frame
-    if len(kept) < MIN_ROWS <= cells.rows:
+    frame = rows.frame[cells.complete] if leave_out else rows.frame
+    if len(frame) < MIN_ROWS <= cells.rows:
         found.fault(
             "missing",
-            f"{len(kept)} of {cells.rows} rows of {rows.where} are complete (missing cells by column: "
+            f"{len(frame)} of {cells.rows} rows of {rows.where} are complete (missing cells by column: "
             f"{cells.by_column()}); expected at least {MIN_ROWS}: write missing: {{impute: 20}}, or take "
             "variables with many missing cells out",
         )
     elif leave_out and len(found.faults) == earlier:
-        check(kept, used)
+        check(frame, used)
     notes = (*rows.notes, gaps.sentence()) if leave_out or gaps.imputations else rows.notes
-    return replace(rows, frame=kept, notes=notes), gaps
+    return replace(rows, frame=frame, notes=notes), gaps
 
 
-def _mostly_missing(
-    cells: MissingCells, frame: pd.DataFrame, used: Sequence[str], leave_out: bool, found: Findings
-) -> None:
-    """Findings of columns of which many cells are missing, and how many rows this costs."""
-    empty = frame[list(used)].isna()
-    lacking = empty.sum(axis=1).to_numpy()
+def _sparse_columns(cells: MissingCells, frame: pd.DataFrame, leave_out: bool, found: Findings) -> None:
+    """Collects findings of columns of which many cells are missing, with the rows lost by them alone."""
+    empty = frame[list(cells.columns)].isna()
     for name, count in cells.columns.items():
         share = count / cells.rows
-        if share <= SPARSE or name not in used:
-            continue
-        alone = int((empty[name].to_numpy() & (lacking == 1)).sum())
-        here = "what is filled in for them rests on the others alone"
+        alone = int((empty[name] & (empty.sum(axis=1) == 1)).sum())
+        consequence = "what is filled in for them rests on the others alone"
         if leave_out:
             remedy = "take the variable out, or write missing: {impute: 20}"
-            here = f"{alone} rows are left out for this column alone: {remedy}"
-        words = f"{count} of {cells.rows} cells ({share:.0%}) are missing; {here}"
-        found.of_variable(name, "values", words, share=share, missing=count, alone=alone)
+            consequence = f"{alone} rows are left out for this column alone: {remedy}"
+        if share > _MANY_CELLS:
+            words = f"{count} of {cells.rows} cells ({share:.0%}) are missing; {consequence}"
+            found.of_variable(name, "values", words, share=share, missing=count, alone=alone)
 
 
-def case_faults(cases: ReadTable, context: Sequence[str], found: Findings) -> None:
-    """Faults of the context of cases; a missing cell has a remedy of its own."""
+def context_faults(cases: ReadTable, context: Sequence[str], found: Findings) -> None:
+    """Collects faults of the context of cases; a missing cell has a remedy of its own."""
     for name in context:
-        column = cases.frame.get(name, pd.Series(dtype=float))
-        empty = column.isna().to_numpy(dtype=bool)
-        if empty.any():
-            first = cases.at(int(column.index[int(empty.argmax())]))
-            found.fault(
-                "cases",
-                f"{cases.where}: {name} is missing in {int(empty.sum())} of {len(empty)} cases, first in "
-                f"{first}: a case needs every variable of its context; measure it, leave the case out, "
-                f"or write {name}: other",
-            )
-        rest = cases.frame[~empty] if len(column) else cases.frame
-        for each in number_faults(rest, [name], at=cases.at):
-            found.fault("cases", f"{cases.where}: {each}")
+        if words := missing_words(cases, name, "case"):
+            needed = "a case needs every variable of its context; measure it, leave the case out"
+            found.fault("cases", f"{cases.where}: {words}: {needed}, or write {name}: other")
+        rows = cases.frame.dropna(subset=[name]) if name in cases.frame.columns else cases.frame
+        for fault in number_faults(rows, [name], at=cases.at):
+            found.fault("cases", f"{cases.where}: {fault}")

@@ -1,28 +1,31 @@
-"""Task files of rehearsal, read strictly; those of trials are read by `problem_file.trials_schema`.
+"""Task files of rehearsal: the schema of the YAML, and the graph, box, region and costs that it stands for.
 
-    graph, context, box, region, candidates,   the observed context, the actionable variables, and the desired
-    unit, codings, costs and worth             region of the outcomes
+    graph                     the influence graph
+    context                   the variables that are observed before deciding
+    box, candidates           what may be set, and the sets of variables that may be set jointly
+    region                    where the outcomes are desired to lie
+    unit, codings             columns that say which rows belong together, and what texts are as numbers
+    costs, worth              of a change, and of a desired outcome (`data.costs`)
 
-A task is a YAML file or a mapping. Its schema is a pydantic model; every fault of every part is listed at
-once, each with the dotted path of the key, what was expected and what was found. In place of a list of names,
-a single name is accepted, in all tasks and graphs; lists of lists (edges, bidirected, candidates) need their
-outer brackets. Sizes are limited before anything is built. The output of a task's `to_plain` can be read
-back.
+A task is a YAML file or a mapping. All faults of all parts are listed at once, each with the dotted path of
+the key, what was expected and what was found. A single name stands for a list of one; lists of lists (edges,
+bidirected, candidates) need their outer brackets. Sizes are limited before anything is built. The output of
+a task's `to_plain` can be read back.
 
-The desired region of a rehearsal task is written as inequalities, bounds, or faces,
+The desired region is written as inequalities, bounds, or faces,
 
     sales - 2*cost >= 10 and cost <= 4              text, or a list of texts that must all hold
     {repaid: [0.6, null]}                           bounds; null leaves a side open
     {names: [...], normals: [[...]], offsets: [...]}    faces, M y <= d
 
-and its box has the bounds or the levels of each variable that may be set:
+and the box has the bounds or the levels of each variable that may be set:
 
     dose: [0, 10]               any value from 0 to 10
     drug: {values: [0, 1]}      no or yes
     ward: {values: [1, 2, 4]}   one of these numbers
 
-Levels are numbers. Strings, such as low and high, are coded as numbers in the table and in the task; a
-rehearsal task may name them under `codings` (`data.codings`).
+Levels are numbers, unless the variable has texts that `codings` numbers (`data.codings`). Tasks of trials are
+read by `data.problem_file.trials_schema`.
 
 Source: Du et al. (2026), Sec. 2.1 and Eq. (2).
 """
@@ -65,6 +68,7 @@ from rehearsal_torch.files.schema import (
     listed,
     mapping,
     meant,
+    optional,
     plain_of,
     read,
     shown,
@@ -75,42 +79,48 @@ from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.inequalities import FACES, InequalityError
 from rehearsal_torch.spaces.polytope import Polytope
 
-MOST = 1000
+MOST_LEVELS = 1000
+# Of the normals of a region, and of the names in candidate sets.
+MOST_ENTRIES = 20_000
 # The strings of which a message says how they may be coded.
-SHOWN = 4
+_EXAMPLES = 4
 SETTABLE = "{variable: [lower, upper]}, or {variable: {values: [...]}} for one of some values"
-INTERVAL, VALUES = form("<interval>"), form("values")
+REGION = (
+    "inequalities such as 0.6 <= repaid, {outcome: [lower, upper]}, null for an open side, or {names: [...], "
+    "normals: [[...]], offsets: [...]}"
+)
+# Tags of the forms of a range and of a region.
+_INTERVAL, _VALUES = form("<interval>"), form("values")
+_TEXT, _BOUNDS, _FACES = form("text"), form("<outcome>"), form("names", "normals", "offsets")
 
 
-def _levels(values: Any) -> Any:
+def _check_levels(values: Any) -> Any:
     if not isinstance(values, list) or not values:
         raise fault("a list of the values that it may be set to", values)
-    if len(values) > MOST:
-        raise fault(f"at most {MOST} values", f"{len(values)} values")
-    if all(isinstance(each, bool) or (isinstance(each, str) and not is_number(each)) for each in values):
-        raise fault("numbers", values, _coded(values), "texts")
+    if len(values) > MOST_LEVELS:
+        raise fault(f"at most {MOST_LEVELS} values", f"{len(values)} values")
+    # YAML reads yes, no, on and off as Booleans; of mixed lists, the first that is no number is told.
+    if all(isinstance(value, bool) or (isinstance(value, str) and not is_number(value)) for value in values):
+        raise fault("numbers", values, _coding_remedy(values), "texts")
     return values
 
 
-def _coded(values: Sequence[str | bool]) -> str:
-    """What to do about levels that are strings, or what YAML reads as Booleans (yes, no, on, off)."""
-    # False before true, strings as they are given.
-    order = sorted(values) if all(isinstance(each, bool) for each in values) else values
-    numbers = dict(enumerate(dict.fromkeys(order)))
-    several = [f"{shown(name)} as {number}" for number, name in numbers.items()]
-    pairs = several[:SHOWN] + (["..."] if len(several) > SHOWN else [])
-    ordered = ", in an order that means something to the outcome" if len(several) > 2 else ""
-    how = "levels are numbers: code them in the table and in the task, for instance"
-    return f"{how} {', '.join(pairs)}{ordered}"
+def _coding_remedy(values: Sequence[str | bool]) -> str:
+    """How levels that are strings or Booleans may be coded: false before true, strings as they are given."""
+    ordered = sorted(values) if all(isinstance(value, bool) for value in values) else values
+    pairs = [f"{shown(value)} as {code}" for code, value in enumerate(dict.fromkeys(ordered))]
+    order = ", in an order that means something to the outcome" if len(pairs) > 2 else ""
+    examples = ", ".join(pairs[:_EXAMPLES] + ["..."] * (len(pairs) > _EXAMPLES))
+    return f"levels are numbers: code them in the table and in the task, for instance {examples}{order}"
 
 
-def _distinct(values: list[float]) -> list[float]:
+def _check_distinct(values: list[float]) -> list[float]:
     if twice := repeated(values):
         raise fault("each value once", values, f"{twice[0]:g} occurs twice, keep one")
     return values
 
 
-LevelNumbers = Annotated[list[Number], BeforeValidator(_levels), AfterValidator(_distinct)]
+LevelNumbers = Annotated[list[Number], BeforeValidator(_check_levels), AfterValidator(_check_distinct)]
 
 
 class Levels(Schema):
@@ -119,131 +129,89 @@ class Levels(Schema):
     values: LevelNumbers
 
 
-def _form(plain: Any) -> str:
-    return VALUES if isinstance(plain, dict | Levels) else INTERVAL
-
-
-Range = Annotated[Annotated[Bounds, Tag(INTERVAL)] | Annotated[Levels, Tag(VALUES)], Discriminator(_form)]
-Settable = Annotated[dict[Name, Range], mapping(SETTABLE)]
-
-
-def _box_of(box: Mapping[str, list[float] | Levels]) -> Box:
-    plain = {name: each.model_dump() if isinstance(each, Levels) else each for name, each in box.items()}
-    return Box.of(plain)
-
-
-SETS = 20_000
-TEXTS, OPEN, FLAT = form("text"), form("<outcome>"), form("names", "normals", "offsets")
-REGION = (
-    "inequalities such as 0.6 <= repaid, {outcome: [lower, upper]}, null for an open side, or {names: [...], "
-    "normals: [[...]], offsets: [...]}"
-)
+Range = Annotated[
+    Annotated[Bounds, Tag(_INTERVAL)] | Annotated[Levels, Tag(_VALUES)],
+    Discriminator(lambda plain: _VALUES if isinstance(plain, dict | Levels) else _INTERVAL),
+]
 
 
 def _rectangle(rows: Any) -> Any:
     lists = isinstance(rows, list) and all(isinstance(row, list) for row in rows)
     if not lists or len({len(row) for row in rows}) != 1:
         raise fault("rows of equal length, [[...], ...]", rows)
-    if len(rows) * len(rows[0]) > SETS or len(rows) > FACES:
-        raise fault(f"at most {FACES} faces with {SETS} numbers", rows)
+    if len(rows) * len(rows[0]) > MOST_ENTRIES or len(rows) > FACES:
+        raise fault(f"at most {FACES} faces with {MOST_ENTRIES} numbers", rows)
     return rows
 
 
-def _column(numbers: Any) -> Any:
-    if not isinstance(numbers, list):
-        raise fault("a list of numbers", numbers)
-    return numbers
+class NamedFaces(Schema):
+    """Faces, with the names of the outcomes."""
 
+    normals: Annotated[list[list[Number]], BeforeValidator(_rectangle)]
+    offsets: list[Number]
+    names: Names
 
-Normals = Annotated[list[list[Number]], BeforeValidator(_rectangle)]
-Offsets = Annotated[list[Number], BeforeValidator(_column)]
-
-
-class Faces(Schema):
-    """Faces M a <= d: normals M and offsets d."""
-
-    normals: Normals
-    offsets: Offsets
-
-    def polytope(self, names: Sequence[str]) -> Polytope:
-        """The polytope in these variables."""
-        return Polytope(tuple(names), self.normals, self.offsets)
+    def polytope(self) -> Polytope:
+        """The polytope {y : M y <= d} with normals M and offsets d."""
+        return Polytope(tuple(self.names), self.normals, self.offsets)
 
 
 def faces(region: Polytope) -> dict[str, Any]:
-    """The faces of a region as `Faces` writes them."""
+    """The normals and offsets of a region, as `NamedFaces` has them."""
     return {"normals": region.rows.tolist(), "offsets": region.limits.tolist()}
 
 
-class NamedFaces(Faces):
-    """Faces, with the names of the outcomes."""
-
-    names: Names
-
-
-def _region(plain: Any) -> str:
+def _region_tag(plain: Any) -> str:
     if isinstance(plain, str | list):
-        return TEXTS
-    return FLAT if isinstance(plain, NamedFaces) or (isinstance(plain, dict) and "normals" in plain) else OPEN
+        return _TEXT
+    with_normals = isinstance(plain, NamedFaces) or (isinstance(plain, dict) and "normals" in plain)
+    return _FACES if with_normals else _BOUNDS
 
 
-def _texts(lines: Any) -> Any:
-    if odd := [each for each in enumerate(lines, 1) if not isinstance(each[1], str)]:
-        raise fault(f"inequality {odd[0][0]}, a text such as 0.6 <= repaid", odd[0][1])
-    return lines
-
-
-def _written(plain: Any) -> Any:
-    if not isinstance(plain, BaseModel) and (not isinstance(plain, str | list | dict) or not plain):
+def _check_region(plain: Any) -> Any:
+    if not isinstance(plain, str | list | dict | BaseModel) or not plain:
         raise fault(REGION, plain)
+    for number, text in enumerate(plain if isinstance(plain, list) else (), 1):
+        if not isinstance(text, str):
+            raise fault(f"inequality {number}, a text such as 0.6 <= repaid", text)
     return plain
 
 
 Region = dict[str, list[float | None]] | NamedFaces
-# Texts are read beside the codings of their variables (`region_in`).
+# Texts are parsed with the codings of their variables (`region_in`).
 WrittenRegion = Annotated[
-    Annotated[str | list[str], BeforeValidator(_texts), Tag(TEXTS)]
-    | Annotated[dict[Name, Sides], mapping(REGION), Tag(OPEN)]
-    | Annotated[NamedFaces, Tag(FLAT)],
-    Discriminator(_region),
-    BeforeValidator(_written, json_schema_input_type=str | list[str] | Region),
+    Annotated[str | list[str], Tag(_TEXT)]
+    | Annotated[dict[Name, Sides], mapping(REGION), Tag(_BOUNDS)]
+    | Annotated[NamedFaces, Tag(_FACES)],
+    Discriminator(_region_tag),
+    BeforeValidator(_check_region, json_schema_input_type=str | list[str] | Region),
 ]
 
 
-def region_of(region: Region) -> Polytope:
-    """The polytope of a validated region."""
-    return region.polytope(region.names) if isinstance(region, NamedFaces) else Polytope.of(region)
-
-
-def outcomes_of(region: Region) -> list[str]:
-    """The outcomes of a validated region."""
-    return region.names if isinstance(region, NamedFaces) else list(region)
-
-
-Made = TypeVar("Made")
-
-
 class TaskError(FaultsError):
-    """A task that cannot be used; its message lists every fault of the `source`, and `named` has the
-    variables of the task, as far as it could be read.
+    """A task that cannot be used.
+
+    Attributes:
+        source: The file or what else it was read from; without faults, the message.
+        named: The variables of the task, as far as it could be read.
     """
 
-    def __init__(self, source: str, faults: Iterable[str], named: Iterable[str] = ()) -> None:
+    def __init__(self, source: str, faults: Iterable[str] = (), named: Iterable[str] = ()) -> None:
         super().__init__(faults)
         self.source, self.named = source, tuple(named)
         self.args = (listed(source, self.faults) if self.faults else source,)
 
     def of_check(self) -> str:
-        """The message as of a check, after which nothing was to be fitted."""
+        """The message of a check, after which nothing would have been fitted."""
         message = listed(self.source, self.faults, "nothing can be decided yet") if self.faults else str(self)
         return without_password(message)
 
 
-def _candidates(sets: list[list[str]]) -> list[list[str]]:
-    if empty := [place for place, names in enumerate(sets) if not names]:
-        raise fault("sets of variables", sets, f"set {empty[0]} is empty")
-    if sum(map(len, sets)) > SETS:
-        raise fault(f"at most {SETS} names", f"{len(sets)} sets")
+def _check_candidates(sets: list[list[str]]) -> list[list[str]]:
+    if [] in sets:
+        raise fault("sets of variables", sets, f"set {sets.index([])} is empty")
+    if sum(map(len, sets)) > MOST_ENTRIES:
+        raise fault(f"at most {MOST_ENTRIES} names", f"{len(sets)} sets")
     if twice := repeated(map(frozenset, sets)):
         first = next(names for names in sets if frozenset(names) == twice[0])
         raise fault("each set once", first, "it occurs twice, keep one")
@@ -251,9 +219,8 @@ def _candidates(sets: list[list[str]]) -> list[list[str]]:
 
 
 Candidates = Annotated[
-    list[Names], list_of("a list of sets of variables, [[...], ...]"), AfterValidator(_candidates)
+    list[Names], list_of("a list of sets of variables, [[...], ...]"), AfterValidator(_check_candidates)
 ]
-NO_VARIABLE = "expected a column that only says which rows belong together: take it out of one of the two"
 
 
 class RehearsalTaskFile(Schema):
@@ -263,13 +230,13 @@ class RehearsalTaskFile(Schema):
     context: Names = Field(
         description="a list of the variables that are observed before deciding, [] for none"
     )
-    box: Settable = Field(description=SETTABLE)
+    box: Annotated[dict[Name, Range], mapping(SETTABLE)] = Field(description=SETTABLE)
     region: WrittenRegion = Field(description=REGION)
     candidates: Candidates = Field(default_factory=list)
-    unit: Name | None = Field(default=None, description="the column that says which rows belong together")
-    codings: Any = Field(default=None, description=CODINGS)
+    unit: Name | None = optional("the column that says which rows belong together")
+    codings: Any = optional(CODINGS)
     costs: WrittenCosts = Field(default_factory=dict, description=COSTS)
-    worth: Worth | None = Field(default=None, description=WORTH)
+    worth: Worth | None = optional(WORTH)
 
 
 REHEARSAL_PARTS = tuple(RehearsalTaskFile.model_fields)
@@ -281,22 +248,22 @@ def task_content(
     """The name of a task in messages, and its content: that of a YAML file, or the given mapping."""
     listing = ", ".join(parts)
     if task is None:
-        raise TaskError(f"no task is given: set dataset.task=task.yaml, a file with {listing} (see docs)", ())
+        raise TaskError(f"no task is given: set dataset.task=task.yaml, a file with {listing} (see docs)")
     if isinstance(task, Mapping):
         return "the task", task
     if not isinstance(task, str | Path):
         expected = f"expected a YAML file, or a mapping with {listing}"
-        raise TaskError(f"the task: {expected}; got {type(task).__name__}", ())
+        raise TaskError(f"the task: {expected}; got {type(task).__name__}")
     file = Path(task)
     try:
         content = read_yaml(file)
     except NoFileError as error:
         remedy = "check dataset.task=, which is relative to the current folder"
-        raise TaskError(f"there is no task file {file}: {remedy}", ()) from error
+        raise TaskError(f"there is no task file {file}: {remedy}") from error
     except PlainFileError as error:
-        raise TaskError(str(error), ()) from error
+        raise TaskError(str(error)) from error
     if not isinstance(content, dict):
-        raise TaskError(f"{file}: expected the parts {listing}; got {type(content).__name__}", ())
+        raise TaskError(f"{file}: expected the parts {listing}; got {type(content).__name__}")
     return str(file), content
 
 
@@ -307,143 +274,160 @@ def rehearsal_parts(
     rows: pd.DataFrame | None = None,
     known: Mapping[str, Coding] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """The parts of a rehearsal task, each built; a TaskError lists all faults, names without a column too.
-    What codings leave to rows is said by `rows`, or by `known` ones (`codings_in`).
+    """The parts of a rehearsal task, each built.
+
+    Args:
+        columns: The columns of the table, one of which every variable must be; None skips this check.
+        rows: A table from which codings take the levels that the task leaves to it.
+        known: Fitted codings that stand for those which the task leaves to a table (`codings_in`).
+
+    Raises:
+        TaskError: with all faults.
     """
+    codings, faults = dict[str, Coding](), list[Fault]()
     if isinstance(plain, Mapping) and plain.get("codings") is not None:
-        try:
-            plain = plain_of(plain)
-        except FaultsError as error:
-            raise TaskError(source, error.faults) from error
-    stated, box = (plain.get(part) if isinstance(plain, Mapping) else None for part in ("codings", "box"))
-    codings, told = codings_in(stated, rows, box, known)
-    if codings or told:
-        plain = {part: each for part, each in plain.items() if part != "codings"}
-        plain |= {"box": box_in_codes(box, codings, told)} if "box" in plain else {}
-    found, faults = read(RehearsalTaskFile, plain)
-    # What may be set is read alike in all tasks; those of rehearsal can code texts.
+        content = built(source, partial(plain_of, plain))
+        codings, faults = codings_in(content.pop("codings"), rows, content.get("box"), known)
+        if "box" in content:
+            content["box"] = box_in_codes(content["box"], codings, faults)
+        plain = content
+    fields, wrong = read(RehearsalTaskFile, plain)
+    # Ranges are read alike in all tasks; only those of rehearsal can have coded texts.
     coded = "; or name its texts under codings: {variable: [first, second, ...]}"
-    faults = [
-        *told,
-        *(Fault(each.path, f"{each.words}{coded}") if each.kind == "texts" else each for each in faults),
-    ]
-    region, outcomes = None, _keys(plain, "region")
-    if "region" in found:
-        region, codings = region_in(found["region"], codings, faults)
-        outcomes = [] if region is None else outcomes_of(region)
-    named = list(dict.fromkeys(found["graph"].named())) if "graph" in found else []
-    named = list(dict.fromkeys(coded_names(named, codings)))
+    faults += [Fault(each.path, f"{each.words}{coded}") if each.kind == "texts" else each for each in wrong]
+    region, outcomes = None, _names_in(plain, "region")
+    if "region" in fields:
+        region, codings = region_in(fields["region"], codings, faults)
+        outcomes = [] if region is None else list(region.names)
+    in_graph = fields["graph"].named() if "graph" in fields else []
+    nodes = list(dict.fromkeys(coded_names(in_graph, codings)))
+    sets = fields.get("candidates", [])
     names = {
-        "context": coded_names(found.get("context", []), codings),
-        "box": list(found["box"]) if "box" in found else _keys(plain, "box"),
+        "context": coded_names(fields.get("context", []), codings),
+        "box": list(fields["box"]) if "box" in fields else _names_in(plain, "box"),
         "region": outcomes,
-        "candidates": [name for each in found.get("candidates", []) for name in coded_names(each, codings)],
-        "codings": [name for name, each in codings.items() if not {*each.columns} <= {*named}],
+        "candidates": coded_names([name for names in sets for name in names], codings),
+        "codings": [name for name, coding in codings.items() if not {*coding.columns} <= {*nodes}],
     }
-    parts = built_parts({**found, "region": region}, codings, faults)
-    faults += name_faults(names, named, codings.values())
-    wanted = list(dict.fromkeys([*named, *(name for some in names.values() for name in some)]))
+    parts = built_parts({**fields, "region": region}, codings, faults)
+    faults += name_faults(names, nodes, codings.values())
+    variables = list(dict.fromkeys([*nodes, *(name for part in names.values() for name in part)]))
     if columns is not None:
-        absent = [name for name in named or wanted if name not in set(columns)]
+        absent = [name for name in nodes or variables if name not in set(columns)]
         faults += [Fault("", f"no column {name!r}; {meant(name, columns)}") for name in absent]
     if faults:
-        raise TaskError(source, faults, wanted)
+        raise TaskError(source, faults, variables)
     return parts
 
 
 def region_in(
     written: str | list[str] | Region, codings: Mapping[str, Coding], faults: list[Fault]
-) -> tuple[Region | None, dict[str, Coding]]:
-    """A desired region as bounds or faces, None with a fault, and the codings with the classes of outcomes
-    that it desires.
+) -> tuple[Polytope | None, dict[str, Coding]]:
+    """A desired region, None with a fault; and the codings, in which outcomes of classes have those that are
+    desired.
     """
-    if not isinstance(written, str | list):
-        for name in outcomes_of(written):
-            if name in codings and codings[name].reference is not None:
-                some = f"{name} in {{{', '.join(codings[name].levels[:-1])}}}"
-                words = f"{name} has classes, which have no order: name those that are desired, as the text"
-                faults.append(Fault("region", f"{words} {some}"))
-                return None, dict(codings)
-        return written, dict(codings)
-    try:
-        faces, desired = faces_of_text(written, codings)
-    except InequalityError as error:
-        faults.append(Fault("region", str(error)))
-        return None, dict(codings)
-    found, wrong = read(NamedFaces, faces)
-    faults += [Fault(f"region.{each.path}", each.words) for each in wrong]
-    made = {name: replace(codings[name], reference=None, desired=some) for name, some in desired.items()}
-    return None if wrong else NamedFaces.model_construct(**found), {**codings, **made}
+    codings = dict(codings)
+    if isinstance(written, str | list):
+        try:
+            plain, desired = faces_of_text(written, codings)
+        except InequalityError as error:
+            faults.append(Fault("region", str(error)))
+            return None, codings
+        for name, classes in desired.items():
+            codings[name] = replace(codings[name], reference=None, desired=classes)
+        fields, wrong = read(NamedFaces, plain)
+        faults += [Fault(f"region.{each.path}", each.words) for each in wrong]
+        if wrong:
+            return None, codings
+        written = NamedFaces.model_construct(**fields)
+    for name in written.names if isinstance(written, NamedFaces) else written:
+        if name in codings and codings[name].reference is not None:
+            example = f"{name} in {{{', '.join(codings[name].levels[:-1])}}}"
+            words = f"{name} has classes, which have no order: name those that are desired, as the text"
+            faults.append(Fault("region", f"{words} {example}"))
+            return None, codings
+    build = written.polytope if isinstance(written, NamedFaces) else partial(Polytope.of, written)
+    return built_part("region", faults, build), codings
 
 
 def built_parts(
-    found: Mapping[str, Any], codings: Mapping[str, Coding], faults: list[Fault]
+    fields: Mapping[str, Any], codings: Mapping[str, Coding], faults: list[Fault]
 ) -> dict[str, Any]:
-    """The parts of a task as objects, by the names of their keys; None for one that is missing, or cannot be
-    built, which is a fault. The graph may be built already; the box has codes, and the region is that of
-    `region_in`.
+    """The parts of a task as objects, by their keys; None for one that is missing, or that cannot be built,
+    which is a fault.
+
+    Args:
+        fields: The validated parts; the graph may be built, and the region is that of `region_in`.
     """
-    graph, box, region = (found.get(part) for part in ("graph", "box", "region"))
+    graph, box = fields.get("graph"), fields.get("box")
+    if graph is not None and not isinstance(graph, RehearsalGraph):
+        graph = built_part("graph", faults, graph.graph)
     if graph is not None:
-        whole = graph if isinstance(graph, RehearsalGraph) else built_part("graph", faults, graph.graph)
-        faults += [] if whole is None else unit_faults(found.get("unit"), whole.names)
-        graph = whole and built_part("graph", faults, partial(expanded, whole, codings))
+        faults += unit_faults(fields.get("unit"), graph.names)
+        graph = built_part("graph", faults, partial(expanded, graph, codings))
     if box is not None:
-        box = built_part("box", faults, partial(_box_of, box))
-    if region is not None:
-        region = built_part("region", faults, partial(region_of, region))
-    # What costs say of levels is read where these are known.
-    costs = found.get("costs") or {}
-    costs = {} if box is None else costs_of(costs, box.names, faults, codings, box.levels)
-    context = tuple(coded_names(found.get("context") or [], codings))
-    candidates = tuple(tuple(coded_names(each, codings)) for each in found.get("candidates") or [])
-    made = {"graph": graph, "context": context, "box": box, "region": region, "candidates": candidates}
-    made |= {"unit": found.get("unit"), "codings": tuple(codings.values())}
-    return made | {"costs": costs, "worth": found.get("worth")}
+        plain = {name: each.model_dump() if isinstance(each, Levels) else each for name, each in box.items()}
+        box = built_part("box", faults, partial(Box.of, plain))
+    # Levels in costs are parsed here, where the levels of the box and the codings are known.
+    costs = {} if box is None else costs_of(fields.get("costs") or {}, box.names, faults, codings, box.levels)
+    candidates = tuple(tuple(coded_names(names, codings)) for names in fields.get("candidates") or [])
+    return {
+        "graph": graph,
+        "context": tuple(coded_names(fields.get("context") or [], codings)),
+        "box": box,
+        "region": fields.get("region"),
+        "candidates": candidates,
+        "unit": fields.get("unit"),
+        "codings": tuple(codings.values()),
+        "costs": costs,
+        "worth": fields.get("worth"),
+    }
 
 
 def name_faults(
-    names: Mapping[str, Sequence[str]], named: Sequence[str], codings: Iterable[Coding]
+    names: Mapping[str, Sequence[str]], nodes: Sequence[str], codings: Iterable[Coding]
 ) -> Iterator[Fault]:
-    """Faults of names of parts that the graph, or, for candidates, the box has not."""
-    of = {column: each.name for each in codings for column in each.columns}
-    for part, some in names.items() if named else ():
+    """Faults of names of parts that are not in the graph, or, of candidate sets, not in the box; none if the
+    graph has no nodes, as one that could not be read.
+    """
+    variable_of = {column: coding.name for coding in codings for column in coding.columns}
+    for part, part_names in names.items() if nodes else ():
         in_box = part == "candidates" and bool(names["box"])
-        among, where = (names["box"], "the box") if in_box else (named, "the graph")
-        odd = [name for name in dict.fromkeys(some) if name not in set(among)]
-        known = list(dict.fromkeys(of.get(each, each) for each in among))
-        yield from (Fault(part, f"{name!r} is not in {where}; {meant(name, known)}") for name in odd)
+        choices, where = (names["box"], "the box") if in_box else (nodes, "the graph")
+        variables = list(dict.fromkeys(variable_of.get(name, name) for name in choices))
+        for name in dict.fromkeys(part_names):
+            if name not in set(choices):
+                yield Fault(part, f"{name!r} is not in {where}; {meant(name, variables)}")
 
 
-def unit_faults(unit: str | None, named: Collection[str]) -> list[Fault]:
+def unit_faults(unit: str | None, nodes: Collection[str]) -> list[Fault]:
     """A fault if the column that says which rows belong together is a variable."""
-    words = f"{unit!r} is a variable of the graph; {NO_VARIABLE}"
-    return [Fault("unit", words)] if unit is not None and unit in named else []
+    expected = "expected a column that only says which rows belong together: take it out of one of the two"
+    return [Fault("unit", f"{unit!r} is a variable of the graph; {expected}")] if unit in nodes else []
 
 
-def built(source: str, make: Callable[[], Made]) -> Made:
-    """Builds a task of its parts; inconsistencies between them are reported as faults of the source."""
+Built = TypeVar("Built")
+
+
+def built(source: str, build: Callable[[], Built]) -> Built:
+    """What `build` returns; its ValueError is raised as a TaskError of the source, with all faults."""
     try:
-        return make()
-    except FaultsError as error:
-        raise TaskError(source, error.faults) from error
+        return build()
     except ValueError as error:
-        raise TaskError(source, [str(error)]) from error
+        raise TaskError(source, getattr(error, "faults", [str(error)])) from error
 
 
-def built_part(part: str, faults: list[Fault], make: Callable[[], Made]) -> Made | None:
-    """A part as an object; None, and a new fault, if it is invalid."""
+def built_part(part: str, faults: list[Fault], build: Callable[[], Built]) -> Built | None:
+    """What `build` returns; None, and a new fault of the part, if it raises a ValueError."""
     try:
-        return make()
+        return build()
     except ValueError as error:
         faults.append(Fault(part, str(error)))
     return None
 
 
-def _keys(plain: Mapping[str, Any], part: str) -> list[str]:
+def _names_in(plain: Mapping[str, Any], part: str) -> list[str]:
     """The variables of a part that has a fault elsewhere."""
     content = plain.get(part) if isinstance(plain, Mapping) else None
     names = content.get("names", content) if isinstance(content, Mapping) else ()
-    return (
-        [name for name in names if isinstance(name, str)] if isinstance(names, Mapping | list | tuple) else []
-    )
+    return [name for name in names if isinstance(name, str)] if isinstance(names, Mapping | list) else []

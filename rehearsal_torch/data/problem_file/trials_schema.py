@@ -1,4 +1,4 @@
-"""Problems of trials as they are written: what may be set, what is measured, and what counts.
+"""The schema of problem files that ask for trials, and of their tasks: actions, measurements, reward, limits.
 
 A problem file asks which experiment to run next:
 
@@ -30,12 +30,21 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, Self, get_args
 
 import numpy as np
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, PrivateAttr, Tag, WithJsonSchema
+from pydantic import BeforeValidator, Discriminator, Field, PrivateAttr, Tag, WithJsonSchema
 
+from rehearsal_torch.data.codings.task_codings import faces_of_text
 from rehearsal_torch.data.known_reward import KnownReward, TargetError, WeightedSum
-from rehearsal_torch.data.problem_file.cases_schema import DATA, Source, one_of, positive
-from rehearsal_torch.data.problem_file.diagnostics import key, missing_roles, name_faults
+from rehearsal_torch.data.problem_file.cases_schema import (
+    DATA,
+    PositiveNumber,
+    Source,
+    missing_roles,
+    of_role,
+    one_of,
+)
+from rehearsal_torch.data.problem_file.diagnostics import key, name_faults
 from rehearsal_torch.data.problem_file.task_file import (
+    MOST_LEVELS,
     SETTABLE,
     LevelNumbers,
     NamedFaces,
@@ -52,19 +61,15 @@ from rehearsal_torch.files.schema import (
     form,
     mapping,
     meant,
+    only,
+    optional,
     read,
     refusal,
 )
-from rehearsal_torch.graphs.graph_notation import (
-    EXPECTED,
-    CliquesForm,
-    OrderForm,
-    ParentsForm,
-    WrittenGraph,
-)
+from rehearsal_torch.graphs.graph_notation import EXPECTED, CliquesForm, OrderForm, ParentsForm, WrittenGraph
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.spaces.box import Box
-from rehearsal_torch.spaces.inequalities import InequalityError, inequalities, linear
+from rehearsal_torch.spaces.inequalities import InequalityError, linear
 from rehearsal_torch.spaces.polytope import EmptyRegionError, Polytope
 
 Role = Literal["action", "outcome", "other"]
@@ -83,17 +88,15 @@ CLASSES = (
     "code the classes as numbers in the table, leave kind out, and write levels: [0, 1, 2]; neighbouring "
     "numbers are taken to be alike"
 )
-MOST_LEVELS = 1000
-# Of a step, by which the end of a range may be missed.
+# The share of a step by which the end of a range may be missed.
 ROUNDING = 1e-9
-_SETTINGS = ("range", "levels", "step")
 # Where each form of a graph states hidden common causes.
 _HIDDEN: dict[type, str] = {ParentsForm: "bidirected", CliquesForm: "cliques", OrderForm: "order"}
+# Tags of the forms of a reward.
 _NODE, _WEIGHTS, _TARGETS, _KNOWN = form("node"), form("weights"), form("targets", "mean"), form("reward")
 
 
-def _kind(value: Any) -> Any:
-    """One of the kinds; of classes, with how they are coded."""
+def _check_kind(value: Any) -> Any:
     if value == "categorical":
         raise fault(f"one of {', '.join(KINDS)}", value, CLASSES)
     return one_of(KINDS)(value)
@@ -105,28 +108,26 @@ class TrialVariable(Schema):
     role: Annotated[str, BeforeValidator(one_of(ROLES)), WithJsonSchema({"enum": list(ROLES)})] = Field(
         description=ROLES_AS
     )
-    kind: Annotated[str, BeforeValidator(_kind), WithJsonSchema({"enum": list(KINDS)})] = Field(
+    kind: Annotated[str, BeforeValidator(_check_kind), WithJsonSchema({"enum": list(KINDS)})] = Field(
         default="continuous", description="of an action: what may be set"
     )
-    unit: Name | None = Field(default=None, description="its unit, for the reader")
-    range: Bounds | None = Field(default=None, description="of an action: [lower, upper]")
-    levels: LevelNumbers | None = Field(
-        default=None, description="of an action: the only values that it may be set to"
-    )
-    step: Annotated[Number, AfterValidator(positive)] | None = Field(
-        default=None, description="of an action: the distance of its values, from the lower end of range"
+    unit: Name | None = optional("its unit, for the reader")
+    range: Bounds | None = optional("of an action: [lower, upper]")
+    levels: LevelNumbers | None = optional("of an action: the only values that it may be set to")
+    step: PositiveNumber | None = optional(
+        "of an action: the distance of its values, from the lower end of range"
     )
 
-    # Of one that was read with faults, its other parts stand for it, so that all others are told, too.
-    _told: tuple[Fault, ...] = PrivateAttr(())
+    # Faults of settings that it therefore lacks: it is kept so that faults of other parts are listed as well.
+    _faults: tuple[Fault, ...] = PrivateAttr(())
 
     @classmethod
     def of(cls, plain: Any) -> Self:
-        """A variable of plain data, its role alone or all of it, right or with `faults`."""
-        right, faults = read(cls, {"role": plain} if isinstance(plain, str) else plain)
-        made = cls.model_construct(**{"role": "", **right})
-        made._told = tuple(Fault(f".{each.path}" if each.path else "", each.words) for each in faults)
-        return made
+        """A variable from plain data, its role alone or a mapping, which may have `faults`."""
+        valid, faults = read(cls, {"role": plain} if isinstance(plain, str) else plain)
+        variable = cls.model_construct(**{"role": "", **valid})
+        variable._faults = tuple(Fault(f".{each.path}" if each.path else "", each.words) for each in faults)
+        return variable
 
     def values(self) -> list[float] | None:
         """The values that an action may be set to, ascending; None for a whole range."""
@@ -145,25 +146,24 @@ class TrialVariable(Schema):
         return values[0], values[-1]
 
     def faults(self) -> Iterator[Fault]:
-        """What is wrong with it, at paths behind its own."""
-        given = [each for each in _SETTINGS if getattr(self, each) is not None]
-        if self._told:
-            yield from self._told
+        """Faults of its settings, and between them, at paths behind its own."""
+        settings = [name for name in ("range", "levels", "step") if getattr(self, name) is not None]
+        if self._faults:
+            yield from self._faults
         elif self.role != "action":
             words = f"is for actions; its role is {self.role}: leave it out"
-            yield from (Fault(f".{each}", words) for each in given)
+            yield from (Fault(f".{name}", words) for name in settings)
         elif self.levels is not None:
             words = "levels are all values that may be set: leave it out"
-            yield from (Fault(f".{each}", words) for each in given if each != "levels")
+            yield from (Fault(f".{name}", words) for name in settings if name != "levels")
         elif self.range is None and self.kind != "binary":
             yield Fault("", "an action needs range: [lower, upper], or levels: [...]")
         elif self.range is not None and (self.step is not None or self.kind != "continuous"):
             start, step, count = self._grid(*self.range)
             if not 2 <= count <= MOST_LEVELS:
-                there = "are more" if count > MOST_LEVELS else f"is {max(count, 0)}"
                 values = f"values from {start:g} to {self.range[1]:g} at distances of {step:g}"
-                words = f"expected 2 to {MOST_LEVELS} {values}; there {there}: correct range or step"
-                yield Fault("", words)
+                got = "there are more" if count > MOST_LEVELS else f"there is {max(count, 0)}"
+                yield Fault("", f"expected 2 to {MOST_LEVELS} {values}; {got}: correct range or step")
 
     def _grid(self, lower: float, upper: float) -> tuple[float, float, int]:
         """First value, distance and number of the values of a range with a step."""
@@ -184,15 +184,13 @@ class Targets(Schema):
     mean: bool = True
 
 
-def _reward(plain: Any) -> Any:
-    named = isinstance(plain, str | int) and not isinstance(plain, bool)
-    stated = isinstance(plain, dict) and not {"weights", "targets"}.isdisjoint(plain)
-    if not (named or stated or isinstance(plain, KnownReward | Weights | Targets)):
-        raise fault(REWARD_AS, plain)
-    return plain
+def _is_reward(plain: Any) -> bool:
+    name = isinstance(plain, str | int) and not isinstance(plain, bool)
+    has_values = isinstance(plain, dict) and not {"weights", "targets"}.isdisjoint(plain)
+    return name or has_values or isinstance(plain, KnownReward | Weights | Targets)
 
 
-def _reward_kind(plain: Any) -> str:
+def _reward_tag(plain: Any) -> str:
     if isinstance(plain, KnownReward):
         return _KNOWN
     if isinstance(plain, Weights) or (isinstance(plain, dict) and "weights" in plain):
@@ -205,37 +203,32 @@ Reward = Annotated[
     | Annotated[Weights, Tag(_WEIGHTS)]
     | Annotated[Targets, Tag(_TARGETS)]
     | Annotated[KnownReward, Tag(_KNOWN)],
-    Discriminator(_reward_kind),
-    BeforeValidator(_reward, json_schema_input_type=Name | Weights | Targets),
+    Discriminator(_reward_tag),
+    BeforeValidator(only(_is_reward, REWARD_AS), json_schema_input_type=Name | Weights | Targets),
 ]
 
 
 def _limits(plain: Any) -> Any:
-    """Inequalities as named faces."""
+    """Inequalities, a text or several, as faces."""
     if isinstance(plain, dict):
         return plain
-    lines = [plain] if isinstance(plain, str) else plain
-    if not isinstance(lines, list) or not lines or not all(isinstance(each, str) for each in lines):
+    if not isinstance(plain, str | list) or not plain or not all(isinstance(text, str) for text in plain):
         raise fault(LIMITS_AS, plain)
     try:
-        found = inequalities(lines)
+        return faces_of_text(plain)[0]
     except InequalityError as error:
         raise refusal(str(error)) from error
-    normals = [list(each) for each in found.normals]
-    return {"names": list(found.names), "normals": normals, "offsets": list(found.offsets)}
 
 
-def _tolerance(plain: Any) -> Any:
+def _is_tolerance(plain: Any) -> bool:
     number = isinstance(plain, int | float) and not isinstance(plain, bool)
-    if not (isinstance(plain, dict) or (number and 0 <= plain <= 0.5)):
-        raise fault(TOLERANCE_AS, plain)
-    return plain
+    return isinstance(plain, dict) or (number and 0 <= plain <= 0.5)
 
 
 class TrialsProblem(Schema):
     """A problem of experiments: what may be set, what is measured, and what counts."""
 
-    data: Source | None = Field(default=None, description=f"the experiments so far: {DATA}")
+    data: Source | None = optional(f"the experiments so far: {DATA}")
     variables: Annotated[
         dict[
             Name,
@@ -248,77 +241,75 @@ class TrialsProblem(Schema):
     graph: WrittenGraph = Field(
         description="edges such as [cause -> effect, ...], or a file (.dagitty, .dot, .gml, .graphml, ...)"
     )
-    reward: Reward | None = Field(default=None, description=f"{REWARD_AS}; the only outcome by default")
+    reward: Reward | None = optional(f"{REWARD_AS}; the only outcome by default")
     limits: (
         Annotated[NamedFaces, BeforeValidator(_limits, json_schema_input_type=str | list[str] | NamedFaces)]
         | None
-    ) = Field(default=None, description=LIMITS_AS)
+    ) = optional(LIMITS_AS)
     fixed: dict[Name, Number] = Field(
         default_factory=dict, description="actions that the next experiment holds at a value"
     )
     tolerance: (
-        Annotated[Annotated[Number, Field(ge=0, le=0.5)] | dict[Name, Number], BeforeValidator(_tolerance)]
+        Annotated[
+            Annotated[Number, Field(ge=0, le=0.5)] | dict[Name, Number],
+            BeforeValidator(only(_is_tolerance, TOLERANCE_AS)),
+        ]
         | None
-    ) = Field(
-        default=None,
-        description=f"how far what was set may lie from what was proposed: {TOLERANCE_AS}",
-    )
-    method: Name | None = Field(default=None, description=METHOD_AS)
+    ) = optional(f"how far what was set may lie from what was proposed: {TOLERANCE_AS}")
+    method: Name | None = optional(METHOD_AS)
 
     @classmethod
     def between(cls, parts: Mapping[str, Any]) -> list[Fault]:
         """Faults of roles, names, reward and limits, and of a graph that is none of experiments."""
         variables: Mapping[str, TrialVariable] = parts.get("variables", {})
-        written, graph, reward, faults = parts.get("graph"), None, None, list[Fault]()
+        graph_form, limits, reward, faults = parts.get("graph"), parts.get("limits"), None, list[Fault]()
         actions, outcomes = (of_role(variables, role) for role in ("action", "outcome"))
-        own = {name: list(about.faults()) for name, about in variables.items()}
-        for name, told in own.items():
-            faults += [Fault(f"{key('variables', name)}{each.path}", each.words) for each in told]
-        if variables and not of_role(variables, ""):
+        faulty = set[str]()
+        for name, variable in variables.items():
+            for each in variable.faults():
+                faults.append(Fault(f"{key('variables', name)}{each.path}", each.words))
+                faulty.add(name)
+        if not of_role(variables, ""):
             faults += missing_roles(variables, ("action", "outcome"))
-        if variables and written is not None:
-            faults += name_faults(variables, dict.fromkeys(written.named()), HIDDEN)
+        if variables and graph_form is not None:
+            faults += name_faults(variables, dict.fromkeys(graph_form.named()), HIDDEN)
         if variables and "reward" in parts and (outcomes or parts["reward"] is not None):
             reward = built_part("reward", faults, lambda: reward_in(parts["reward"], variables, outcomes))
         if reward is not None:
             faults += _reward_faults(reward.names, variables)
-        if (limits := parts.get("limits")) is not None and actions:
-            if odd := [name for name in limits.names if name not in actions]:
-                faults.append(Fault("limits", f"{odd[0]!r} is no action; {meant(odd[0], actions)}"))
-            elif not any(own[name] for name in actions):
+        if limits is not None and actions:
+            if unknown := [name for name in limits.names if name not in actions]:
+                faults.append(Fault("limits", f"{unknown[0]!r} is no action; {meant(unknown[0], actions)}"))
+            elif faulty.isdisjoint(actions):
                 built_part("limits", faults, lambda: limits_in(limits, box_of(variables)))
-        if written is not None and (graph := built_part("graph", faults, written.graph)) is not None:
-            called = {"graph.bidirected": f"graph.{_HIDDEN[type(written)]}", "actions": "variables"}
-            some = {name: (0.0, 1.0) if own[name] else variables[name].ends() for name in actions}
-            found = causal_faults(graph, some, None if reward is None else reward.names)
-            faults += [each.called(called) for each in found]
+        graph = None if graph_form is None else built_part("graph", faults, graph_form.graph)
+        if graph is not None:
+            keys = {"graph.bidirected": f"graph.{_HIDDEN[type(graph_form)]}", "actions": "variables"}
+            ends = {name: (0.0, 1.0) if name in faulty else variables[name].ends() for name in actions}
+            rewarded = None if reward is None else reward.names
+            faults += [each.called(keys) for each in causal_faults(graph, ends, rewarded)]
         return faults
 
     def parts(self) -> tuple[RehearsalGraph, Box, KnownReward, Polytope | None]:
-        """Graph, actions, reward and limits of the task that it stands for."""
+        """Graph, actions, reward and limits of its task."""
         box = box_of(self.variables)
         limits = None if self.limits is None else limits_in(self.limits, box)
         reward = reward_in(self.reward, self.variables, of_role(self.variables, "outcome"))
         return self.graph.graph(), box, reward, limits
 
 
-def of_role(variables: Mapping[str, TrialVariable], role: str) -> list[str]:
-    """The variables of a role, in their order."""
-    return [name for name, about in variables.items() if about.role == role]
-
-
 def box_of(variables: Mapping[str, TrialVariable]) -> Box:
     """What the actions may be set to."""
     actions = {name: variables[name] for name in of_role(variables, "action")}
-    lower, upper = ([each.ends()[end] for each in actions.values()] for end in (0, 1))
-    levels = {name: values for name, each in actions.items() if (values := each.values()) is not None}
+    lower, upper = zip(*(action.ends() for action in actions.values()), strict=True)
+    levels = {name: values for name, action in actions.items() if (values := action.values()) is not None}
     return Box(tuple(actions), lower, upper, levels)
 
 
 def reward_in(
-    written: str | Weights | Targets | KnownReward | None, named: Collection[str], outcomes: Sequence[str]
+    written: str | Weights | Targets | KnownReward | None, variables: Collection[str], outcomes: Sequence[str]
 ) -> KnownReward:
-    """The reward that is written, of variables that are `named`; ValueError if it cannot be read."""
+    """The reward of a problem, by default its only outcome; ValueError if it cannot be read."""
     if isinstance(written, KnownReward):
         return written
     if isinstance(written, Weights):
@@ -327,10 +318,10 @@ def reward_in(
         return TargetError(written.targets, written.mean)
     if written is None and len(outcomes) != 1:
         raise ValueError(f"expected {REWARD_AS}, since there are {len(outcomes)} outcomes; got none")
-    if written is None or written in named:
+    if written is None or written in variables:
         return WeightedSum({outcomes[0] if written is None else written: 1.0})
     summed = linear(written)
-    weights = {name: each for name, each in summed.weights.items() if each}
+    weights = {name: weight for name, weight in summed.weights.items() if weight}
     if not weights:
         raise ValueError(f"expected {REWARD_AS}; the sum has no outcome")
     if summed.constant:
@@ -356,19 +347,19 @@ def _reward_faults(rewarded: Sequence[str], variables: Mapping[str, TrialVariabl
 
 
 def limits_in(limits: NamedFaces, box: Box) -> Polytope:
-    """Limits in the actions of a box; ValueError if they are no faces, or leave no action of it."""
-    own = limits.polytope(limits.names)
-    columns, nothing = dict(zip(own.names, own.rows.T, strict=True)), np.zeros(len(own.limits))
-    rows = np.stack([columns.get(name, nothing) for name in box.names], -1)
-    found = Polytope(box.names, rows, own.limits)
-    check_limits(found, box)
-    return found
+    """Limits as faces of all actions of a box; ValueError if they are no faces, or leave no action of it."""
+    stated = limits.polytope()
+    columns, zeros = dict(zip(stated.names, stated.rows.T, strict=True)), np.zeros(len(stated.limits))
+    normals = np.stack([columns.get(name, zeros) for name in box.names], -1)
+    faces = Polytope(box.names, normals, stated.limits)
+    check_limits(faces, box)
+    return faces
 
 
 def check_limits(limits: Polytope, box: Box) -> None:
     """ValueError if limits leave no action of a box, whatever its levels."""
-    unit, ends = np.eye(len(box.names)), (box.upper_ends, np.negative(box.lower_ends))
-    normals = np.concatenate([limits.rows, unit, -unit])
+    identity, ends = np.eye(len(box.names)), (box.upper_ends, np.negative(box.lower_ends))
+    normals = np.concatenate([limits.rows, identity, -identity])
     try:
         Polytope(box.names, normals, np.concatenate([limits.limits, *ends]))
     except ValueError as error:
@@ -379,11 +370,11 @@ def check_limits(limits: Polytope, box: Box) -> None:
 def causal_faults(
     graph: RehearsalGraph, actions: Mapping[str, tuple[float, float]], rewarded: Sequence[str] | None
 ) -> Iterator[Fault]:
-    """Faults of a graph, of actions with their smallest and largest value, and of what the reward reads; None
-    if that is unknown.
+    """Faults between the graph, the actions with their smallest and largest value, and the nodes that the
+    reward reads, None if these are unknown.
     """
     if graph.bidirected:
-        pairs = ", ".join(f"{one} <-> {other}" for one, other in graph.bidirected)
+        pairs = ", ".join(f"{first} <-> {second}" for first, second in graph.bidirected)
         expected = f"expected none, because the noise of the nodes is independent; got {pairs}"
         remedy = "leave it out, or measure the hidden cause and add it as a node"
         yield Fault("graph.bidirected", f"{expected}: {remedy}")
@@ -395,17 +386,17 @@ def causal_faults(
     if late := [name for name in actions if name in targets]:
         words = f"actions {late} have parents: an action is set from outside, remove the edges into it"
         yield Fault("graph", words)
-    known = set(graph.names)
-    if rewarded is None or not known.issuperset(rewarded):
+    nodes = set(graph.names)
+    if rewarded is None or not nodes.issuperset(rewarded):
         return
-    reaching = graph.ancestors(rewarded)
-    if without_effect := [name for name in actions if name in known and name not in reaching]:
+    unreached = nodes.difference(graph.ancestors(rewarded))
+    if without_effect := [name for name in actions if name in unreached]:
         what = f"actions {without_effect} are not ancestors of the reward {list(rewarded)}"
         yield Fault("graph", f"{what}: add their edges, or take them out")
 
 
 class TaskKeys(Schema):
-    """The keys of a task; what they hold is that of a problem, and actions have a form of their own."""
+    """The schema of a task; its actions and limits are validated as those of a problem."""
 
     graph: WrittenGraph = Field(description=EXPECTED)
     actions: Annotated[dict[Name, Any], mapping(SETTABLE)] = Field(description=SETTABLE)
@@ -417,31 +408,32 @@ TASK_PARTS = tuple(TaskKeys.model_fields)
 
 
 def problem_of_task(plain: Mapping[str, Any], source: str = "the task") -> TrialsProblem:
-    """The problem that a task stands for; a TaskError lists all faults, with the keys of the task."""
+    """The problem of a task; a TaskError lists all faults, with the keys of the task."""
     parts, faults = read(TaskKeys, plain)
-    variables, called = dict[str, Any](), dict[str, str]()
-    for name, each in parts.pop("actions", {}).items():
-        path, own = key("variables", name), key("actions", name)
-        called |= {path: own, f"{path}.range": own, f"{path}.levels": f"{own}.values"}
-        listed = isinstance(each, dict)
-        given = each["values"] if listed and set(each) == {"values"} else each
-        variables[name] = {"role": "action", "levels" if listed else "range": given}
+    # Keys of the problem to those of the task.
+    actions, keys = dict[str, Any](), dict[str, str]()
+    for name, settable in parts.pop("actions", {}).items():
+        path, task_path = key("variables", name), key("actions", name)
+        keys |= {path: task_path, f"{path}.range": task_path, f"{path}.levels": f"{task_path}.values"}
+        setting = "levels" if isinstance(settable, dict) else "range"
+        values = settable["values"] if setting == "levels" and set(settable) == {"values"} else settable
+        actions[name] = {"role": "action", setting: values}
     if isinstance(parts.get("limits"), dict):
-        parts["limits"] = {"names": list(variables), **parts["limits"]}
-    named, reward = parts["graph"].named() if "graph" in parts else [], parts.get("reward")
+        parts["limits"] = {"names": list(actions), **parts["limits"]}
+    nodes, reward = parts["graph"].named() if "graph" in parts else [], parts.get("reward")
     try:
-        rewarded = reward_in(reward, named, ()).names
+        rewarded = reward_in(reward, nodes, ()).names
     except ValueError:
         rewarded = ()
-    inside = [*type(reward).model_fields][:1] if isinstance(reward, Schema) else []
-    for name in (each for each in rewarded if each not in variables):
-        called[key("variables", name)] = "reward" if reward == name else key("reward", *inside, name)
-    others = dict.fromkeys([*variables, *named], "other") | dict.fromkeys(rewarded, "outcome")
-    if variables := others | variables:
+    part = [*type(reward).model_fields][:1] if isinstance(reward, Schema) else []
+    for name in rewarded:
+        keys.setdefault(key("variables", name), "reward" if reward == name else key("reward", *part, name))
+    roles = dict.fromkeys([*actions, *nodes], "other") | dict.fromkeys(rewarded, "outcome")
+    if variables := roles | actions:
         parts["variables"] = variables
-    right, more = read(TrialsProblem, parts)
-    # What is missing was told with the keys of the task.
-    faults += [each.called(called) for each in more if each.kind != "missing"]
+    valid, more = read(TrialsProblem, parts)
+    # Missing parts are already among the faults, with the keys of the task.
+    faults += [each.called(keys) for each in more if each.kind != "missing"]
     if faults:
         raise TaskError(source, faults)
-    return TrialsProblem.model_construct(**right)
+    return TrialsProblem.model_construct(**valid)

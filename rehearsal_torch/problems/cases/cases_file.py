@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rehearsal_torch.data.codings.decision_texts import sentence_in_words
-from rehearsal_torch.data.codings.one_hot_actions import offered
+from rehearsal_torch.data.codings.one_hot_actions import offered_places
 from rehearsal_torch.data.problem_file.cases_builder import WrittenProblem, written_problem
 from rehearsal_torch.data.problem_file.diagnostics import Findings
 from rehearsal_torch.data.problem_file.graph_section import equally_likely
@@ -22,8 +21,8 @@ from rehearsal_torch.spaces.box import levels_text, setting_text
 if TYPE_CHECKING:
     from rehearsal_torch.data.decision import RehearsalCase
 
-# Variables whose direct causes a check lists; of larger graphs the arrows are counted.
-MOST_EFFECTS = 15
+# The most variables of which the direct causes are listed, and the most hidden common causes.
+_MOST_LISTED = 15
 
 
 class OwnProblem(OfFile, RehearsalTable):
@@ -61,12 +60,12 @@ class OwnProblem(OfFile, RehearsalTable):
         imputations = problem.gaps.imputations
         super().__init__(problem.rows, problem.task, cases, identity, validation, kept, seed, imputations)
         if self._own and problem.from_present:
-            # Such bounds say that the value of a held-out row is a present one.
-            every = present_in(problem.rows.frame, problem.rows.where, problem.from_present)
-            self.present = [every[place] for place in self._places]
+            # By such bounds, the action's value in a held-out row is its present one.
+            present = present_in(problem.rows.frame, problem.rows.where, problem.from_present)
+            self.present = [present[place] for place in self._places]
 
     def facts(self) -> Facts:
-        """The file's method, costs and units; graphs that agree with the rows; what became of gaps."""
+        """The facts of the table, with the file's method, costs, units and agreeing graphs."""
         facts = super().facts()
         return replace(
             facts,
@@ -82,7 +81,7 @@ class OwnProblem(OfFile, RehearsalTable):
         note_findings(self, found, self.problem)
 
     def card(self) -> Mapping[str, Any]:
-        """The card of the table, with what became of missing cells."""
+        """The card of the table, with what was done about missing cells."""
         return {**super().card(), **self.problem.gaps.card()}
 
     def case(self, index: int) -> RehearsalCase:
@@ -90,14 +89,12 @@ class OwnProblem(OfFile, RehearsalTable):
         case = super().case(index)
         if not self.ranges:
             return case
-        place = self._bounded(self._places[index]) if self._own else index
+        place = self._places[index] if self._own else index
+        if self._own and self.problem.gaps.imputations:
+            # Only complete rows have bounds.
+            place = int(self.problem.gaps.cells.complete[:place].sum())
         own = {name: ranges[place] for name, ranges in self.ranges.items()}
         return replace(case, feasible={**case.feasible, **own}, own=tuple(own))
-
-    def _bounded(self, place: int) -> int:
-        """The place of a row among those with bounds: all, or the complete ones where others are imputed."""
-        gaps = self.problem.gaps
-        return int(gaps.cells.complete[:place].sum()) if gaps.imputations else place
 
     def counted(self) -> str:
         """How many rows and cases there are; one sentence."""
@@ -109,18 +106,19 @@ class OwnProblem(OfFile, RehearsalTable):
 
     def variable_rows(self) -> list[tuple[str, ...]]:
         """A row for each variable, the header first."""
-        table, task, about = self.every, self.task, self.problem.form.variables
+        table, task = self.every, self.task
         rows: list[tuple[str, ...]] = [("variable", "role", "kind", "unit", "from", "to", "may be set to")]
-        there = task.variables(table.names)
-        for name, variable in ((name, each) for name, each in about.items() if name in there):
-            coding = self.task.coded.get(name)
-            if coding is None:
+        for name, variable in self.problem.form.variables.items():
+            if name not in task.variables(table.names):
+                continue
+            if (coding := task.coded.get(name)) is None:
                 column = table.columns((name,))
-                ends = [f"{float(end):.6g}" for end in (column.min(), column.max())]
+                ends = f"{float(column.min()):.6g}", f"{float(column.max()):.6g}"
             else:
-                ends = [coding.levels[0], coding.levels[-1]] if not coding.of_classes else ["", ""]
-            known = (name, variable.role, variable.kind, variable.unit or "")
-            rows.append((*known, *ends, self._settable(name)))
+                ends = ("", "") if coding.of_classes else (coding.levels[0], coding.levels[-1])
+            rows.append(
+                (name, variable.role, variable.kind, variable.unit or "", *ends, self._settable(name))
+            )
         return rows
 
     def sections(self) -> list[str]:
@@ -129,51 +127,49 @@ class OwnProblem(OfFile, RehearsalTable):
         return [*(["", "Texts as numbers:", *texts] if texts else []), *self._influences(), *self._costs()]
 
     def _influences(self) -> list[str]:
-        """A line for each variable with its causes, and one for hidden causes."""
-        graph, words = self.task.graph, self.task.coded
+        """A line for each variable with its causes, and one for hidden common causes."""
+        graph, variables = self.task.graph, self.task.variables
+        arrows = dict.fromkeys(pair for pair in map(variables, graph.edges) if len(pair) == 2)
+        hidden = dict.fromkeys(pair for pair in map(variables, graph.bidirected) if len(pair) == 2)
         causes: dict[str, list[str]] = {}
-        for edge in graph.edges:
-            cause, effect = (sentence_in_words(name, words) for name in edge)
-            if cause != effect and cause not in causes.setdefault(effect, []):
-                causes[effect].append(cause)
-        named = (dict.fromkeys(sentence_in_words(name, words) for name in pair) for pair in graph.bidirected)
-        arcs = list(dict.fromkeys(" <-> ".join(pair) for pair in named if len(pair) == 2))
-        if len(causes) > MOST_EFFECTS:
-            arrows = f"{sum(map(len, causes.values()))} arrows into {len(causes)} variables"
-            return ["", f"Graph: {arrows}{f', {len(arcs)} hidden common causes' if arcs else ''}"]
-        lines = [f"  {', '.join(some)} -> {effect}" for effect, some in causes.items()]
-        if arcs:
-            more = f" and {len(arcs) - MOST_EFFECTS} more" if len(arcs) > MOST_EFFECTS else ""
-            lines.append(f"  hidden common causes: {', '.join(arcs[:MOST_EFFECTS])}{more}")
+        for cause, effect in arrows:
+            causes.setdefault(effect, []).append(cause)
+        if len(causes) > _MOST_LISTED:
+            count = f"{len(arrows)} arrows into {len(causes)} variables"
+            return ["", f"Graph: {count}{f', {len(hidden)} hidden common causes' if hidden else ''}"]
+        lines = [f"  {', '.join(names)} -> {effect}" for effect, names in causes.items()]
+        if hidden:
+            listed = ", ".join(" <-> ".join(pair) for pair in list(hidden)[:_MOST_LISTED])
+            more = f" and {len(hidden) - _MOST_LISTED} more" if len(hidden) > _MOST_LISTED else ""
+            lines.append(f"  hidden common causes: {listed}{more}")
         return ["", "Graph, as it was read:", *lines] if lines else ["", "Graph: no arrows"]
 
     def _costs(self) -> list[str]:
-        """What changing each action costs, and from where changes count."""
-        task, about = self.task, self.problem.form.variables
+        """What changing each action costs, and from which value changes count."""
+        task = self.task
         if not task.costs:
             return []
         worth = "" if task.worth is None else f", of which a desired outcome is worth {task.worth:g}"
         lines = ["", f"Costs of changes{worth}:"]
         for name, cost in task.costs.items():
-            usual = f"from the usual one, {self._value(name, cost.usual)}, where a case states none"
-            words = cost.words(about[name].unit or "")
-            lines.append(f"  {name}: {words}; from the present value, or {usual}")
+            usual = "unknown"
+            if cost.usual is not None:
+                coding = task.coded.get(name)
+                usual = setting_text(cost.usual) if coding is None else coding.levels[int(cost.usual)]
+            words = cost.words(self.problem.form.variables[name].unit or "")
+            origin = f"from the present value, or from the usual one, {usual}, where a case states none"
+            lines.append(f"  {name}: {words}; {origin}")
         return lines
-
-    def _value(self, name: str, value: float | None) -> str:
-        if value is None:
-            return "unknown"
-        coding = self.task.coded.get(name)
-        return setting_text(value) if coding is None else str(coding.levels[int(value)])
 
     def _settable(self, name: str) -> str:
         """What a variable may be set to; empty where it may not."""
         box, coding = self.task.box, self.task.coded.get(name)
-        if coding is not None and set(coding.columns) <= set(box.names) and coding.reference is not None:
-            return ", ".join(coding.levels[place] for place in offered(coding, box.levels))
-        if name not in box.names:
+        if coding is not None and not set(coding.columns) <= set(box.names):
             return ""
         if coding is not None:
-            return ", ".join(coding.levels[int(level)] for level in box.levels[name])
+            codes = offered_places(coding, box.levels) if coding.reference is not None else box.levels[name]
+            return ", ".join(coding.levels[int(code)] for code in codes)
+        if name not in box.names:
+            return ""
         lower, upper = box.bounds()[name]
         return levels_text(box.levels[name]) if name in box.levels else f"{lower:g} to {upper:g}"

@@ -31,7 +31,12 @@ import numpy as np
 
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.decision_texts import sentence_in_words
-from rehearsal_torch.data.codings.one_hot_actions import combinations, offered, offered_words, whole
+from rehearsal_torch.data.codings.one_hot_actions import (
+    classes_in,
+    combinations,
+    offered_places,
+    offered_words,
+)
 from rehearsal_torch.data.graph_check import refutations, untrue_graph
 from rehearsal_torch.data.positivity import CASES, MOST_BEYOND, Numbers, beyond
 from rehearsal_torch.data.problem_file.cases_builder import WrittenProblem
@@ -212,7 +217,7 @@ def _warn_support(problem: "RehearsalTable", findings: Findings) -> None:
         if len(variables) == 1:
             findings.of_variable(variables[0], "support", sentence, "", **numbers)
         else:
-            findings.warn("candidates", "support", f"{' with '.join(variables)}: {sentence}", "", **numbers)
+            findings.warn("candidates", "support", f"{' with '.join(variables)}: {sentence}", **numbers)
 
 
 def _worded(problem: "RehearsalTable", values: dict[str, float]) -> str:
@@ -314,7 +319,7 @@ def _warn_bounds(problem: "RehearsalTable", findings: Findings) -> None:
 def _warn_present_class(problem: "RehearsalTable", findings: Findings, coding: Coding) -> None:
     """Warns of cases whose present class is not offered."""
     levels = problem.task.box.levels
-    offered_levels = [coding.levels[level] for level in offered(coding, levels)]
+    offered_levels = [coding.levels[level] for level in offered_places(coding, levels)]
     classes = [problem.task.worded(values).get(coding.name) for values in problem.present]
     outside = [
         f"case {case} has {text}"
@@ -336,7 +341,7 @@ def _present_text(outside: Sequence[str]) -> str:
 def _warn_present(problem: "RehearsalTable", findings: Findings) -> None:
     """Warns of present values outside of what may be set: leaving the action alone may be better."""
     bounds = problem.task.box.bounds()
-    codings = whole(problem.task.box.names, problem.task.codings)
+    codings = classes_in(problem.task.box.names, problem.task.codings)
     for coding in codings:
         _warn_present_class(problem, findings, coding)
     coded = {column for coding in codings for column in coding.columns}

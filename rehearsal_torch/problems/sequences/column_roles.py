@@ -1,22 +1,30 @@
-"""Roles of the columns of episodes, and the settings of models and rewards that follow from them.
+"""The roles of the columns of episodes, and the settings of a method that follow from them.
 
-Actions with given levels are coded 0 ... L - 1 in the order of the task
-(`problems.sequences.sequence_schema`). A static column with named values becomes one column of 0 and 1 for
-each value but the first, "model=B".
+A problem (`problems.sequences.sequence_schema`) states which columns are states, which are constant, which
+are actions, and what a step is worth. A model of transitions and the return of an episode have these as
+settings.
+
+Actions with given levels are coded 0 ... L - 1 in the order of the task. A static column with named values
+becomes one column of 0 and 1 for each value but the first, "model=B".
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from rehearsal_torch.problems.sequences.time_steps import Calendar
 
-_REWARD = "rehearsal_torch.objectives.task_reward.episode_reward"
-
 
 @dataclass(frozen=True)
 class Column:
-    """A feature of an episode: its possible values, None if open, or named `values` of a static column."""
+    """A feature of an episode.
+
+    Attributes:
+        unit: Empty if unknown.
+        low: The smallest possible value; None if open.
+        high: The largest; None if open.
+        values: The texts of a static column; empty for numbers.
+    """
 
     name: str
     unit: str = ""
@@ -49,20 +57,22 @@ class Action:
 
 @dataclass(frozen=True)
 class Carry:
-    """The policy for missing values and steps: refuse, drop or carry, at most so many `steps` in a row."""
+    """What is done about missing values and steps: the rule refuse, drop or carry, and of carry the number of
+    steps in a row that are filled with the last value.
+    """
 
     rule: str = "refuse"
     steps: int = 0
 
     @classmethod
     def of(cls, plain: str | Mapping[Literal["carry"], int]) -> "Carry":
-        """The policy as written in a task."""
+        """The rule from the plain data of a task."""
         return cls(plain) if isinstance(plain, str) else cls("carry", int(plain["carry"]))
 
 
 @dataclass(frozen=True)
 class Words:
-    """The words for a unit, such as machine, for several, and for a step, such as week; empty if unknown."""
+    """The words for a unit, such as machine, for several, and for a step, such as week, empty if unknown."""
 
     unit: str
     units: str
@@ -71,7 +81,7 @@ class Words:
 
 @dataclass(frozen=True)
 class EpisodeRoles:
-    """The roles of the columns of a problem of episodes.
+    """The roles of the columns of episodes, and the settings of a problem.
 
     Attributes:
         unit: The column that identifies the unit of a row.
@@ -82,9 +92,10 @@ class EpisodeRoles:
         count: Levels of every action.
         weights: State to weight in the reward.
         score: Part to criteria, as in `objectives.task_reward`.
-        reward_name: Empty if the reward was not named.
-        order: States that come about in this order within a step; empty if nothing is said.
-        rules: Allowed changes, by the names of `objectives.change_rules`; others are the method's own.
+        reward_name: Empty if the reward has no name.
+        rules: Which changes may be recommended, by the names of `objectives.change_rules`; all others are as
+            in the method.
+        order: States that come about in this order within a step; empty if unknown.
     """
 
     unit: str
@@ -116,7 +127,7 @@ class EpisodeRoles:
     @property
     def names(self) -> tuple[str, ...]:
         """The columns of the episodes, in order."""
-        features = [name for column in self.features for name in column.names]
+        features = (name for column in self.features for name in column.names)
         return (*features, *(action.name for action in self.actions))
 
     def surrogate_settings(self) -> dict[str, Any]:
@@ -131,14 +142,14 @@ class EpisodeRoles:
         }
 
     def reward_settings(self) -> dict[str, Any]:
-        """The reward of a step as the node of a configuration."""
+        """The reward of a step, as a node of a configuration."""
         costs = {
             action.name: list(action.costs) if action.levels else action.costs[0]
             for action in self.actions
             if action.costs
         }
         return {
-            "_target_": _REWARD,
+            "_target_": "rehearsal_torch.objectives.task_reward.episode_reward",
             "weights": dict(self.weights) or None,
             "components": {part: dict(criteria) for part, criteria in self.score.items()} or None,
             "costs": costs or None,
@@ -151,13 +162,10 @@ class EpisodeRoles:
         return {**self.rules, "named": [action.name for action in self.actions if action.levels]}
 
     def wording(self) -> dict[str, Any]:
-        """The words for reports: of units and steps, units of columns, and names of levels of actions."""
+        """The words of reports: for units and steps, units of columns, and names of levels of actions."""
         columns: list[Column | Action] = [*self.varying, *self.actions]
-        units = {column.name: column.unit for column in columns if column.unit}
         return {
-            "unit": self.words.unit,
-            "units": self.words.units,
-            "step": self.words.step,
-            "units_of": units,
-            "levels": {column.name: list(column.levels) for column in self.actions if column.levels},
+            **asdict(self.words),
+            "units_of": {column.name: column.unit for column in columns if column.unit},
+            "levels": {action.name: list(action.levels) for action in self.actions if action.levels},
         }

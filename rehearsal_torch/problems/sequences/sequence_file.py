@@ -1,13 +1,11 @@
-"""Problem files that ask for a sequence, read with their tables, and as a problem whose units are split, with
-what was done in each step.
+"""Problem files that ask for a sequence, with their tables, and as a problem whose units are split.
 
     file = sequence_problem("problem.yaml")     all faults of the file at once, each with its line
-    file.rows, file.roles                       the table, and what its columns mean
+    file.rows, file.roles                       the table, and the roles of its columns
 
-Faults of the table (cells, steps, gaps) are told by the reader of episodes, with the line of the table.
+Faults of cells, steps and gaps are found where episodes are made of the rows (`rows_to_episodes`).
 """
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +14,7 @@ import numpy as np
 import pandas as pd
 from pydantic_core import PydanticCustomError
 
+from rehearsal_torch.data.problem_file.cases_schema import of_role
 from rehearsal_torch.data.problem_file.diagnostics import (
     Findings,
     ProblemError,
@@ -23,8 +22,6 @@ from rehearsal_torch.data.problem_file.diagnostics import (
     expect,
     key,
     opened,
-    parts_of,
-    rows_of,
 )
 from rehearsal_torch.data.tables.identifiers import identifier
 from rehearsal_torch.data.tables.reader import ReadTable, number_faults
@@ -43,9 +40,8 @@ class SequenceFile:
     """A problem file that asks for a sequence, with its table.
 
     Attributes:
-        roles: What the columns mean.
-        found: Lines of the file, and warnings so far.
-        notes: What the reader decided by itself, a sentence each.
+        found: Lines of the file, and findings so far.
+        notes: What was decided by the table, a sentence each.
     """
 
     problem: SequenceProblem
@@ -60,52 +56,48 @@ def sequence_problem(path: str | Path | None) -> SequenceFile:
     file = opened(path, tuple(SequenceProblem.model_fields))
     expect(file, "sequence")
     found = file.found
-    parts = parts_of(file, SequenceProblem)
+    parts = file.parts(SequenceProblem)
     data, variables = parts.get("data"), parts.get("variables", {})
-    rows = None if data is None else rows_of(data, file.folder, "data", found)
+    rows = None if data is None else file.table(data, "data")
     if rows is None:
         raise ProblemError(found.source, found.faults)
     columns = [(part, parts[part]) for part in ("unit", "time") if part in parts]
     column_faults([*columns, *((key("variables", name), name) for name in variables)], rows, found)
     notes = list(rows.notes)
-    variables = {
-        name: each.model_copy(update={"levels": _values(name, each, rows.frame, found, notes)})
-        if each.role == "static" and name in rows.frame
-        else each
-        for name, each in variables.items()
-    }
+    for name in of_role(variables, "static"):
+        if name in rows.frame:
+            values = _static_values(name, variables[name], rows.frame[name], found, notes)
+            variables[name] = variables[name].model_copy(update={"levels": values})
     if len(parts) < len(SequenceProblem.model_fields):
         raise ProblemError(found.source, found.faults)
-    problem = SequenceProblem.model_construct(**parts | {"variables": variables})
+    problem = SequenceProblem.model_construct(**parts)
     if found.faults:
-        # The reader of episodes will not be asked, so that faults of cells are told here.
-        cells: list[str] = []
+        # No episodes will be made, by which faults of cells would be found.
+        faults: list[str] = []
         with suppress(PydanticCustomError):
-            unit_rows(rows.frame, problem.roles(), cells)
-        for fault in map(Fault.of, cells):
+            unit_rows(rows.frame, problem.roles(), faults)
+        for fault in map(Fault.of, faults):
             if fault.kind != "unknown":
                 found.fault("data", f"{rows.where}: {fault}")
     found.settle()
     return SequenceFile(problem, rows, problem.roles(), found, tuple(notes))
 
 
-def _values(
-    name: str, about: SequenceVariable, frame: pd.DataFrame, found: Findings, notes: list[str]
+def _static_values(
+    name: str, variable: SequenceVariable, column: pd.Series, found: Findings, notes: list[str]
 ) -> list[str] | None:
-    """The values of a static column of texts, those of the table where the file names none."""
-    texts = about.kind in ("categorical", "ordinal")
-    if about.kind == "binary":
-        texts = bool(number_faults(frame[[name]].dropna(), [name]))
-    if about.levels is not None or not texts:
-        return about.levels
-    cells = frame[name].dropna().unique()
-    known = {each.strip() if isinstance(each, str) else f"{each:.12g}" for each in cells}
-    values = sorted(each for each in known if each)
+    """The values of a static column of texts, by default those of the table; None for numbers."""
+    texts = variable.kind in ("categorical", "ordinal")
+    if variable.kind == "binary":
+        texts = bool(number_faults(column.dropna().to_frame(), [name]))
+    if variable.levels is not None or not texts:
+        return variable.levels
+    cells = column.dropna().unique()
+    values = sorted({cell.strip() if isinstance(cell, str) else f"{cell:.12g}" for cell in cells} - {""})
     if not 2 <= len(values) <= MOST_VALUES:
         expected = f"expected 2 to {MOST_VALUES} values in the column; got {len(values)}"
-        found.fault(
-            key("variables", name), f"{expected}: correct it, name its levels, or write the role other"
-        )
+        remedy = "correct it, name its levels, or write the role other"
+        found.fault(key("variables", name), f"{expected}: {remedy}")
         return None
     notes.append(f"{name}: its values are {', '.join(values)}, of which {values[0]} is the reference")
     return values
@@ -140,58 +132,55 @@ class OwnSequence(OfFile, EpisodeTable):
         super().__init__(file.rows, file.problem, seed, *lengths, split, keep_last, masked)
 
     def facts(self) -> Facts:
-        """The file's method, and what its reader decided by itself."""
+        """The facts of the table, with the file's method and notes."""
         return replace(super().facts(), method=self.sequence.method, notes=self.file.notes)
 
     def _note(self, found: Findings) -> None:
         found.take(self.file.found)
         super()._note(found)
-        roles = self.roles
-        why = identifier(roles.unit, self.file.rows.frame[roles.unit])
-        if why is not None and why.personal:
-            persons = f"{roles.unit} looks like names of persons ({why.reason})"
-            stand = "they stand in the files of a run and in its report"
+        unit = self.roles.unit
+        names = identifier(unit, self.file.rows.frame[unit])
+        if names is not None and names.personal:
+            words = f"{unit} looks like names of persons ({names.reason})"
+            consequence = "they stand in the files of a run and in its report"
             remedy = "number them instead, if these may not be shared"
-            found.warn("unit", "identifier", f"{persons}; {stand}: {remedy}")
+            found.warn("unit", "identifier", f"{words}; {consequence}: {remedy}")
 
     def counted(self) -> str:
         """How many units there are, how long they are, and what they are for; one sentence."""
-        words, lengths = self.roles.words, [each.horizon for each in self.all]
-        least, longest = min(lengths), max(lengths)
-        steps = f"{least}" if least == longest else f"{least} to {longest}"
-        splits = {name: len(places) for name, places in self.splits.items()}
-        most, limited = self.sequence.changes, ""
-        if most is not None:
-            limited = f"; at most {most} action{'s' if most > 1 else ''} of a {words.unit} changed"
+        words, lengths = self.roles.words, sorted({episode.horizon for episode in self.all})
+        steps = " to ".join(str(length) for length in dict.fromkeys((lengths[0], lengths[-1])))
+        counts = {name: len(places) for name, places in self.splits.items()}
+        changes, limit = self.sequence.changes, ""
+        if changes is not None:
+            limit = f"; at most {changes} action{'s' if changes > 1 else ''} of a {words.unit} changed"
         units = f"{len(self.all)} {words.units} of {self.source}, of {steps} steps of {self.step}"
-        learnt = f"{splits['train']} to learn from, {splits['validation']} to validate"
-        return f"{units}; {learnt}, {splits['test']} to decide for{limited}"
+        learnt = f"{counts['train']} to learn from, {counts['validation']} to validate"
+        return f"{units}; {learnt}, {counts['test']} to decide for{limit}"
 
     def variable_rows(self) -> list[tuple[str, ...]]:
         """A row for each variable, the header first."""
         rows: list[tuple[str, ...]] = [("variable", "role", "unit", "from", "to", "what was done, by steps")]
-        values = np.concatenate([each.rows for each in self.all])
+        values = np.concatenate([episode.rows for episode in self.all])
         columns = dict(zip(self.roles.names, values.T, strict=True))
-        actions = {each.name: each for each in self.roles.actions}
-        for name, about in self.sequence.variables.items():
-            unit = about.unit or ""
+        actions = {action.name: action for action in self.roles.actions}
+        for name, variable in self.sequence.variables.items():
+            cells = name, variable.role, variable.unit or ""
             if name in actions:
-                rows.append((name, about.role, unit, "", "", _done(actions[name], columns[name])))
+                rows.append((*cells, "", "", _done(actions[name], columns[name])))
             elif name in columns:
-                ends = [f"{float(end):.6g}" for end in (columns[name].min(), columns[name].max())]
-                rows.append((name, about.role, unit, *ends, ""))
-            elif about.role == "static":
-                named = next((each.values for each in self.roles.static if each.name == name), ())
-                rows.append((name, about.role, unit, "", "", f"one of {', '.join(named)}"))
+                rows.append((*cells, f"{columns[name].min():.6g}", f"{columns[name].max():.6g}", ""))
+            elif variable.role == "static":
+                texts = next(column.values for column in self.roles.static if column.name == name)
+                rows.append((*cells, "", "", f"one of {', '.join(texts)}"))
         return rows
 
 
 def _done(action: Action, column: np.ndarray) -> str:
     """What was done, with shares of steps."""
-    total = len(column)
     if action.levels:
         counts = level_counts(action, column).items()
-        return ", ".join(f"{name} {count / total:.0%}" for name, count in counts)
-    given = column[column != 0]
-    some: Sequence[float] = given.tolist() or [0.0]
-    return f"none {1 - len(given) / total:.0%}, else {min(some):.6g} to {max(some):.6g}"
+        return ", ".join(f"{name} {count / len(column):.0%}" for name, count in counts)
+    amounts = column[column != 0]
+    low, high = (amounts.min(), amounts.max()) if len(amounts) else (0.0, 0.0)
+    return f"none {1 - len(amounts) / len(column):.0%}, else {low:.6g} to {high:.6g}"

@@ -1,4 +1,4 @@
-"""Problems of episodes: what the columns of a table of (unit, time) mean, and what a step is worth.
+"""The schema of problem files that ask for a sequence, and of their tasks: roles of columns, and the reward.
 
     question: sequence
     data: machines.csv                  # one row for each unit and time
@@ -32,8 +32,8 @@ The cost of levels is a list, or a mapping, {major: 6}, in which the others cost
 the cost of each step up. Of several rows in a step (`combine`), the highest level counts, amounts are added
 up, and rates, whose unit is one per time (mg/day, mcg/kg/min, litres per hour), are averaged.
 
-A task, a YAML file or plain data, comes with its table: it has no question, data, method and changes. In
-place of variables it may have the columns of each role, which are then renamed (`renamed`):
+A task, a YAML file or plain data, has no question, data, method and changes. In place of variables it may
+have the columns of each role (`renamed`):
 
     varying: {wear: {unit: "%", range: [0, 100]}}
     static: {age: {unit: years}, model: {values: [A, B, C]}}
@@ -44,14 +44,14 @@ Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 2 and App. G.1, for the parts 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from rehearsal_torch.data.problem_file.cases_schema import DATA, KINDS, Source, one_of
+from rehearsal_torch.data.problem_file.cases_schema import DATA, Kind, Source, missing_roles, of_role, one_of
 from rehearsal_torch.data.problem_file.task_file import TaskError, task_content
 from rehearsal_torch.files.bounded_yaml import repeated
 from rehearsal_torch.files.schema import (
@@ -65,6 +65,8 @@ from rehearsal_torch.files.schema import (
     fault,
     mapping,
     meant,
+    only,
+    optional,
     path_of,
     plain_of,
     read,
@@ -81,25 +83,26 @@ ROLES_AS = (
 )
 REWARD_AS = "weights of states, a score of limits, or both: {weights: {...}, score: {...}}"
 MISSING_AS = "refuse, drop or {carry: m} with m steps of at least 1"
+STEP_AS = "a length above 0, in the unit of the time column (days, for dates), or month or week"
 LEVELS_AS = "a whole number of levels, at least 2, or the list of their names"
 MOST_LEVELS = 1000
 MOST_COMBINATIONS = 2**20
-# What the reader of a table takes for an empty cell.
+# Texts that are an empty cell in a table.
 EMPTY = frozenset(("", "NA", "N/A", "n/a", "nan", "NaN", "-nan", "-NaN", "null", "NULL", "None", "<NA>"))
-# What may be said of a variable beside its role and kind.
-SETTINGS = {
+# Role to the settings that a variable may have beside its role and kind.
+_SETTINGS = {
     "state": ("unit", "range"),
     "static": ("unit", "range", "levels"),
     "context": ("unit", "range"),
     "action": ("unit", "levels", "cost", "combine"),
     "other": ("unit", "range", "levels"),
 }
-NUMBERS = ("continuous", "integer", "binary")
+_NUMBERS = ("continuous", "integer", "binary")
 
 # A unit per time.
 _TIMES = "s|sec|second|min|minute|h|hr|hour|d|day|w|wk|week|mo|month|y|yr|year"
 _RATE = re.compile(rf"(/|\bper\b)\s*\d*\s*({_TIMES})s?\b|\b(dai|hour|week|month|year)ly\b", re.IGNORECASE)
-_RULE = re.compile(r"\s*(<=|>=|<|>)\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*\Z")
+_COMPARISON = re.compile(r"\s*(<=|>=|<|>)\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*\Z")
 
 
 def text_of(value: Any) -> str:
@@ -115,14 +118,14 @@ def text_of(value: Any) -> str:
 
 
 def _levels(value: Any, info: ValidationInfo) -> list[str]:
-    """The names of levels; those of an action may be their number alone."""
+    """The names of levels, of an action also from their number."""
     static = info.data.get("role") == "static"
     if isinstance(value, int) and value in range(2, MOST_LEVELS + 1) and not static:
         return [str(number) for number in range(value)]
     if not isinstance(value, list) or not 2 <= len(value) <= MOST_LEVELS:
-        named = static or isinstance(value, list)
-        raise fault(f"2 to {MOST_LEVELS} names" if named else LEVELS_AS, value)
-    names = [text_of(each) for each in value]
+        list_only = static or isinstance(value, list)
+        raise fault(f"2 to {MOST_LEVELS} names" if list_only else LEVELS_AS, value)
+    names = [text_of(name) for name in value]
     if empty := [name for name in names if name in EMPTY]:
         raise fault("names", value, f"{empty[0]!r} in a table is read as an empty cell, use another word")
     if twice := repeated(names):
@@ -131,35 +134,23 @@ def _levels(value: Any, info: ValidationInfo) -> list[str]:
 
 
 def _cost(value: Any) -> Any:
-    several = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
-    if not all(map(_is_number, several)):
+    costs = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
+    if not all(map(_is_number, costs)):
         raise fault("a number, a list of numbers, or {level: number}", value)
-    return {text_of(key): each for key, each in value.items()} if isinstance(value, dict) else value
+    return {text_of(level): cost for level, cost in value.items()} if isinstance(value, dict) else value
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
 
 
-def _not_negative(value: float) -> float:
-    if value < 0:
-        raise fault("a number of at least 0", value)
-    return value
+def _is_missing_rule(value: Any) -> bool:
+    steps = value.get("carry") if isinstance(value, dict) and len(value) == 1 else None
+    return value in ("refuse", "drop") or (type(steps) is int and steps >= 1)
 
 
-def _missing(value: Any) -> Any:
-    carried = value.get("carry") if isinstance(value, dict) and len(value) == 1 else None
-    whole = isinstance(carried, int) and not isinstance(carried, bool) and carried >= 1
-    if value not in ("refuse", "drop") and not whole:
-        raise fault(MISSING_AS, value)
-    return value
-
-
-def _step(value: Any) -> Any:
-    if value not in (None, *get_args(Calendar)) and not (_is_number(value) and 0 < value < LARGEST):
-        expected = "a length above 0, in the unit of the time column (days, for dates), or month or week"
-        raise fault(expected, value)
-    return value
+def _is_step(value: Any) -> bool:
+    return value in (None, *get_args(Calendar)) or (_is_number(value) and 0 < value < LARGEST)
 
 
 def _variable(plain: Any) -> Any:
@@ -172,12 +163,10 @@ class SequenceVariable(Schema):
     role: Annotated[str, BeforeValidator(one_of(ROLES)), WithJsonSchema({"enum": list(ROLES)})] = Field(
         description=ROLES_AS
     )
-    kind: Annotated[str, BeforeValidator(one_of(KINDS)), WithJsonSchema({"enum": list(KINDS)})] | None = (
-        Field(default=None, description="what its values are; categorical for static texts")
-    )
-    unit: Name | None = Field(default=None, description="its unit; amounts of an action have one")
-    range: Annotated[Sides, Field(min_length=2, max_length=2)] | None = Field(
-        default=None, description="[lowest, highest] possible value, null for an open side"
+    kind: Kind | None = optional("what its values are; categorical for static texts")
+    unit: Name | None = optional("its unit; amounts of an action have one")
+    range: Annotated[Sides, Field(min_length=2, max_length=2)] | None = optional(
+        "[lowest, highest] possible value, null for an open side"
     )
     levels: (
         Annotated[
@@ -189,20 +178,19 @@ class SequenceVariable(Schema):
             ),
         ]
         | None
-    ) = Field(
-        default=None,
-        description="of an action: its levels in order, or their number; of static texts: all of them, the "
-        "reference first",
+    ) = optional(
+        "of an action: its levels in order, or their number; of static texts: all of them, the "
+        "reference first"
     )
-    cost: Annotated[float | list[float] | dict[str, float], BeforeValidator(_cost)] | None = Field(
-        default=None, description="of an action: of each level, or of one unit of an amount"
+    cost: Annotated[float | list[float] | dict[str, float], BeforeValidator(_cost)] | None = optional(
+        "of an action: of each level, or of one unit of an amount"
     )
-    combine: Literal["sum", "mean", "max"] | None = Field(
-        default=None, description="of an action: how rows that fall into one step are joined"
+    combine: Literal["sum", "mean", "max"] | None = optional(
+        "of an action: how rows that fall into one step are joined"
     )
 
     def costs(self) -> tuple[float, ...]:
-        """The cost of each level, or of one unit of an amount, (1,); an error if it does not fit them."""
+        """The cost of each level, or of one unit of an amount, (1,); PydanticCustomError if it is neither."""
         cost, levels = self.cost, self.levels
         if cost is None:
             return ()
@@ -211,22 +199,22 @@ class SequenceVariable(Schema):
         if levels is None:
             raise fault("a number, the cost of one unit of the dose", cost)
         if isinstance(cost, dict):
-            if wrong := [name for name in cost if name not in levels]:
-                raise refusal(f"{wrong[0]!r} is no level; {meant(wrong[0], levels)}")
+            if unknown := [name for name in cost if name not in levels]:
+                raise refusal(f"{unknown[0]!r} is no level; {meant(unknown[0], levels)}")
             return tuple(cost.get(name, 0.0) for name in levels)
         if len(cost) != len(levels):
-            each = f"{len(levels)} numbers, one for each of {', '.join(levels[:10])}"
-            raise fault(f"a number for each step up, or {each}", cost)
+            numbers = f"{len(levels)} numbers, one for each of {', '.join(levels[:10])}"
+            raise fault(f"a number for each step up, or {numbers}", cost)
         return tuple(cost)
 
     def faults(self, where: str) -> Iterator[Fault]:
-        """Settings that do not go with its role, its kind, or each other."""
+        """Faults of settings that do not go with its role, its kind, or each other; `where` is its path."""
         role, kind, levels = self.role, self.kind, self.levels
         for setting in ("unit", "range", "levels", "cost", "combine"):
-            if getattr(self, setting) is not None and setting not in SETTINGS[role]:
+            if getattr(self, setting) is not None and setting not in _SETTINGS[role]:
                 yield Fault(f"{where}.{setting}", f"a variable of the role {role} has none: leave it out")
-        if role in ("state", "context") and kind not in (None, *NUMBERS):
-            expected = f"expected numbers, one of {', '.join(NUMBERS)}, for the role {role}; got {kind}"
+        if role in ("state", "context") and kind not in (None, *_NUMBERS):
+            expected = f"expected numbers, one of {', '.join(_NUMBERS)}, for the role {role}; got {kind}"
             yield Fault(f"{where}.kind", f"{expected}: write a column of 0 and 1 for each value but one")
         if role != "action":
             return
@@ -249,25 +237,25 @@ class SequenceVariable(Schema):
             yield Fault(f"{where}.cost", error.message())
 
     def action(self, name: str) -> Action:
-        """It as a coordinate of an action."""
-        usual = "max" if self.levels else "mean" if _RATE.search(self.unit or "") else "sum"
-        return Action(name, self.unit or "", tuple(self.levels or ()), self.costs(), self.combine or usual)
+        """The coordinate of an action that it is."""
+        combine = "max" if self.levels else "mean" if _RATE.search(self.unit or "") else "sum"
+        return Action(name, self.unit or "", tuple(self.levels or ()), self.costs(), self.combine or combine)
 
     def column(self, name: str) -> Column:
-        """It as a feature."""
+        """The feature that it is."""
         low, high = self.range or (None, None)
         return Column(name, self.unit or "", low, high, tuple(self.levels or ()))
 
 
-_RULES = '{state: {"> 70": 3}}'
-_Rules = Annotated[dict[Name, Annotated[dict[Name, Number], mapping('{"> 70": 3}')]], mapping(_RULES)]
+_CRITERIA = '{state: {"> 70": 3}}'
+_Criteria = Annotated[dict[Name, Annotated[dict[Name, Number], mapping('{"> 70": 3}')]], mapping(_CRITERIA)]
 
 
 class SequenceReward(Schema):
     """The reward of a step."""
 
     weights: Annotated[dict[Name, Number], mapping("{state: weight}")] | None = None
-    score: Annotated[dict[Name, _Rules], mapping(f"{{part: {_RULES}}}")] | None = None
+    score: Annotated[dict[Name, _Criteria], mapping(f"{{part: {_CRITERIA}}}")] | None = None
     name: Name | None = None
 
 
@@ -288,7 +276,9 @@ class SequenceRules(Schema):
     forbidden: (
         Annotated[dict[Name, Literal["raise", "lower", "change"]], mapping("{action: raise}")] | None
     ) = None
-    least_gain: Annotated[Number, AfterValidator(_not_negative)] | None = None
+    least_gain: (
+        Annotated[Number, AfterValidator(only(lambda value: value >= 0, "a number of at least 0"))] | None
+    ) = None
 
 
 class SequenceProblem(Schema):
@@ -297,9 +287,9 @@ class SequenceProblem(Schema):
     data: Source | None = Field(description=DATA)
     unit: Name = Field(description="the column that says whose row it is")
     time: Name = Field(description="the column of time: numbers, or dates, which count in days")
-    step: Annotated[Annotated[float, Field(gt=0)] | Calendar | None, BeforeValidator(_step)] = Field(
-        default=None, description="the length of a step, into which rows are merged, or month or week"
-    )
+    step: Annotated[
+        Annotated[float, Field(gt=0)] | Calendar | None, BeforeValidator(only(_is_step, STEP_AS))
+    ] = optional("the length of a step, into which rows are merged, or month or week")
     variables: Annotated[
         dict[
             Name,
@@ -316,7 +306,7 @@ class SequenceProblem(Schema):
     missing: Annotated[
         Literal["refuse", "drop"]
         | Annotated[dict[Literal["carry"], Annotated[int, Field(ge=1)]], Field(min_length=1)],
-        BeforeValidator(_missing),
+        BeforeValidator(only(_is_missing_rule, MISSING_AS)),
     ] = Field(default="refuse", description=f"empty cells and missing steps: {MISSING_AS}")
     words: SequenceWords = Field(
         default=SequenceWords(),
@@ -327,51 +317,46 @@ class SequenceProblem(Schema):
         default=SequenceRules(),
         description="which changes may be recommended: {most_levels: 1, forbidden: {...}}",
     )
-    method: Name | None = Field(
-        default=None, description="the method that decides: a name that decision= takes"
-    )
-    changes: Annotated[int, Field(ge=1)] | None = Field(
-        default=None,
-        description="at most how many actions of a unit are changed, a whole number of at least 1",
+    method: Name | None = optional("the method that decides: a name that decision= takes")
+    changes: Annotated[int, Field(ge=1)] | None = optional(
+        "at most how many actions of a unit are changed, a whole number of at least 1"
     )
 
     @classmethod
     def of(cls, task: "TaskLike") -> "SequenceProblem":
-        """Reads a task; a TaskError lists all faults if it is no YAML file or has wrong parts."""
+        """The problem of a task; a TaskError lists all faults if it is no YAML file or has wrong parts."""
         if isinstance(task, SequenceProblem):
             return task
-        source, content = task_content(task, _TASK)
-        problem, names, faults = renamed(plain_of(content))
-        found, others = read(cls, problem)
-        # Of parts that are missing, those of the task were told.
-        told = [each for each in others if not names or (each.path, each.kind) != ("variables", "missing")]
-        if faults := [*(each.called(names) for each in told), *faults]:
+        source, content = task_content(task, _TASK_PARTS)
+        problem, keys, faults = renamed(plain_of(content))
+        valid, others = read(cls, problem)
+        # Missing parts of a task without variables are already among the faults.
+        others = [each for each in others if not keys or (each.path, each.kind) != ("variables", "missing")]
+        if faults := [*(each.called(keys) for each in others), *faults]:
             columns = [problem.get("unit"), problem.get("time"), *(problem.get("variables") or ())]
             raise TaskError(source, faults, dict.fromkeys(name for name in columns if isinstance(name, str)))
-        return cls.model_construct(**found)
+        return cls.model_construct(**valid)
 
     @classmethod
     def between(cls, parts: Mapping[str, Any]) -> Iterable[Fault]:
-        """What parts say of variables that are not there, or not so; see `Schema.between`."""
+        """Faults of roles, of settings that do not go together, and of names of states and actions."""
         unit, time, variables = parts.get("unit"), parts.get("time"), parts.get("variables")
         if unit is not None and unit == time:
             yield Fault("time", f"{time!r} says whose row it is: name the column of time")
         if variables is None:
             return
-        for name, each in variables.items():
+        for name, variable in variables.items():
             where = path_of(("variables", name))
-            if name in (unit, time) and each.role != "other":
+            if name in (unit, time) and variable.role != "other":
                 yield Fault(where, "it says whose row it is, or when: take it out of variables")
-            yield from each.faults(where)
-        states, actions = _named(variables, "state"), _named(variables, "action")
-        for role, columns in (("state", states), ("action", actions)):
-            if not columns:
-                words = f"expected at least one of the role {role}; there is none"
-                yield Fault("variables", words, "missing")
+            yield from variable.faults(where)
+        yield from missing_roles(variables, ("state", "action"))
+        states, names = of_role(variables, "state"), of_role(variables, "action")
+        actions = {name: variables[name] for name in names}
         if "levels" in parts:
             yield from _too_many(actions, parts["levels"])
         rules = parts.get("rules") or SequenceRules()
-        yield from _unknown("rules", (*(rules.boluses or ()), *(rules.forbidden or ())), actions, "action")
+        yield from _unknown("rules", (*(rules.boluses or ()), *(rules.forbidden or ())), names, "action")
         yield from _unknown("order", parts.get("order", ()), states, "state")
         reward = parts.get("reward")
         if reward is None:
@@ -379,27 +364,25 @@ class SequenceProblem(Schema):
         if not (reward.weights or reward.score or any(each.cost is not None for each in actions.values())):
             yield Fault("reward", f"expected {REWARD_AS}; got none, and no action has a cost")
         yield from _unknown("reward.weights", reward.weights or (), states, "state")
-        known = {**states, **actions} if states else {}
-        limits = (
-            (part, *each) for part, criteria in (reward.score or {}).items() for each in criteria.items()
-        )
-        for part, quantity, rules in limits:
-            where, names = path_of(("reward", "score", part)), map(str.strip, quantity.split("/"))
-            yield from _unknown(where, names, known, "state and no action")
-            for text, points in rules.items():
-                if not _RULE.match(text) or points < 0:
-                    expected = 'a comparison and points of at least 0, such as "> 70": 3'
-                    yield Fault(where, f"expected {expected}; got {text!r}: {points:g}")
+        for part, criteria in (reward.score or {}).items():
+            where = path_of(("reward", "score", part))
+            for ratio, points in criteria.items():
+                columns = map(str.strip, ratio.split("/"))
+                yield from _unknown(where, columns, states and states + names, "state and no action")
+                for text, number in points.items():
+                    if not _COMPARISON.match(text) or number < 0:
+                        expected = 'a comparison and points of at least 0, such as "> 70": 3'
+                        yield Fault(where, f"expected {expected}; got {text!r}: {number:g}")
 
     def roles(self) -> EpisodeRoles:
-        """What its columns mean."""
+        """The roles of its columns."""
         words, reward = self.words, self.reward
         unit = words.unit or self.unit.replace("_", " ")
         varying, static, contextual = (
-            tuple(each.column(name) for name, each in _named(self.variables, role).items())
+            tuple(self.variables[name].column(name) for name in of_role(self.variables, role))
             for role in ("state", "static", "context")
         )
-        actions = tuple(each.action(name) for name, each in _named(self.variables, "action").items())
+        actions = tuple(self.variables[name].action(name) for name in of_role(self.variables, "action"))
         return EpisodeRoles(
             unit=self.unit,
             time=self.time,
@@ -419,17 +402,13 @@ class SequenceProblem(Schema):
         )
 
     def to_plain(self) -> dict[str, Any]:
-        """The task, as it reads back; parts that say nothing are left out."""
+        """The task as plain data, which `of` reads back; parts with their default are left out."""
         return self.model_dump(
             exclude={"data", "method", "changes"}, exclude_none=True, exclude_defaults=True
         )
 
 
-def _named(variables: Mapping[str, SequenceVariable], role: str) -> dict[str, SequenceVariable]:
-    return {name: each for name, each in variables.items() if each.role == role}
-
-
-def _unknown(part: str, names: Iterable[str], known: Mapping[str, Any], role: str) -> Iterator[Fault]:
+def _unknown(part: str, names: Iterable[str], known: Sequence[str], role: str) -> Iterator[Fault]:
     """Faults of names that are not known, unless nothing is."""
     for name in names if known else ():
         if name not in known:
@@ -437,8 +416,8 @@ def _unknown(part: str, names: Iterable[str], known: Mapping[str, Any], role: st
 
 
 def _too_many(actions: Mapping[str, SequenceVariable], levels: int) -> Iterator[Fault]:
-    """The faults of the numbers of levels, which all actions of a model share."""
-    counts = {name: len(each.levels or ()) for name, each in actions.items()}
+    """Faults of the number of levels, which all actions of a model share."""
+    counts = {name: len(action.levels or ()) for name, action in actions.items()}
     largest = max(counts.values(), default=0)
     if 0 in counts.values() and largest > levels:
         name = next(name for name, count in counts.items() if count == largest)
@@ -449,11 +428,15 @@ def _too_many(actions: Mapping[str, SequenceVariable], levels: int) -> Iterator[
         yield Fault("variables", f"{words}; take actions out, or use fewer")
 
 
-# A task as a file, as its content, or as it was read.
+# A task as a file, as plain data, or validated.
 TaskLike = str | Path | Mapping[str, Any] | SequenceProblem | None
-_PARTS = {"varying": "state", "static": "static", "contextual": "context", "actions": "action"}
-_OF_FILE = ("data", "method", "changes")
-_TASK = (*_PARTS, *(part for part in SequenceProblem.model_fields if part not in ("variables", *_OF_FILE)))
+_ROLE_OF_PART = {"varying": "state", "static": "static", "contextual": "context", "actions": "action"}
+# The parts that a problem file has, and a task has not.
+_FILE_PARTS = ("data", "method", "changes")
+_TASK_PARTS = (
+    *_ROLE_OF_PART,
+    *(part for part in SequenceProblem.model_fields if part not in ("variables", *_FILE_PARTS)),
+)
 _COLUMNS_AS = (
     "a list of columns, each once, or {column: {unit: mm/s, range: [0, null]}}, of actions {column: {levels: "
     "[none, minor, major]}}"
@@ -461,42 +444,48 @@ _COLUMNS_AS = (
 
 
 def renamed(task: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str], list[Fault]]:
-    """A task with the keys of the schema; beginnings of paths, and what they are called in the task, for
-    `Fault.called`, empty if it has variables; and the faults of what cannot be renamed.
+    """A task with the parts of a problem, variables in the place of columns of each role.
+
+    Returns:
+        The parts; keys of variables to those of the task, for `Fault.called`, empty if the task has
+        variables; and the faults of columns.
     """
-    faults = [Fault(part, "a task has none: leave it out") for part in _OF_FILE if part in task]
-    problem = {"data": None} | {part: each for part, each in task.items() if part not in _OF_FILE}
+    faults = [Fault(part, "a task has none: leave it out") for part in _FILE_PARTS if part in task]
+    problem = {"data": None} | {part: task[part] for part in task if part not in _FILE_PARTS}
     if "variables" in task:
         return problem, {}, faults
-    variables, names = dict[str, Any](), {"variables": "actions"}
-    for part, role in _PARTS.items():
+    variables, keys = dict[str, Any](), {"variables": "actions"}
+    for part, role in _ROLE_OF_PART.items():
         columns = _columns(problem.pop(part, None))
         if columns is None or (not columns and part in ("varying", "actions")):
-            found = f"; got {shown(task[part])}" if part in task else ""
-            faults.append(Fault(part, f"{'' if found else 'missing; '}expected {_COLUMNS_AS}{found}"))
+            got = f"; got {shown(task[part])}" if part in task else ""
+            faults.append(Fault(part, f"{'' if got else 'missing; '}expected {_COLUMNS_AS}{got}"))
             continue
-        for key, said in columns.items():
+        for key, content in columns.items():
             name = str(key) if type(key) is int else key
-            old, new = path_of((part, name)), path_of(("variables", name))
-            about = {} if said is None else {"range": said} if isinstance(said, list) else said
+            task_path, path = path_of((part, name)), path_of(("variables", name))
+            settings = {} if content is None else {"range": content} if isinstance(content, list) else content
             if not isinstance(name, str):
                 faults.append(Fault(part, f"expected a name; got {shown(key)}: put it in quotes"))
             elif name in variables:
                 faults.append(Fault(name, "the column has several roles; keep one of them"))
-            elif not isinstance(about, dict) or "role" in about:
-                faults.append(Fault(old, f"expected {{key: value}} without a role; got {shown(said)}"))
+            elif not isinstance(settings, dict) or "role" in settings:
+                faults.append(
+                    Fault(task_path, f"expected {{key: value}} without a role; got {shown(content)}")
+                )
             else:
-                called = {"values": "levels"} if role == "static" else {}
-                about = {called.get(each, each): value for each, value in about.items()}
-                variables[name] = {"role": role, **about}
-                names |= {new: old} | {f"{new}.{each}": f"{old}.{other}" for other, each in called.items()}
-    return problem | ({"variables": variables} if variables else {}), names, faults
+                keys[path] = task_path
+                if role == "static":
+                    keys[f"{path}.levels"] = f"{task_path}.values"
+                    settings = {"levels" if each == "values" else each: settings[each] for each in settings}
+                variables[name] = {"role": role, **settings}
+    return problem | ({"variables": variables} if variables else {}), keys, faults
 
 
-def _columns(written: Any) -> dict[Any, Any] | None:
-    """Column to what is said of it, also of a list of columns; None if it is neither."""
-    names = [written] if isinstance(written, str) else [] if written is None else written
+def _columns(plain: Any) -> dict[Any, Any] | None:
+    """Column to its settings, None for those of a list of columns; None if it is neither."""
+    names = [plain] if isinstance(plain, str) else [] if plain is None else plain
     if isinstance(names, list):
-        sound = all(isinstance(each, str | int) for each in names) and not repeated(map(str, names))
-        return dict.fromkeys(names) if sound else None
+        valid = all(isinstance(name, str | int) for name in names) and not repeated(map(str, names))
+        return dict.fromkeys(names) if valid else None
     return names if isinstance(names, dict) else None

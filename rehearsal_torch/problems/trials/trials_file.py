@@ -1,9 +1,9 @@
-"""Problem files that ask for trials, read with the experiments so far, and as a problem: which to run next.
+"""Problem files that ask for trials, with the experiments so far, and as a problem: which to run next.
 
     file = trials_problem("problem.yaml")       all faults of the file at once, each with its line
     file.task, file.rows, file.fixed            the task, the experiments so far, and what is held
 
-What a file holds is `data.problem_file.trials_schema`.
+The schema is `data.problem_file.trials_schema`.
 """
 
 from collections.abc import Mapping
@@ -20,8 +20,6 @@ from rehearsal_torch.data.problem_file.diagnostics import (
     graph_faults,
     key,
     opened,
-    parts_of,
-    rows_of,
 )
 from rehearsal_torch.data.problem_file.graph_section import graph_part
 from rehearsal_torch.data.problem_file.trials_schema import TrialsProblem, TrialVariable
@@ -40,9 +38,8 @@ class TrialsFile:
     Attributes:
         rows: The experiments so far; a table without rows if there are none.
         fixed: Actions that the next experiment holds at a value.
-        variables: What the file says of each variable.
-        found: Its lines, and warnings so far.
-        tolerance: How far settings may lie from a pending trial's, as written (`CausalTask.tolerances`).
+        found: Lines of the file, and findings so far.
+        tolerance: How far settings may lie from a pending trial's (`CausalTask.tolerances`).
     """
 
     source: str
@@ -59,14 +56,11 @@ def trials_problem(path: str | Path | None) -> TrialsFile:
     """Reads a problem file that asks for trials; ProblemError with all its faults."""
     file = opened(path, tuple(TrialsProblem.model_fields))
     expect(file, "trials")
-    found = file.found
-    written = file.plain.get("graph")
-    graph = graph_part(written, file.folder, found)
-    unread = ("graph",) if graph is None and written is not None else ()
-    plain = {name: each for name, each in {**file.plain, "graph": graph}.items() if name not in unread}
-    parts = parts_of(replace(file, plain=plain), TrialsProblem, unread)
+    found, rows, task = file.found, None, None
+    graph = graph_part(file.plain.get("graph"), file.folder, found)
+    faulty = ["graph"] if graph is None and file.plain.get("graph") is not None else []
+    parts = replace(file, plain={**file.plain, "graph": graph}).parts(TrialsProblem, faulty)
     variables: Mapping[str, TrialVariable] = parts.get("variables", {})
-    rows, task = None, None
     if not found.faults:
         problem = TrialsProblem.model_construct(**parts)
         try:
@@ -74,9 +68,9 @@ def trials_problem(path: str | Path | None) -> TrialsFile:
             task.held(problem.fixed)
             task.tolerances(problem.tolerance)
         except FaultsError as error:
-            found.of_reader(error.faults)
+            found.add_faults(error.faults)
     if parts.get("data") is not None:
-        rows = rows_of(parts["data"], file.folder, "data", found)
+        rows = file.table(parts["data"], "data")
         if rows is not None:
             column_faults(((key("variables", name), name) for name in variables), rows, found)
     elif task is not None:
@@ -113,18 +107,18 @@ class OwnTrials(OfFile, ExperimentTable):
         super().__init__(self.problem.rows, self.problem.task, self.problem.fixed if fixed is None else fixed)
 
     def facts(self) -> Facts:
-        """The file's method, and the units of its variables."""
+        """The facts of the table, with the file's method and units."""
         wording = units_of(self.problem.variables)
         return replace(super().facts(), method=self.problem.method, wording=wording)
 
     def _note(self, found: Findings) -> None:
         found.take(self.problem.found)
         super()._note(found)
-        task = self.task
-        for name, about in self.problem.variables.items():
-            if name in task.graph.names and name not in (*task.actions, *task.nodes):
-                words = f"no directed path leads from this {about.role} to the reward, and so it is not used"
-                found.of_variable(name, "unused", words)
+        unused = set(self.task.graph.names).difference(self.task.actions, self.task.nodes)
+        for name, variable in self.problem.variables.items():
+            if name in unused:
+                words = f"no directed path leads from this {variable.role} to the reward"
+                found.of_variable(name, "unused", f"{words}, and so it is not used")
 
     def counted(self) -> str:
         """How many experiments there are, and the best so far; one sentence."""
@@ -139,13 +133,10 @@ class OwnTrials(OfFile, ExperimentTable):
     def variable_rows(self) -> list[tuple[str, ...]]:
         """A row for each variable, the header first."""
         rows: list[tuple[str, ...]] = [("variable", "role", "unit", "from", "to", "may be set to")]
-        box, seen = self.task.box, ranges_of(self.done)
-        for name, about in self.problem.variables.items():
-            ends = [f"{end:.6g}" for end in seen.get(name, ())] or ["", ""]
-            settable = ""
-            if name in box.names:
-                lower, upper = box.bounds()[name]
-                levels = box.levels.get(name)
-                settable = f"{lower:g} to {upper:g}" if levels is None else levels_text(levels)
-            rows.append((name, about.role, about.unit or "", *ends, settable))
+        box, observed = self.task.box, ranges_of(self.done)
+        settable = {name: f"{lower:g} to {upper:g}" for name, (lower, upper) in box.bounds().items()}
+        settable |= {name: levels_text(levels) for name, levels in box.levels.items()}
+        for name, variable in self.problem.variables.items():
+            ends = [f"{end:.6g}" for end in observed.get(name, ())] or ["", ""]
+            rows.append((name, variable.role, variable.unit or "", *ends, settable.get(name, "")))
         return rows

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rehearsal_torch.data.codings.decision_texts import card_in_words, wanted_of
+from rehearsal_torch.data.codings.decision_texts import card_in_words, recorded_region_in_words
 from rehearsal_torch.evaluation.claim_rows import number
 from rehearsal_torch.evaluation.method_summaries import MethodSummary
 from rehearsal_torch.evaluation.run_record import Decided, Recorded, is_sequence, read
@@ -112,7 +112,7 @@ class Material:
     @property
     def wanted(self) -> str:
         """The desired region in words; empty where it is not recorded, or too long."""
-        return wanted_of(self.card)
+        return recorded_region_in_words(self.card)
 
     @property
     def nouns(self) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.codings.one_hot_actions import joined
+from rehearsal_torch.data.codings.one_hot_actions import candidate_sets
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.size_limits import bounded
@@ -63,7 +63,7 @@ def of_clique(clique: tuple[str, ...], parents: Sequence[str], task: RehearsalTa
     """A clique's equations: its own, and one for each set that may be altered without the rest."""
     yield Equation(clique, (), clique, tuple(parents))
     free = [name for name in clique if name in task.box.names]
-    for altered in joined(free, task.codings, len(clique) - 1):
+    for altered in candidate_sets(free, task.codings, len(clique) - 1):
         rest = tuple(name for name in clique if name not in altered)
         yield Equation(clique, altered, rest, (*parents, *altered))
 

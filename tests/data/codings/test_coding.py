@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 from rehearsal_torch.data.codings.coding import (
     Coding,
+    alternatives,
     coded,
-    either,
+    level_texts,
     lost_classes,
     rare_classes,
-    spelled,
     text_of,
-    unseen,
+    unseen_levels,
 )
 
 TEXTS = st.lists(
@@ -61,15 +61,15 @@ def test_of_an_outcome_only_whether_its_class_is_desired_is_kept():
     assert coding.to_plain() == {"classes": ["well", "mild", "ill"], "desired": ["well", "mild"]}
     assert Coding.of("status", coding.to_plain()) == coding
     assert not Coding("s", ("a", "b")).of_classes
-    assert either(["a", "b", "c"]) == "a, b or c"
-    assert either([str(each) for each in range(12)]).endswith("9, ... (12 in all)")
+    assert alternatives(["a", "b", "c"]) == "a, b or c"
+    assert alternatives([str(each) for each in range(12)]).endswith("9, ... (12 in all)")
 
 
 def test_a_truth_value_is_the_level_that_says_it():
     coding = Coding("v", ("No", "Yes", "perhaps"))
     assert [coding.place(cell) for cell in (True, False, "perhaps", "yes", 1)] == [1, 0, 2, None, None]
-    assert spelled([False, True, 3, 2.5, " x "], ["No", "Yes"]) == ["No", "Yes", "3", "2.5", "x"]
-    assert spelled([False, True]) == ["no", "yes"]
+    assert level_texts([False, True, 3, 2.5, " x "], ["No", "Yes"]) == ["No", "Yes", "3", "2.5", "x"]
+    assert level_texts([False, True]) == ["no", "yes"]
 
 
 def test_a_number_states_the_level_that_is_written_like_it():
@@ -127,6 +127,6 @@ def test_rare_lost_and_unseen_classes():
         "ward": "has classes that few rows have (B in 4 of 13 rows), so that little is known of them: join "
         "them with others, or add rows"
     }
-    assert unseen(CODINGS["ward"], table["ward"]) == ["C"]
+    assert unseen_levels(CODINGS["ward"], table["ward"]) == ["C"]
     (told,) = lost_classes(coded(table, CODINGS).frame, CODINGS.values())
     assert told.startswith("ward: none of 13 rows has the class C;")

@@ -8,13 +8,13 @@ from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.decision_texts import (
     bound_in_words,
     card_in_words,
-    in_line,
+    faces_in_words,
     in_numbers,
+    line_in_codes,
+    line_in_texts,
     recorded_codings,
-    said,
+    recorded_region_in_words,
     sentence_in_words,
-    wanted,
-    wanted_of,
     worded,
 )
 
@@ -28,7 +28,7 @@ def test_texts_come_back(smoker, ward, age):
     assert set(codes) == {"smoker", "ward=B", "ward=C", "age"}
     assert worded(codes, CODINGS) == values
     line = {"given": values, "alteration": None, "identity": "1"}
-    assert said(in_line(line, CODINGS), CODINGS) == line
+    assert line_in_texts(line_in_codes(line, CODINGS), CODINGS) == line
 
 
 def test_what_is_no_code_stays_a_number():
@@ -45,14 +45,14 @@ def test_a_line_says_texts_in_all_its_parts():
         "alteration": {"smoker": 0.0},
         "trace": {"would_set": {"smoker": 1.0}, "search": "x"},
     }
-    assert said(line, CODINGS) == {
+    assert line_in_texts(line, CODINGS) == {
         "given": {"ward": "B"},
         "present": {"smoker": "yes"},
         "alteration": {"smoker": "no"},
         "trace": {"would_set": {"smoker": "yes"}, "search": "x"},
     }
     assert line["present"] == {"smoker": 1.0}
-    assert in_line({"given": {"ward": "D"}}, CODINGS) == {"given": {"ward": "D"}}
+    assert line_in_codes({"given": {"ward": "D"}}, CODINGS) == {"given": {"ward": "D"}}
 
 
 def test_recorded_codings_that_cannot_be_read_are_left_out():
@@ -135,7 +135,7 @@ ORDERED = {"severity": SEVERITY}
     ],
 )
 def test_one_bound_or_a_level_is_said(names, normals, offsets, said):
-    assert wanted(names, normals, offsets, ORDERED) == said
+    assert faces_in_words(names, normals, offsets, ORDERED) == said
 
 
 @pytest.mark.parametrize(
@@ -144,6 +144,6 @@ def test_one_bound_or_a_level_is_said(names, normals, offsets, said):
      {"names": ["y", "x"], "normals": [[1.0]], "offsets": [1.0]}, {"names": 3, "normals": 4, "offsets": 5}],
 )  # fmt: skip
 def test_a_card_that_was_edited_says_nothing(region):
-    assert wanted_of({"region": region}) == ""
+    assert recorded_region_in_words({"region": region}) == ""
     whole = {"names": ["y"], "normals": [[1.0]], "offsets": [2.0]}
-    assert wanted_of({"region": whole}) == "y is at most 2"
+    assert recorded_region_in_words({"region": whole}) == "y is at most 2"

@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.one_hot_actions import (
+    by_variable,
+    candidate_sets,
+    classes_in,
+    combination_count,
     combinations,
-    count,
-    cycled,
     in_indicators,
     in_places,
-    joined,
     no_class,
-    offered,
-    parts,
-    whole,
+    offered_places,
+    with_classes_in_turn,
 )
 
 DRUG, SITE = Coding("drug", ("A", "B", "C"), "B"), Coding("site", ("x", "y", "z", "u"), "u")
@@ -51,7 +51,7 @@ def test_combinations_are_the_products_in_which_at_most_one_indicator_is_1(table
         return all(sum(of[column] for column in each.columns) <= 1 for each in codings)
 
     found = combinations(levels, codings)
-    assert len(found) == len(set(found)) == count(levels, codings)
+    assert len(found) == len(set(found)) == combination_count(levels, codings)
     assert set(found) == {values for values in product(*levels.values()) if feasible(values)}
     assert no_class(names, torch.tensor(found), codings) is None
     for values in list(product(*levels.values()))[:50]:
@@ -64,7 +64,7 @@ def test_cycled_points_have_every_combination_of_classes(table):
     names = list(levels)
     number = math.prod(len(each.levels) for each in codings)
     points = torch.full((number, len(names)), 7.0, dtype=torch.float64)
-    made = cycled(points, names, codings)
+    made = with_classes_in_turn(points, names, codings)
     assert no_class(names, made, codings) is None
     places = [place for place, name in enumerate(names) if "=" in name]
     others = [place for place, name in enumerate(names) if "=" not in name]
@@ -74,12 +74,12 @@ def test_cycled_points_have_every_combination_of_classes(table):
 
 def test_only_the_classes_that_are_offered_are_combined():
     levels = {"drug=A": (0.0, 1.0), "drug=C": (0.0,), "smoker": (0.0, 1.0)}
-    assert offered(DRUG, levels) == [0, 1]
-    assert offered(DRUG, {}) == [0, 1, 2]
+    assert offered_places(DRUG, levels) == [0, 1]
+    assert offered_places(DRUG, {}) == [0, 1, 2]
     wanted = {(1.0, 0.0, 0.0), (1.0, 0.0, 1.0), (0.0, 0.0, 0.0), (0.0, 0.0, 1.0)}
     assert set(combinations(levels, CODINGS)) == wanted
-    assert count(levels, CODINGS) == 4
-    made = cycled(torch.ones(4, 3, dtype=torch.float64), list(levels), CODINGS, levels)
+    assert combination_count(levels, CODINGS) == 4
+    made = with_classes_in_turn(torch.ones(4, 3, dtype=torch.float64), list(levels), CODINGS, levels)
     assert made.tolist() == [[1.0, 0.0, 1.0], [0.0, 0.0, 1.0]] * 2
 
 
@@ -95,17 +95,17 @@ def test_places_are_turned_into_indicators_and_back(table):
 
 def test_names_are_parted_by_variable():
     names = ("dose", "drug=A", "smoker", "drug=C", "site=x")
-    assert parts(names, CODINGS) == [("dose",), ("drug=A", "drug=C"), ("smoker",), ("site=x",)]
-    assert whole(names, CODINGS) == [DRUG]
-    assert parts(names, ()) == [(name,) for name in names]
+    assert by_variable(names, CODINGS) == [("dose",), ("drug=A", "drug=C"), ("smoker",), ("site=x",)]
+    assert classes_in(names, CODINGS) == [DRUG]
+    assert by_variable(names, ()) == [(name,) for name in names]
 
 
 def test_of_indicators_all_are_altered_or_none():
-    assert joined(("a", "b"), (), 1) == [("a",), ("b",)]
-    assert joined(("a", "b"), (), 2) == [("a",), ("b",), ("a", "b")]
-    assert joined(("drug=A", "a", "drug=C"), CODINGS, 3) == [
+    assert candidate_sets(("a", "b"), (), 1) == [("a",), ("b",)]
+    assert candidate_sets(("a", "b"), (), 2) == [("a",), ("b",), ("a", "b")]
+    assert candidate_sets(("drug=A", "a", "drug=C"), CODINGS, 3) == [
         ("drug=A", "drug=C"),
         ("a",),
         ("drug=A", "a", "drug=C"),
     ]
-    assert joined(("drug=A", "drug=C"), CODINGS, 1) == []
+    assert candidate_sets(("drug=A", "drug=C"), CODINGS, 1) == []

@@ -26,23 +26,6 @@ def test_bounds_are_cut_to_the_range_of_all_cases():
     assert found.faults == []
 
 
-@pytest.mark.parametrize(
-    ("bounds", "words"),
-    [
-        ({"drug": ["0", "1"]}, "bounds.drug: drug is set to some values only"),
-        ({"bmi": ["current -", "1"]}, "bounds.bmi: at character 10 of 'current -'"),
-        (
-            {"bmi": ["current + 5", "current + 9"]},
-            "line 3 of cases.csv: [39, 43] has nothing in common with the range [20, 35]: widen one",
-        ),
-    ],
-)
-def test_bounds_that_cannot_be_used(bounds, words):
-    found = Findings("p")
-    ranges_of(bounds, BOX, ROWS, found)
-    assert words in found.faults[0]
-
-
 def test_bounds_that_meet_in_one_value_are_kept():
     found = Findings("p")
     made = ranges_of({"bmi": ["current", "current"]}, BOX, ROWS, found)

@@ -1,9 +1,6 @@
 """Costs in a problem file: what the task holds, the columns of the cases, and faults with their lines."""
 
-import pytest
-
 from rehearsal_torch.data.problem_file.cases_builder import written_problem
-from rehearsal_torch.data.problem_file.diagnostics import ProblemError
 from tests.data.problem_file.conftest import RIGHT, table
 
 
@@ -11,12 +8,6 @@ def priced(of_a, **of_d):
     about = {"role": "action", "range": [-1, 1]}
     d = RIGHT["variables"]["d"] | of_d
     return RIGHT["variables"] | {"a": about | {"cost": of_a}, "d": d}
-
-
-def faults(path):
-    with pytest.raises(ProblemError) as told:
-        written_problem(path)
-    return list(told.value.faults)
 
 
 def test_costs_and_worth_become_those_of_the_task(written):
@@ -30,15 +21,9 @@ def test_each_case_may_have_its_own_cost(written):
     cases = [{"x": 0, "price": 2.0}, {"x": 1, "price": 0}]
     found = written_problem(written(costs={"a": "price"}, cases=cases, worth=10))
     assert found.task.to_plain()["costs"] == {"a": {"column": "price"}}
-    (told,) = faults(written(costs={"a": "prise"}, cases=cases))
-    assert "costs.a: no column 'prise' for the cost of a; did you mean 'price'?" in told
-    assert told.startswith("line ")
-    (told,) = faults(written(costs={"a": "price"}, cases=[{"x": 0, "price": 2.0}, {"x": 1, "price": -1}]))
-    assert "has -1 in case 2 (line 29): expected costs of at least 0" in told
 
 
 def test_held_out_rows_have_the_costs_of_the_table(written, tmp_path):
     path = written(costs={"a": "price"}, worth=10)
-    assert "no column 'price'" in faults(path)[0]
     table().assign(price=1.5).to_csv(tmp_path / "table.csv", index=False)
     assert written_problem(path).task.to_plain()["costs"] == {"a": {"column": "price"}}

@@ -10,8 +10,7 @@ import pytest
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.problem_file.cases_builder import written_problem
 from rehearsal_torch.data.problem_file.cases_schema import DataForm
-from rehearsal_torch.data.problem_file.diagnostics import Findings, ProblemError, graph_faults, key, rows_of
-from rehearsal_torch.data.tables.header_checks import NO_DATA_BASE
+from rehearsal_torch.data.problem_file.diagnostics import Findings, Opened, ProblemError, graph_faults, key
 from rehearsal_torch.files.schema import Fault
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
@@ -21,7 +20,7 @@ def test_each_is_told_once_with_its_line():
     for _ in range(2):
         found.fault(key("variables", "a", "range"), "is wrong")
         found.of_variable("b", "values", "is odd")
-    found.of_reader([Fault("variables.a", "worse"), Fault("", "without a path")])
+    found.add_faults([Fault("variables.a", "worse"), Fault("", "without a path")])
     assert found.faults == [
         "line 3, variables.a.range: is wrong",
         "line 3, variables.a: worse",
@@ -55,24 +54,11 @@ def test_the_graph_and_the_variables_have_the_same_names_but_for_others():
 def test_files(tmp_path):
     (tmp_path / "t.csv").write_text("a;b\n1.5;2\n")
     found = Findings("p")
-    assert rows_of(DataForm(file="t.csv"), tmp_path, "data", found).frame["a"].tolist() == [1.5]
+    file = Opened({}, "cases", found, tmp_path)
+    assert file.table(DataForm(file="t.csv"), "data").frame["a"].tolist() == [1.5]
     given = DataForm(file="t.csv", separator=";", decimal=".")
-    assert list(rows_of(given, tmp_path, "data", found).frame.columns) == ["a", "b"]
+    assert list(file.table(given, "data").frame.columns) == ["a", "b"]
     assert found.faults == []
-
-
-def test_faults_are_collected(tmp_path):
-    (tmp_path / "t.csv").write_text("a,a\n1,2\n")
-    found = Findings("p")
-    rows_of(DataForm(file="t.csv"), tmp_path, "data", found)
-    assert rows_of(DataForm(file="tt.csv"), tmp_path, "cases", found) is None
-    (tmp_path / "t.db").write_bytes(b"SQLite format 3\0")
-    assert rows_of(DataForm(file="t.db"), tmp_path, "data", found) is None
-    assert found.faults == [
-        f"data: {tmp_path / 't.csv'}: several columns are called a: keep one of each",
-        f"cases: there is no file {tmp_path / 'tt.csv'}: did you mean 't.csv'?",
-        f"data: {tmp_path / 't.db'} is not comma-separated text but an SQLite data base; {NO_DATA_BASE}",
-    ]
 
 
 def test_names_are_compared_however_their_letters_are_composed(tmp_path):
@@ -83,15 +69,3 @@ def test_names_are_compared_however_their_letters_are_composed(tmp_path):
         file = tmp_path / "problem.yaml"
         file.write_text(normalize(form, f"{text}graph: größe -> y, desired: y <= 1}}"), encoding="utf-8")
         assert written_problem(file).task.graph.names == ("größe", "y")
-
-
-def test_a_table_that_is_not_there_is_told_as_what_is_there(tmp_path):
-    found = Findings("problem.yaml", {})
-    (tmp_path / "rows").mkdir()
-    for name in ("rows", "elsewhere.csv"):
-        assert rows_of(DataForm(file=name), tmp_path, "data", found) is None
-    assert found.faults == [
-        f"data: there is a folder, not a file, at {tmp_path / 'rows'}",
-        f"data: there is no file {tmp_path / 'elsewhere.csv'}: the name is relative to the folder of the "
-        "problem file",
-    ]

@@ -70,20 +70,6 @@ def test_imputed_rows_stay_and_are_counted(gaps):
     assert (whole.gaps.imputations, whole.rows.notes) == (0, ())
 
 
-def test_a_way_of_imputing_is_an_unknown_key(gaps):
-    (told,) = faults_of(gaps({"x": [3]}, missing={"impute": 7, "by": "statsmodels"}))
-    assert "missing: unknown key 'by', there are impute" in told
-
-
-def test_cases_need_their_context_alone(gaps):
-    cases = [{"x": 1.0}, {"y": 2.0}, {"y": 1.0}]
-    (told,) = faults_of(gaps({}, cases=cases))
-    words = "x is missing in 2 of 3 cases, first in case 2 (line 26): a case needs every"
-    assert words in told
-    assert "or write x: other" in told
-    assert len(written_problem(gaps({}, cases=[{"x": 1.0}, {"x": 2.0, "y": 3.0}])).cases.frame) == 2
-
-
 def test_rows_and_columns_are_counted():
     frame = pd.DataFrame(
         {"x": [1.0, None, 3.0, 4.0], "y": [None, None, 1.0, np.inf], "text": ["a", "b", None, "c"], "z": 1}

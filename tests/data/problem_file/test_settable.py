@@ -5,7 +5,7 @@ import pytest
 
 from rehearsal_torch.data.problem_file.cases_schema import VariableForm, of_role
 from rehearsal_torch.data.problem_file.diagnostics import Findings
-from rehearsal_torch.data.problem_file.variable_kinds import costs, kind_faults, settable
+from rehearsal_torch.data.problem_file.variable_kinds import costs, settable
 
 COLUMN = pd.Series([0.0, 1.0, 1.0, 2.5, 4.0])
 
@@ -30,30 +30,6 @@ def test_what_an_action_may_be_set_to(settings, expected, warned):
     assert settable("a", form(**settings), COLUMN, found) == expected
     assert found.faults == []
     assert (warned in found.warnings[0]) if warned else not found.warnings
-
-
-@pytest.mark.parametrize(
-    ("kind", "words"),
-    [
-        ("integer", "expected whole numbers in the column; got 2.5 in line 5"),
-        ("ordinal", "got 2.5 in line 5"),
-        ("binary", "expected two values in the column; got 4, 0, 1, 2.5, 4"),
-    ],
-)
-def test_columns_of_another_kind(kind, words):
-    found = Findings("p")
-    kind_faults("a", form(kind=kind), COLUMN, found)
-    assert words in found.faults[0]
-    kind_faults("a", form(kind=kind), pd.Series([0, 1, 1]), found)
-    assert len(found.faults) == 1, "0 and 1 are of every kind"
-
-
-def test_settings_that_do_not_go_together():
-    settings = {"levels": {"levels": [1.0], "range": [0.0, 1.0]}, "step": {"step": 1.0}}
-    settings |= {"reference": {"kind": "binary", "reference": "A"}, "cost": {"role": "context", "cost": 1.0}}
-    for path, written in settings.items():
-        assert [each.path for each in form(**written).faults("a")] == [path]
-    assert [each.path for each in form(levels=[]).faults("a")] == ["levels"]
 
 
 def test_roles_and_costs():

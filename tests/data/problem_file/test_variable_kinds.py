@@ -1,7 +1,6 @@
 """Columns of texts in problem files, and how they are coded."""
 
 import pandas as pd
-import pytest
 
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.problem_file.cases_schema import VariableForm
@@ -73,71 +72,10 @@ def test_only_some_classes_may_be_offered_one_of_which_is_the_reference():
     ]
 
 
-@pytest.mark.parametrize(
-    ("about", "words"),
-    [
-        ({"offered": ["A", "Bb"]}, "offered: expected some of A, B, C; got 'Bb'; did you mean 'B'?"),
-        ({"offered": ["A", "A"]}, "offered: expected some of A, B, C, each once; got A, A"),
-        ({"offered": []}, "offered: expected some of A, B, C, each once; got none"),
-        (
-            {"offered": ["A", "C"], "reference": "B"},
-            "reference: B is not offered: name one of A, C, or leave reference out",
-        ),
-    ],
-)
-def test_what_is_offered_wrongly_is_told(about, words):
-    codings, broken, _, faults = coded(ward={"role": "action", "kind": "categorical", **about})
-    assert (codings, broken) == ({}, {"ward"})
-    assert [each.partition("variables.ward.")[2] for each in faults] == [words]
-
-
 def test_what_is_not_stated_is_sorted_and_said():
     codings, _, notes, _ = coded(smoker={"role": "context", "kind": "binary"})
     assert codings["smoker"].levels == ("no", "yes")
     assert notes == ["smoker is coded no = 0, yes = 1, in alphabetical order (levels: [...] states another)"]
-
-
-@pytest.mark.parametrize(
-    ("name", "about", "words"),
-    [
-        (
-            "severity",
-            {"kind": "binary"},
-            "variables.severity.kind: expected two texts; got 3, high, low, medium",
-        ),
-        (
-            "smoker",
-            {"kind": "binary", "levels": ["no", "yes", "x"]},
-            "variables.smoker.levels: expected two texts; got 3",
-        ),
-        (
-            "severity",
-            {"kind": "ordinal"},
-            "write levels: [...] from the lowest to the highest of high, low, medium",
-        ),
-        (
-            "severity",
-            {"kind": "ordinal", "levels": ["low", "high"]},
-            "expected one of low, high; got 'medium' in line 4",
-        ),
-        (
-            "ward",
-            {"kind": "categorical", "levels": ["A", "B", "C", "D", "NA"]},
-            "no row has D, NA, so that nothing is known of it; cells such as NA",
-        ),
-        ("ward", {"kind": "categorical", "reference": "Z"}, "the reference 'Z' is none of A, B, C"),
-        ("ward", {"kind": "continuous"}, "the column has texts (A, B, C), and the kind is continuous"),
-        ("ward", {"kind": "integer", "levels": ["A"]}, "levels are texts, and the kind is integer"),
-        ("mixed", {"kind": "categorical"}, "has numbers and texts: '1' in line 2, '3+' elsewhere"),
-        ("ward", {"kind": "categorical", "role": "other"}, "a method has no model of classes"),
-        ("smoker", {"kind": "binary", "levels": ["no", "no"]}, "'no' occurs twice"),
-    ],
-)
-def test_faults(name, about, words):
-    codings, broken, _, faults = coded(**{name: {"role": "context", **about}})
-    assert (codings, broken) == ({}, {name})
-    (told,) = faults
-    assert words in told
 
 
 def test_the_texts_of_a_column_with_many_are_not_shown():

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 import torch
 
-from rehearsal_torch.data.problem_file.cases_builder import ProblemError, written_problem
+from rehearsal_torch.data.problem_file.cases_builder import written_problem
 from rehearsal_torch.problems.cases.cases_file import OwnProblem
 from rehearsal_torch.problems.cases.user_table import RehearsalTable
 from rehearsal_torch.problems.sequences.sequence_file import OwnSequence
@@ -88,8 +88,6 @@ def test_rows_with_gaps_are_left_out_of_rows_and_cases(written):  # noqa: F811
     assert not {"5", "52", "79"} & set(problem.identities)
     assert problem.card()["missing cells"] == "3 of 120 rows, left out; by column: y: 3"
     assert "3 of 120 rows have a missing cell and are left out" in problem.facts().notes[0]
-    with pytest.raises(ProblemError, match="3 of 120 values are missing"):
-        OwnProblem(holes(written(missing="refuse")))
 
 
 def test_imputed_rows_are_learnt_from_and_complete_ones_held_out(written):  # noqa: F811

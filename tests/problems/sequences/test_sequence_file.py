@@ -2,7 +2,6 @@
 
 import pytest
 
-from rehearsal_torch.data.problem_file.diagnostics import ProblemError
 from rehearsal_torch.problems.sequences import user_episodes
 from rehearsal_torch.problems.sequences.sequence_file import OwnSequence, sequence_problem
 from tests.problems.conftest import SEQUENCE, changed, pumps
@@ -23,12 +22,6 @@ TASK = {
 }
 
 
-def faults(file):
-    with pytest.raises(ProblemError) as caught:
-        sequence_problem(file)
-    return list(caught.value.faults)
-
-
 def test_it_stands_for_the_task_of_the_same_columns(sequence):
     found = sequence_problem(sequence())
     assert found.roles == roles_of(TASK)
@@ -42,26 +35,6 @@ def test_named_levels_of_static_texts_are_their_values(sequence):
     named = sequence_problem(sequence(**changed(SEQUENCE, "maker", levels=["B", "A"])))
     assert named.roles.static[0].values == ("B", "A")
     assert named.notes == ()
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        (changed(SEQUENCE, "oil", kind="ordinal"), "variables.oil.kind: ordinal needs levels"),
-        (changed(SEQUENCE, "valve", kind="continuous"), "kind: continuous is for amounts"),
-        (changed(SEQUENCE, "valve", cost={"ajar": 1}), "variables.valve.cost: 'ajar' is no level; there are"),
-        (changed(SEQUENCE, "note", role="static", kind="categorical"), "expected 2 to 50 values in the col"),
-        ({"missing": "fill"}, "missing: expected refuse, drop or"),
-        (
-            {"variables": {**SEQUENCE["variables"], "hour": "state"}},
-            "variables.hour: it says whose row it is, or when: take it out",
-        ),
-    ],
-)
-def test_faults_have_their_line_and_key(sequence, changes, words):
-    file = sequence(**changes)
-    told = faults(file)
-    assert any(words.format(table=file.parent / "pumps.csv") in each for each in told), told
 
 
 def test_units_steps_and_splits_are_counted(sequence):

@@ -1,8 +1,5 @@
 """Problem files that ask for trials: the task they stand for, and their faults, each with its line."""
 
-import pytest
-
-from rehearsal_torch.data.problem_file.diagnostics import ProblemError
 from rehearsal_torch.problems.trials.trials_file import OwnTrials, trials_problem
 from rehearsal_torch.problems.trials.user_experiments import causal_task
 from tests.problems.conftest import TRIALS, experiments
@@ -19,12 +16,6 @@ TASK = {
     "reward": {"weights": {"yield": 1, "waste": -0.2}},
     "limits": {"normals": [[2, 1]], "offsets": [6]},
 }
-
-
-def faults(file):
-    with pytest.raises(ProblemError) as caught:
-        trials_problem(file)
-    return list(caught.value.faults)
 
 
 def test_it_stands_for_the_task_of_the_same_parts(trials):
@@ -44,22 +35,6 @@ def test_without_data_there_are_no_experiments_and_a_note_says_what_to_do(trials
     found = trials_problem(trials(data=None))
     assert found.rows.frame.empty
     assert "add the line data: experiments.csv" in found.rows.notes[0]
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"reward": "yeild"}, "reward: 'yeild' is not under variables; did you mean 'yield'?"),
-        ({"limits": "2*valv + dose <= 6"}, "limits: 'valv' is no action; did you mean 'valve'?"),
-        ({"fixed": {"dos": 3}}, "fixed: dos"),
-        ({"tolerance": {"dos": 3}}, "tolerance: dos"),
-        ({"data": "experimnts.csv"}, "data: there is no file"),
-    ],
-)
-def test_faults_have_their_line_and_key(trials, changes, words):
-    told = faults(trials(**changes))
-    assert any(words in each for each in told), told
-    assert all(each.startswith(("line ", "reward: expected the outcome")) for each in told)
 
 
 def test_the_best_experiment_so_far_is_named(trials):
