@@ -14,15 +14,7 @@ import torch
 import yaml
 
 import rehearsal_torch as rt
-from rehearsal_torch.checkpoint import (
-    CheckpointError,
-    annotate,
-    card,
-    configuration,
-    load,
-    savable,
-    save,
-)
+from rehearsal_torch.checkpoint import CheckpointError, annotate, card, configuration, load, savable, save
 from rehearsal_torch.data.episode import Episode, transitions
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.surrogates.state_file import labels_in

@@ -9,7 +9,6 @@ import torch
 import rehearsal_torch as rt
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.objectives.gaussian_success import JOINT
-from rehearsal_torch.user_error import RequestError
 from tests.api.test_rehearse import SMALL
 from tests.toys.linear_truth import chain
 
@@ -156,23 +155,6 @@ def test_a_method_that_draws_covariates_says_for_whom_no_row_is_near():
     assert because.pop("m -> y").startswith("no directed path")
     assert because.pop("a -> m").startswith("no directed path")
     assert set(because.values()) == {"the fit does not change"}
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"refits": -1}, "refits: expected a whole number of at least 0; got -1"),
-        ({"rows": "all"}, "rows: expected True or False; got 'all'"),
-    ],
-)
-def test_arguments_of_the_wrong_kind_are_refused(model, given, words):
-    with pytest.raises(RequestError, match=words):
-        model.explain(CASE, **given)
-
-
-def test_one_case_at_a_time(model):
-    with pytest.raises(RequestError, match="expected one case; got 2"):
-        model.explain([CASE, CASE])
 
 
 def test_the_callers_random_state_is_left_alone(model):

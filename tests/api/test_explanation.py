@@ -6,14 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from rehearsal_torch.api.explanation import (
-    COLUMNS,
-    Adjusted,
-    Explanation,
-    NearRows,
-    RunnerUp,
-    WithoutEdge,
-)
+from rehearsal_torch.api.explanation import COLUMNS, Adjusted, Explanation, NearRows, RunnerUp, WithoutEdge
 from rehearsal_torch.data.decision import CHANCE, DIFFERENCE, Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.sensitivity import Sensitivity

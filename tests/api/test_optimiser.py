@@ -317,8 +317,6 @@ def test_rounded_settings_are_the_trials_that_were_asked(tmp_path):
     (action,) = wide.ask()
     near = {"a": min(action["a"] + 0.15, 1.0), "b": action["b"] * 0.8}
     assert wide.tell(near, system(near)).id == action.trial
-    with pytest.raises(ValueError, match="tolerance: expected a share of each range"):
-        CausalOptimiser(TASK, tolerance="wide")
     (tmp_path / "problem.yaml").write_text(
         "question: trials\nvariables:\n  a: {role: action, range: [0, 1]}\n  Y: outcome\n"
         "graph: [a -> Y]\ntolerance: 0.3\n"
@@ -571,15 +569,6 @@ def test_a_file_and_what_is_given_agree(tmp_path):
     ):
         with pytest.raises(TrialFileError, match=message):
             CausalOptimiser(file=file, **wrong)
-    for wrong in ({"seed": 1.5}, {"initial": True}):
-        with pytest.raises(ValueError, match="expected a whole number"):
-            CausalOptimiser(TASK, **wrong)
-    with pytest.raises(ValueError, match="expected a task, or a file"):
-        CausalOptimiser()
-    with pytest.raises(TrialFileError, match="no such file"):
-        CausalOptimiser.load(tmp_path / "none.json")
-    with pytest.raises(TrialFileError, match=r"ends in \.json"):
-        CausalOptimiser(TASK, file=tmp_path / "trials.csv")
     assert json.loads(file.read_text())["seed"] == 3
 
 
@@ -784,8 +773,6 @@ def test_another_method_is_chosen_by_name(method, tmp_path):
 def test_the_task_may_be_a_file(tmp_path):
     (tmp_path / "task.yaml").write_text(yaml.safe_dump(TASK), encoding="utf-8")
     assert rt.CausalOptimiser(tmp_path / "task.yaml").ask(3) == rt.CausalOptimiser(TASK).ask(3)
-    with pytest.raises(ValueError, match="there is no task file"):
-        rt.CausalOptimiser(str(tmp_path / "tasks.yaml"))
 
 
 def test_parts_that_are_given_win():

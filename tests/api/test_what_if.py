@@ -7,7 +7,6 @@ import rehearsal_torch as rt
 from rehearsal_torch.api.what_if import Comparison, WhatIf
 from rehearsal_torch.data.estimate import DIFFERENCE
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.data.tables.reader import TableError
 from rehearsal_torch.user_error import RequestError
 from tests.api.test_rehearse import CASES, SMALL, TASK
 from tests.api.test_rehearsed import frame as loans  # noqa: F401  the fixture
@@ -100,19 +99,9 @@ def test_without_a_path_to_an_outcome_the_method_cannot_answer(loans):  # noqa: 
     assert found.against == found.refused
 
 
-@pytest.mark.parametrize(
-    ("case", "alteration", "error", "words"),
-    [
-        ({"X1": 0.3}, {"A2": 0.3}, TableError, r"the cases: (?s:.*)no column 'X2'"),
-        (CASE, {"A2": 1.5}, RequestError, r"A2 may be set within \[0, 1\]; got 1.5"),
-        (CASE, {"A2": "much"}, RequestError, "A2: expected a number; got 'much'"),
-        (CASE, {"A2": 0.2, "U1": 0.1}, RequestError, r"one of the candidate sets {A2}; got \['A2', 'U1'\]"),
-        (CASE, 0.3, RequestError, "expected an alteration, such as {'A2': VALUE}; got 0.3"),
-    ],
-)
-def test_questions_that_cannot_be_answered_are_refused(models, case, alteration, error, words):
-    with pytest.raises(error, match=words) as caught:
-        models["care"].what_if(case, alteration)
+def test_a_question_that_cannot_be_answered_is_refused(models):
+    with pytest.raises(RequestError, match=r"one of the candidate sets {A2}; got \['A2', 'U1'\]") as caught:
+        models["care"].what_if(CASE, {"A2": 0.2, "U1": 0.1})
     assert caught.value.__cause__ is None
 
 

@@ -35,14 +35,6 @@ def test_the_same_configuration_goes_on_wherever_it_stands(begun):
     agree(RunFolder(begun.path / "new"), CONFIG)
 
 
-def test_files_of_others_are_refused(tmp_path):
-    (tmp_path / "note.txt").touch()
-    with pytest.raises(UserError, match="holds no run"):
-        agree(RunFolder(tmp_path), CONFIG)
-    with pytest.raises(UserError, match="this is a file"):
-        agree(RunFolder(tmp_path / "note.txt"), CONFIG)
-
-
 def test_a_job_that_its_sweep_never_started_is_begun(tmp_path):
     statuses(tmp_path, [["seed=0"]])
     never = RunFolder(tmp_path / "0")
@@ -52,13 +44,6 @@ def test_a_job_that_its_sweep_never_started_is_begun(tmp_path):
         agree(never, CONFIG)
         cleared(never)
     assert list(never.path.iterdir()) == []
-    never.write_json("status.json", {"state": "ok", "message": "of another program"})
-    with pytest.raises(UserError, match=r"holds no run \(status.json\)"):
-        agree(never, CONFIG)
-    statuses(tmp_path, [["seed=0"], ["seed=1"]])
-    (tmp_path / "1/letter.txt").write_text("Dear")
-    with pytest.raises(UserError, match=r"holds no run \(letter.txt\)"):
-        agree(RunFolder(tmp_path / "1"), CONFIG)
 
 
 def test_a_run_that_was_killed_while_it_began_is_begun_anew(tmp_path):
@@ -112,17 +97,6 @@ def test_what_was_recorded_is_what_goes_on(begun):
     ]
 
 
-@pytest.mark.parametrize(
-    ("typed", "words"),
-    [
-        ("trainer.max_epochs=9", "contradicts trainer.max_epochs=3"),
-    ],
-)
-def test_contradictions_are_refused(begun, typed, words):
-    with pytest.raises(UserError, match=words):
-        recorded(str(begun.path), [typed], "train")
-
-
 def test_sweeps_go_on_as_sweeps(tmp_path):
     RunFolder(tmp_path).write_json(
         SWEEP, {"script": "decide", "overrides": ["seed=0,1"], "decisive": ["seed=0,1"]}
@@ -131,7 +105,3 @@ def test_sweeps_go_on_as_sweeps(tmp_path):
         ["seed=0,1", "hydra/launcher=joblib"],
         True,
     )
-    with pytest.raises(UserError, match="seed=3 contradicts seed=0,1"):
-        recorded(str(tmp_path), ["seed=3"], "decide")
-    with pytest.raises(UserError, match=r"made by python scripts/decide\.py"):
-        recorded(str(tmp_path), [], "train")

@@ -14,12 +14,7 @@ import rehearsal_torch
 from rehearsal_torch.mechanisms.conditional_flow import ConditionalFlow
 from rehearsal_torch.mechanisms.linear_gaussian import LinearGaussian
 from rehearsal_torch.mechanisms.location_scale import LocationScale
-from rehearsal_torch.mechanisms.mechanism import (
-    Mechanism,
-    NodeMechanism,
-    TransitionMechanism,
-    replay,
-)
+from rehearsal_torch.mechanisms.mechanism import Mechanism, NodeMechanism, TransitionMechanism, replay
 from rehearsal_torch.mechanisms.sparse_effects import SparseEffects
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.surrogates.structural.flow_scm import LinearFlow

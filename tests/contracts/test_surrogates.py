@@ -22,16 +22,7 @@ from rehearsal_torch.surrogates.transition_ridge import TransitionRidge
 from rehearsal_torch.training.gradient_descent import Descent
 from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.rehearsal_methods import CAUSAL, SURROGATES, configuration
-from tests.toys.transitions import (
-    CONTEXTUAL,
-    DOSES,
-    NAMES,
-    STATIC,
-    VARYING,
-    model,
-    observations,
-    patients,
-)
+from tests.toys.transitions import CONTEXTUAL, DOSES, NAMES, STATIC, VARYING, model, observations, patients
 
 CASES: dict[str, Callable[[int], EpisodeSurrogate]] = {
     "TransitionModel": lambda seed: model(seed=seed),

@@ -1,4 +1,3 @@
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -55,19 +54,6 @@ def test_levels_survive_saving():
     other.load_state_dict(levels.state_dict())
     assert torch.equal(other.medians, levels.medians)
     assert torch.equal(other.edges, levels.edges)
-
-
-def test_doses_that_make_no_levels_are_refused():
-    with pytest.raises(ValueError, match="fluid: expected doses of at least 0"):
-        DoseLevels(("vaso", "fluid")).solve(torch.tensor([[1.0, -1.0]]))
-    with pytest.raises(ValueError, match="vaso: expected some non-zero doses"):
-        DoseLevels(("vaso",)).solve(torch.zeros(3, 1))
-    with pytest.raises(ValueError, match="at least 2 levels"):
-        DoseLevels(("vaso",), 1)
-    with pytest.raises(ValueError, match="rise from 0"):
-        DoseLevels(("vaso",), 3).fix(torch.tensor([[0.0, 2.0, 1.0]]))
-    with pytest.raises(ValueError, match="rise from 0"):
-        DoseLevels(("vaso",), 3).fix(torch.tensor([[0.5, 1.0, 2.0]]))
 
 
 def solved(doses, count=5):
@@ -129,9 +115,3 @@ def test_a_shorter_row_of_own_levels_leaves_the_others_out():
     levels = DoseLevels(("vaso", "fluid"), 4).fix([[0.0, 1.0], [0.0, 30.0, 80.0, 279.0]])
     assert levels.selectable.tolist() == [True] * 8 + [False] * 8
     assert levels.digitise(torch.tensor([[5.0, 50.0]])).tolist() == [5]
-    with pytest.raises(
-        ValueError, match="expected 2 rows of 2 to 4 finite doses, one for each of vaso, fluid"
-    ):
-        levels.fix([[0.0, 1.0]])
-    with pytest.raises(ValueError, match="2 to 4 finite doses"):
-        levels.fix([[0.0, float("nan")], [0.0, 1.0]])

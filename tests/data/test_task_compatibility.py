@@ -1,19 +1,9 @@
-import pytest
 import torch
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.known_reward import FunctionReward
-from rehearsal_torch.data.problem_file.task_file import TaskError
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.data.task_compatibility import (
-    Columns,
-    OtherQuestionError,
-    differences,
-    fields,
-    fingerprint,
-    like,
-    taken,
-)
+from rehearsal_torch.data.task_compatibility import Columns, differences, fields, fingerprint, like, taken
 from rehearsal_torch.spaces.polytope import Polytope
 from tests.toys.linear_truth import chain
 
@@ -44,14 +34,9 @@ def test_equal_questions_have_equal_fields_however_they_are_written():
     assert fields(TASK)["region"] == {"y >= 0.6", "z <= 2", "z >= 0"}
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"graph": PLAIN["graph"] | {"bidirected": [["a", "y"]]}}, "used with [a <-> y by a hidden cause]"),
-    ],
-)
-def test_a_difference_is_named_with_both_sides(changes, words):
-    assert words in " ".join(differences(TASK, RehearsalTask.of(PLAIN | changes), EVERY))
+def test_a_difference_is_named_with_both_sides():
+    other = RehearsalTask.of(PLAIN | {"graph": PLAIN["graph"] | {"bidirected": [["a", "y"]]}})
+    assert "used with [a <-> y by a hidden cause]" in " ".join(differences(TASK, other, EVERY))
 
 
 def test_only_fields_that_were_used_are_compared_and_the_others_are_taken_over():
@@ -106,15 +91,9 @@ def test_what_codings_leave_to_rows_is_what_the_fit_found_there():
     for written in ("categorical", {"classes": ["A", "B", "C"]}):
         asked = like(fitted, {**plain, "codings": {"ward": written}})
         assert asked.to_plain() == fitted.to_plain()
-    with pytest.raises(TaskError, match=r"codings.age: 'binary' needs the rows"):
-        like(fitted, {**plain, "codings": {"age": "binary"}})
 
 
-def test_questions_of_another_kind_are_refused():
-    with pytest.raises(OtherQuestionError, match="expected a rehearsal task; got a CausalTask"):
-        like(TASK, CausalTask.of(CAUSAL))
-    with pytest.raises(OtherQuestionError, match="expected episodes, by their columns; got a str"):
-        like(Columns(("x",)), "x")
+def test_episodes_may_be_asked_for_by_other_columns():
     assert like(Columns(("x",)), ["y"]) == Columns(("y",))
     assert differences(Columns(("x", "y")), Columns(("y", "z", "x")), ("columns",)) == []
 

@@ -108,39 +108,6 @@ def test_without_parents_there_is_a_mean():
 
 
 @EVERY
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            lambda p, v, b, f: (p, v, b * (torch.arange(30) < 2), f),
-            "expected at least 3 rows in the basis; got 2: begin with observations",
-        ),
-    ],
-)
-def test_rows_that_do_not_fit_are_refused_by_both(kind, change, message):
-    parents, values = data()
-    early = torch.arange(30) < 20
-    with pytest.raises(ValueError, match=message):
-        kind(2, 2).solve(*change(parents, values, early.double(), ~early))
-
-
-@EVERY
-@pytest.mark.parametrize(
-    ("given_", "message"),
-    [
-        (
-            {"parents": 1, "outputs": 1, "forgetting": 0.0},
-            r"forgetting in \(0, 1\]; got 0.0: 1 forgets nothing",
-        ),
-        ({"parents": 1, "outputs": 1, "forgetting": 1.1}, r"forgetting in \(0, 1\]; got 1.1"),
-    ],
-)
-def test_numbers_out_of_range_are_refused_by_both(kind, given_, message):
-    with pytest.raises(ValueError, match=message):
-        kind(**given_)
-
-
-@EVERY
 def test_rows_that_are_neither_basis_nor_foreseen_teach_nothing(kind):
     parents, values = data()
     basis, to_predict = torch.zeros(30, dtype=DOUBLE), torch.zeros(30, dtype=torch.bool)

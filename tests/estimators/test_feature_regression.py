@@ -89,11 +89,3 @@ def test_damage_is_noticed():
     other = fitted()
     other.coefficients, other.root = other.coefficients[:, :124], other.root[:, :124, :124]
     assert other.faults() == ["coefficients: expected 130 features for 3 inputs; got 124"]
-
-
-@pytest.mark.parametrize("settings", [{"frequencies": 0}, {"evidence_rows": 0}, {"iterations": 0}])
-def test_wrong_settings_are_refused(settings):
-    with pytest.raises(ValueError, match="expected at least one frequency, row and iteration"):
-        ResponseRegression(**settings)
-    with pytest.raises(ValueError, match="frequencies"):
-        ResponseRegression(frequencies=10**6)

@@ -103,14 +103,6 @@ def test_a_short_wave_is_not_taken_for_noise():
     assert float(solved.log_noises[1].exp()) < 0.2
 
 
-def test_batches_that_are_not_everything_are_refused():
-    inputs, targets, kept = examples()
-    with pytest.raises(
-        ValueError, match=r"all 40 rows in one batch; got 10: set trainer.batch_size to 40 or more"
-    ):
-        TrainedProcesses([2, 1, 0]).loss(inputs[:10], targets[:10], kept[:10], torch.full((10,), 40))
-
-
 def test_held_out_rows_do_not_judge_an_evidence():
     assert not TrainedProcesses([1]).uses_held_out
 
@@ -164,8 +156,6 @@ def test_botorch_reaches_the_evidence_of_the_solver_but_where_its_one_start_take
     ahead = posterior_of(solved) - posterior_of(botorch)
     assert ahead[[0, 2]].abs().max() < 1e-2
     assert ahead[1] > 10
-    with pytest.raises(ValueError, match="expected kernel=rbf with fitting=botorch; got 'learnt'"):
-        BotorchProcesses((1,), "learnt")
 
 
 def test_noise_is_not_taken_for_a_short_wave():

@@ -13,16 +13,11 @@ from rehearsal_torch.estimators.gp_kernel import (
     evidence_gradient,
     factors,
     lower_root,
-    places,
     with_derivative,
 )
-from rehearsal_torch.estimators.gp_posterior import HyperParameters, log_posterior
+from rehearsal_torch.estimators.gp_posterior import HyperParameters
 
 DOUBLE = torch.float64
-
-
-def posterior_of(part):
-    return log_posterior(part.rows, part.factors(), part.hyper)
 
 
 def data(count=40, width=2, seed=0):
@@ -83,11 +78,9 @@ def test_leave_one_out_is_what_leaving_one_out_gives():
         )
 
 
-def test_jitter_helps_a_singular_matrix_and_a_hopeless_one_is_refused():
+def test_jitter_helps_a_singular_matrix():
     singular = torch.ones(1, 3, 3, dtype=DOUBLE)
     assert bool(lower_root(singular).isfinite().all())
-    with pytest.raises(ValueError, match=r"those of regressions \[\[1\]\] are not"):
-        lower_root(torch.stack([torch.eye(2, dtype=DOUBLE), -torch.eye(2, dtype=DOUBLE)]))
 
 
 DOUBLE_STATIONARY = torch.float64
@@ -166,8 +159,3 @@ def test_the_rows_tell_a_kink_from_a_wave(function, smooth):
     part = SolvedProcesses([1], kernel="learnt")
     part.solve(*examples(function))
     assert (int(part.kinds[0]) == 0) == smooth
-
-
-def test_an_unknown_kernel_is_refused():
-    with pytest.raises(ValueError, match="matern52"):
-        places("cubic")

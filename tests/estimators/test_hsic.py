@@ -39,11 +39,9 @@ def test_the_quick_probability_agrees_with_permutations():
     assert float((quick - slow).abs().max()) < 0.08
 
 
-def test_permutations_depend_on_the_seed_alone_and_wrong_shapes_are_refused():
+def test_permutations_depend_on_the_seed_alone():
     noise, inputs = pair()
     assert dependence(noise, inputs, 20) == dependence(noise, inputs, 20)
-    with pytest.raises(ValueError, match="expected noise"):
-        dependence(noise, inputs[:5])
 
 
 def test_of_many_rows_evenly_spaced_ones_are_compared():

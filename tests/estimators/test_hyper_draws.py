@@ -10,12 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import digamma, logsumexp
 
-from rehearsal_torch.estimators.gp_kernel import (
-    LENGTH_FLOOR,
-    LENGTH_SPREAD,
-    NOISE_FLOOR,
-    Rows,
-)
+from rehearsal_torch.estimators.gp_kernel import LENGTH_FLOOR, LENGTH_SPREAD, NOISE_FLOOR, Rows
 from rehearsal_torch.estimators.gp_posterior import HyperParameters, maximise, starts
 from rehearsal_torch.estimators.hyper_draws import NOISE_LOG, NOISE_WIDTH, SHORTER, SIGNAL, hyper_draws
 from tests.estimators.test_gp_kernel import data, rows_of

@@ -118,21 +118,6 @@ def test_of_two_actions_only_certainty_against_impossibility_cannot_be_overturne
     assert float(tipping_between(numbers(1.0), numbers(0.25))) == math.inf
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: bounds(numbers(1.2), 2.0), "probabilities in"),
-        (lambda: bounds(numbers(0.5), 0.5), "at least 1"),
-        (lambda: interval_bounds(numbers(0.5), numbers(0.4), 2.0), "lower <= upper"),
-        (lambda: tipping_strength(numbers(0.5), numbers(math.nan)), "probabilities in"),
-        (lambda: tipping_between(numbers(0.5), numbers(-0.1)), "probabilities in"),
-    ],
-)
-def test_numbers_out_of_range_are_refused(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
-
-
 def rows(count, effect, seed=0, width=3):
     stream = np.random.default_rng(seed)
     covariates = stream.normal(size=(count, width))
@@ -200,9 +185,3 @@ def test_of_actions_one_after_the_other_the_log_ratios_add():
 
 def test_without_covariates_there_is_none():
     assert strengths([Assignment(torch.randn(50, 2), torch.zeros(50, 0), ())]) == {}
-
-
-def test_too_few_rows_and_wrong_shapes_are_refused():
-    actions, covariates = rows(6, np.zeros((3, 1)))
-    with pytest.raises(ValueError, match="at least 7 rows for 3 covariates; got 6"):
-        strengths([Assignment(actions, covariates, names(3))])

@@ -186,9 +186,3 @@ def test_standard_normals_learn_nothing():
     where = torch.linspace(-2, 2, 5, dtype=DOUBLE).unsqueeze(-1).expand(5, 3)
     assert torch.allclose(made.cdf(where), torch.special.ndtr(where))
     assert torch.allclose(made.quantile(torch.special.ndtr(where)), where, atol=1e-9)
-
-
-@pytest.mark.parametrize("components", [0, -1, "aic", True])
-def test_strange_numbers_of_components_are_refused(components):
-    with pytest.raises(ValueError, match="at least 1, or bic"):
-        GaussianMixtures(1, components)

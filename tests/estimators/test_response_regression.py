@@ -4,12 +4,7 @@ into the rows is found again."""
 import pytest
 import torch
 
-from rehearsal_torch.estimators.response_regression import (
-    WIDEST,
-    ResponseRegression,
-    _Column,
-    sampled_rows,
-)
+from rehearsal_torch.estimators.response_regression import WIDEST, ResponseRegression, _Column, sampled_rows
 from rehearsal_torch.seeding import generator
 
 SMALL = {"frequencies": 20, "evidence_rows": 100, "iterations": 8}

@@ -16,11 +16,9 @@ def test_equal_values_have_a_point_and_one_value_has_no_interval():
     assert str(mean_interval([4.0, 4.0])) == "4 [4, 4]"
 
 
-def test_the_same_values_have_the_same_interval_and_missing_ones_are_refused():
+def test_the_same_values_have_the_same_interval():
     values = [1.0, 2.0, 5.0, 9.0]
     assert mean_interval(values) == mean_interval(values)
-    with pytest.raises(ValueError, match="finite"):
-        mean_interval([1.0, math.nan])
 
 
 def test_another_unit_keeps_each_end_where_it_is():
@@ -38,12 +36,10 @@ def test_repeated_measurements_of_a_unit_do_not_narrow_the_interval():
     assert mean_interval(draws, units=[str(place) for place in range(40)]) == alone
 
 
-def test_a_single_unit_has_no_interval_and_each_value_needs_a_unit():
+def test_a_single_unit_has_no_interval():
     assert math.isnan(mean_interval([1.0, 2.0], units=["a", "a"]).low)
     same = mean_interval([1.0, 3.0, 1.0, 3.0], units=["a", "a", "b", "b"])
     assert (same.low, same.high) == (2.0, 2.0)
-    with pytest.raises(ValueError, match="a unit for each of 2 values; got 1"):
-        mean_interval([1.0, 2.0], units=["a"])
 
 
 def test_student_s_interval_is_kept_for_few_values():

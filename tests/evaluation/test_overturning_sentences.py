@@ -2,8 +2,6 @@
 
 import math
 
-import pytest
-
 from rehearsal_torch.data.sensitivity import HiddenCause, Sensitivity
 from rehearsal_torch.evaluation.overturning_sentences import (
     graphs_overall,
@@ -15,7 +13,6 @@ from rehearsal_torch.evaluation.overturning_sentences import (
     typical,
     yardstick,
 )
-from rehearsal_torch.files.bounded_yaml import PlainFileError
 
 FOUND = [
     Sensitivity(3.0, "interval", 1.7, "age"),
@@ -23,12 +20,6 @@ FOUND = [
     Sensitivity(1.5, "interval", 1.7, "age"),
 ]
 LINES = [{"sensitivity": each.to_dict()} for each in FOUND]
-
-
-@pytest.mark.parametrize("odd", [{"tipping": [1.5]}, {"tipping": 0.5}, {"basis": {}}, {"covariate": "age"}])
-def test_a_record_that_was_edited_is_refused_in_words(odd):
-    with pytest.raises(PlainFileError, match=r"sensitivity: expected strengths of at least 1 .*: restore"):
-        sensitivity_of({"sensitivity": Sensitivity(3.0, "interval").to_dict() | odd})
 
 
 def test_the_median_the_share_and_the_strongest_covariate():

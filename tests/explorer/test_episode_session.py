@@ -370,16 +370,9 @@ def test_questions_about_cases_are_not_answered_here(served):
     [
         ("/api/episode", {}, "episode: Field required"),
         ("/api/episode", {"episode": "0"}, "episode: Input should be a valid integer"),
-        ("/api/episode", {"episode": 7}, "episode: expected one of the 3 episodes; got 7"),
         ("/api/look-back", {"episode": 0, "changes": 1.5, "seconds": 5}, "changes"),
-        ("/api/look-back", {"episode": 0, "changes": 1, "seconds": -5}, "seconds: expected more than 0"),
         ("/api/look-back", '{"episode": 0, "changes": 1, "seconds": 1e999}', "seconds"),
         ("/api/look-back", {"episode": 0, "changes": 1, "seconds": 5, "budget": 1}, "Extra inputs"),
-        (
-            "/api/look-back",
-            {"episode": 0, "changes": 1, "seconds": 5, "fixed": [99]},
-            "fixed: expected steps",
-        ),
         ("/api/replay", {"episode": 0, "actions": [0] * 10_001}, "actions"),
         ("/api/replay", {"episode": 0, "actions": [0]}, "actions: expected one for each of 10 steps; got 1"),
     ],
@@ -388,14 +381,6 @@ def test_bad_questions_come_back_with_a_message(served, path, body, words):
     status, _, content = served.ask(path, body)
     assert 400 <= status < 500
     assert words in content["message"]
-
-
-def test_other_sites_get_nothing(served):
-    asked = {"episode": 0, "changes": 1, "seconds": 5}
-    assert served.ask("/api/look-back", asked, host="evil.example")[0] == 403
-    assert served.ask("/api/look-back", asked, origin="http://evil.example")[0] == 403
-    assert served.ask("/api/look-back", asked, **{"content-type": "text/plain"})[0] == 415
-    assert served.ask("/api/replay", {"episode": 0, "actions": [0] * 40_000})[0] == 413
 
 
 def test_a_question_that_comes_meanwhile_is_turned_away(served, session_episode_routes):

@@ -8,7 +8,6 @@ import yaml
 from rehearsal_torch.explorer.open_run import recorded
 from rehearsal_torch.explorer.session_choice import session_for
 from rehearsal_torch.explorer.trial_session import RecordedTrials
-from rehearsal_torch.user_error import UserError
 from tests.toys.served import Served
 
 LINES = [
@@ -81,15 +80,6 @@ def test_it_cannot_be_continued(run):
         served.end()
 
 
-def test_a_run_without_trials_says_what_comes_first(run):
-    (run / "decisions.jsonl").unlink()
-    with pytest.raises(UserError, match="holds no trials yet"):
-        session_for(run)
-    (run / "start_design.csv").write_text("a\n0.5\n")
-    with pytest.raises(UserError, match=r"run the experiments of start_design\.csv first"):
-        session_for(run)
-
-
 def test_a_refusal_is_no_proposal(run):
     reason = {"kind": "no_path", "text": "no path"}
     refused = LINES[3] | {"index": 4, "status": "leave", "alteration": None, "reason": reason}
@@ -97,12 +87,6 @@ def test_a_refusal_is_no_proposal(run):
         stream.write(json.dumps(refused) + "\n")
     row = session_for(run).trials()["rows"][0]
     assert (row["id"], row["state"], row["settings"]) == (5, "refused", {})
-
-
-def test_damaged_lines_are_refused_in_words(run):
-    (run / "decisions.jsonl").write_text(json.dumps(LINES[0] | {"alteration": {"a": "much"}}) + "\n")
-    with pytest.raises(UserError, match="alteration: expected a mapping of numbers or null"):
-        session_for(run)
 
 
 def test_a_problem_file_has_the_task_and_the_experiments(run):

@@ -7,14 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.graphs.dagitty import (
-    EdgeList,
-    edges_of,
-    has_arrow,
-    model_of,
-    projected,
-    to_dagitty,
-)
+from rehearsal_torch.graphs.dagitty import EdgeList, edges_of, has_arrow, model_of, projected, to_dagitty
 from rehearsal_torch.graphs.equivalence import signature
 from rehearsal_torch.graphs.graph_notation import graph_class
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
@@ -30,10 +23,6 @@ def test_dagitty_text_is_as_dagitty_writes_it():
     )
     read = model_of(to_dagitty(graph, ["x"], ["z"], ["y"]))
     assert read.parts == {"adjusted": ["x"], "exposure": ["z"], "outcome": ["y"]}
-    with pytest.raises(ValueError, match="unknown variables"):
-        to_dagitty(graph, ["w"])
-    with pytest.raises(ValueError, match="quotation mark"):
-        to_dagitty(RehearsalGraph((('a"b',),), ()))
 
 
 @settings(max_examples=20, derandomize=True, deadline=None)
@@ -65,44 +54,10 @@ def test_dagitty_text_by_hand_is_read():
     assert model_of('dag { "latent" [pos="outcome"] }').parts == {}, "quoted texts are no marks"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a -> b", "expected `dag"),
-        ("", "expected `dag"),
-        (
-            "pdag { a -- b }",
-            "a -- b: the direction is unknown, .*choose one, .*a problem file .graph: FILE.",
-        ),
-        (
-            "pdag { a -- b; b -- c; u [latent] u -> {a c} }",
-            "u is latent beside edges without .* .a -- b.: choose",
-        ),
-        ("pdag { -- b }", "edge '--': expected"),
-        ("dag { a -- b }", "edge 'a --': expected ->, <- or <->.* -- means that the direction is unknown"),
-        (
-            "dag { {"
-            + " ".join(f"v{place}" for place in range(400))
-            + "} -> {"
-            + " ".join(f"w{place}" for place in range(400))
-            + "} }",
-            "at most 20000 edges; got 160000",
-        ),
-        ("dag { -> b }", "between two variables"),
-        ("dag { a -> }", "leads nowhere"),
-        ('dag { a -> "}"', "expected `dag"),
-        ("dag { a -> ; b }", "leads nowhere"),
-        ("dag { {a b }", "a brace is opened and not closed"),
-        ("dag { {a -> b} -> c }", "expected variables within braces; got '->'"),
-        ("dag { u [selected] u -> a }", "u is selected: rows that were chosen by a variable cannot be"),
-        ("dag { u [latent,outcome] u -> a }", "u is latent and outcome: a variable with a role is observed"),
-        ("dag { a -> b b -> a }", "join the same two variables"),
-        ("dag {\n a -> b\n c > d }", "cannot read '> d .*line 3"),
-    ],
-)
-def test_other_texts_are_refused(text, message):
-    with pytest.raises(ValueError, match=message):
-        model_of(text).graph()
+def test_texts_of_many_edges_are_refused():
+    causes, effects = (" ".join(f"{name}{place}" for place in range(400)) for name in "vw")
+    with pytest.raises(ValueError, match="at most 20000 edges; got 160000"):
+        model_of(f"dag {{ {{{causes}}} -> {{{effects}}} }}").graph()
 
 
 def test_a_partially_directed_model_has_its_edges_apart():
@@ -122,10 +77,6 @@ def test_statements_alone_give_edges_in_their_order():
     assert found.directed == (("a", "b"), ("a", "c d"), ("a", "g"), ("f", "g"))
     assert found.bidirected == (("e", "b"),)
     assert edges_of("{a `c d`} -> b").names == ("a", "c d", "b"), "as in inequalities"
-    with pytest.raises(ValueError, match="leads nowhere"):
-        edges_of("a ->")
-    with pytest.raises(ValueError, match='put the name in double quotes, "c d"'):
-        edges_of("a -> c d")
 
 
 def test_latent_variables_are_projected_out():
@@ -157,12 +108,8 @@ def test_undirected_edges_make_it_a_class():
         frozenset({("a", "b"), ("b", "c")}),
         frozenset({("b", "a"), ("b", "c")}),
     }
-    with pytest.raises(ValueError, match=r"^a -- b: the direction is unknown, .* choose one, or write <->"):
-        found.graph()
     both = EdgeList(("a", "b", "c"), (), (("b", "c"),), (("a", "b"),))
     assert both.to_plain()["bidirected"] == [["b", "c"]]
-    with pytest.raises(ValueError, match="expected no `bidirected` beside `undirected`"):
-        graph_class(both.to_plain())
 
 
 def test_a_latent_cause_of_two_is_a_hidden_common_cause():
@@ -225,16 +172,3 @@ def test_what_was_meant_as_an_edge_is_known(text):
 @pytest.mark.parametrize("text", ["a b", "a-b.dagitty", "a=b", "no o-o", "x - ", "a, b"])
 def test_names_are_no_edges(text):
     assert has_arrow(text) == (text == "x - ")
-
-
-@pytest.mark.parametrize("mark", ["-", "~", "=", "\u2013", "|", "=>"])
-def test_marks_alone_are_no_names(mark):
-    with pytest.raises(ValueError, match=r"is no arrow; write -> \(cause to effect\)"):
-        edges_of(f"a {mark} b")
-
-
-def test_circles_are_told_beside_missing_arrows():
-    with pytest.raises(ValueError, match="a circle, o, marks"):
-        edges_of("a o-o b")
-    with pytest.raises(ValueError, match="no arrow joins 'a' and 'b'; write"):
-        edges_of("a b")

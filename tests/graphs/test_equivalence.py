@@ -11,7 +11,6 @@ from rehearsal_torch.graphs.equivalence import (
     Background,
     NoMemberError,
     PartiallyDirected,
-    TooManyGraphsError,
     all_represented_graphs,
     closed,
     covered,
@@ -95,8 +94,6 @@ def test_a_pattern_without_members_is_told_and_gets_some():
     assert {frozenset(edge) for dag in members(pattern) for edge in dag.edges} == {
         frozenset(edge) for edge in ring.undirected
     }
-    with pytest.raises(NoMemberError, match="cycle"):
-        relaxed(PartiallyDirected(tuple("abc"), (("a", "b"), ("b", "c"), ("c", "a")), ()))
 
 
 @EXAMPLES
@@ -112,15 +109,9 @@ def test_directions_that_are_told_are_kept_whatever_it_costs(seed):
         assert {frozenset(edge) for edge in dag.edges} == {frozenset(edge) for edge in skeleton}
 
 
-def test_too_many_members_and_bad_edges_are_refused():
+def test_all_orders_of_a_whole_graph_are_members():
     whole = PartiallyDirected(tuple("abcd"), (), tuple(combinations("abcd", 2)))
     assert len(members(whole)) == 24
-    with pytest.raises(TooManyGraphsError, match="more than 23"):
-        members(whole, max_graphs=23)
-    with pytest.raises(ValueError, match="unknown variables"):
-        PartiallyDirected(("a",), (("a", "b"),), ())
-    with pytest.raises(ValueError, match="at most one edge"):
-        PartiallyDirected(("a", "b"), (("a", "b"),), (("b", "a"),))
 
 
 def all_graphs(names):
@@ -187,8 +178,6 @@ def test_covered_edges_and_their_choices():
     assert covered(fork) == {"a": ("b", "c")}
     assert [graph.bidirected for graph in represented_graphs(fork)] == [(), (("a", "b"),), (("a", "c"),)]
     assert covered(RehearsalGraph.of({"c": ("a", "b")})) == {}
-    with pytest.raises(ValueError, match="expected a directed graph"):
-        covered(RehearsalGraph.of({}, [("a", "b")]))
 
 
 def test_bidirectional_edges_need_both_directions():
@@ -199,10 +188,6 @@ def test_bidirectional_edges_need_both_directions():
     assert len(represented_graphs(chain, Background(required=(("a", "c"),)))) == 3, (
         "not all three in one clique"
     )
-    with pytest.raises(TooManyGraphsError, match="represents 4 rehearsal graphs, more than 3"):
-        represented_graphs(chain, max_graphs=3)
-    with pytest.raises(TooManyGraphsError, match="more than 5 rehearsal graphs"):
-        all_represented_graphs(members(pattern_of(chain)), max_graphs=5)
 
 
 def test_roles_are_tiers():

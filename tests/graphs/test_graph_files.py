@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 
 from rehearsal_torch.graphs.dagitty import model_of, to_dagitty
 from rehearsal_torch.graphs.equivalence import signature
-from rehearsal_torch.graphs.graph_files import (
-    ENDINGS,
-    edges_in_dot,
-    from_networkx,
-    read_plain,
-    to_networkx,
-)
+from rehearsal_torch.graphs.graph_files import ENDINGS, edges_in_dot, from_networkx, read_plain, to_networkx
 from rehearsal_torch.graphs.graph_notation import graph_class, graph_of
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from tests.toys.graph_files import read_graph, to_dot, write_graph
@@ -60,31 +54,10 @@ def test_networkx_sees_kinds_and_plain_graphs_are_read():
     assert from_networkx(several).edges == (("a", "b"),)
 
 
-@pytest.mark.parametrize(
-    ("graph", "message"),
-    [
-        (nx.Graph([("a", "b")]), "expected a directed networkx graph"),
-        (
-            nx.DiGraph([("a", "b", {"kind": "wavy"})]),
-            "edge a -> b: expected kind 'directed' or 'bidirected'; got 'wavy'",
-        ),
-        (nx.DiGraph([("a", "b"), ("b", "c"), ("c", "a")]), "form a cycle"),
-        (
-            nx.DiGraph([("a", "b"), ("b", "c"), ("c", "b")]),
-            "b -> c and c -> b without `kind` may be an undirected edge",
-        ),
-        (
-            nx.DiGraph([("a", "b", {"kind": "directed"}), ("b", "a", {"kind": "directed"})]),
-            "a -> b and b -> a join the same two variables",
-        ),
-        (nx.DiGraph([("a", "a")]), "an edge between two different variables"),
-        (nx.path_graph(1002, create_using=nx.DiGraph), "expected at most 1000 variables; got 1002"),
-        (nx.DiGraph([("1", "a"), (1, "a")]), "several nodes have the same name"),
-    ],
-)
-def test_other_networkx_graphs_are_refused(graph, message):
-    with pytest.raises(ValueError, match=message):
-        from_networkx(graph)
+def test_a_networkx_graph_with_another_kind_of_edge_is_refused():
+    words = "edge a -> b: expected kind 'directed' or 'bidirected'; got 'wavy'"
+    with pytest.raises(ValueError, match=words):
+        from_networkx(nx.DiGraph([("a", "b", {"kind": "wavy"})]))
 
 
 def test_yaml_takes_both_ways_of_writing_a_graph(tmp_path):
@@ -108,11 +81,6 @@ def test_edges_without_a_direction_are_in_the_plain_data_and_in_no_graph(tmp_pat
     assert read_plain(write_graph(graph, tmp_path / "whole.pdag")) == graph.to_plain()
 
 
-def test_a_missing_file_is_told(tmp_path):
-    with pytest.raises(FileNotFoundError, match="there is no file"):
-        read_graph(tmp_path / "none.yaml")
-
-
 BOW = RehearsalGraph.of({"b": ("a",), "c": ("b",)}, [("b", "c")])
 
 
@@ -120,20 +88,6 @@ BOW = RehearsalGraph.of({"b": ("a",), "c": ("b",)}, [("b", "c")])
 def test_an_arrow_beside_a_hidden_common_cause_is_written_and_read(tmp_path, ending):
     assert read_graph(write_graph(BOW, tmp_path / f"graph{ending}")) == BOW
     assert BOW.hidden == (("b", "c"),)
-
-
-def test_undirected_edges_of_other_programs_are_no_bidirected_ones(tmp_path):
-    node = '<node id="a"/><node id="b"/>'
-    for kind, edges in (
-        ("undirected", '<edge source="a" target="b"/>'),
-        ("directed", '<edge source="a" target="b"/><edge source="b" target="a"/>'),
-    ):
-        (tmp_path / "graph.graphml").write_text(
-            '<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><graph '
-            f'edgedefault="{kind}">{node}{edges}</graph></graphml>'
-        )
-        with pytest.raises(ValueError, match=r"expected a directed networkx graph|may be an undirected edge"):
-            read_graph(tmp_path / "graph.graphml")
 
 
 def test_graph_files_are_bounded(tmp_path):
@@ -204,8 +158,6 @@ def test_the_ends_that_are_drawn_are_the_arrow():
     assert found.directed == (("a", "b"), ("c", "a"), ("f", "g"))
     assert found.bidirected == (("e", "f"),)
     assert found.undirected == (("c", "d"), ("d", "e"))
-    with pytest.raises(ValueError, match="c -- d, d -- e: the direction is unknown"):
-        edges_in_dot(text).graph()
 
 
 def test_what_causal_learn_draws_is_read():
@@ -221,47 +173,9 @@ def test_what_causal_learn_draws_is_read():
     assert [set(each) for each in (*found.bidirected, *found.undirected)] == [{"a", "c"}, {"c", "d"}]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("graph { a -- b }", "expected `digraph"),
-        ("a -> b", "expected `digraph"),
-        ("digraph { subgraph x { a -> b } }", "a subgraph is read by no rule"),
-        ("digraph { a [label=<b>]; a -> c }", "a label in HTML"),
-        ("digraph { a [label=x]; b [label=x]; a -> b }", "several nodes have the same label"),
-        ("digraph { a -> }", "leads nowhere"),
-        ("digraph { a -> b c -> d [dir=both] }", "no arrow joins 'b' and 'c'"),
-        ("digraph { edge [color=red, dir=none]; a -> b }", "the default dir of all edges is read by no rule"),
-        ("digraph { edge [arrowhead=odot]\n a -> b }", "the default arrowhead of all edges"),
-        (
-            "digraph { a -> b [dir=both, arrowtail=odot] }",
-            r"a -> b \[arrowtail=odot\]: a circle marks an end",
-        ),
-        ("digraph { a -> b [dir=up] }", r"a -> b \[dir=up\]: expected dir among forward, back, both, none"),
-        ("digraph { a -> b; b -> a }", "a"),
-        ('digraph { a -> "b }', "a quotation mark or a bracket is opened and not closed"),
-        ("digraph { a [x }", "a quotation mark or a bracket is opened and not closed"),
-        (
-            f"digraph {{ {'; '.join(f'a{i} -> b{i}' for i in range(501))} }}",
-            "expected at most 1000 variables; got 1002",
-        ),
-    ],
-)
-def test_what_it_cannot_read_is_refused(text, message):
-    with pytest.raises(ValueError, match=message):
-        edges_in_dot(text).graph()
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("digraph { a:n -> b }", "'a:n' has a port, which is read by no rule here"),
-        ("digraph { rankdir=LR a -> b }", "write ; behind the setting 'rankdir=LR'"),
-        ("digraph { a -> b:se }", "'b:se' has a port"),
-    ],
-)
-def test_ports_and_settings_are_no_names(text, said):
-    with pytest.raises(ValueError, match=said):
+def test_texts_of_many_variables_are_refused():
+    text = f"digraph {{ {'; '.join(f'a{place} -> b{place}' for place in range(501))} }}"
+    with pytest.raises(ValueError, match="expected at most 1000 variables; got 1002"):
         edges_in_dot(text).graph()
 
 
@@ -294,8 +208,6 @@ def test_nodes_that_are_seen_are_variables():
         'digraph {U [observed="yes", label="latent heat"]; hidden_layer [hidden=no]; {U hidden_layer} -> y}'
     )
     assert set(edges_in_dot(text).graph().names) == {"latent heat", "hidden_layer", "y"}
-    with pytest.raises(ValueError, match=r"u is latent beside edges without a direction \(a -- b\)"):
-        edges_in_dot("digraph { u [latent]; u -> a; a -> b [dir=none] }")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import yaml
 
 from tests.places import ROOT
 
-PACKAGE = ROOT / "rehearsal_torch"
 LIMITS = yaml.safe_load((ROOT / "tests/house/limits.yaml").read_text(encoding="utf-8"))
 SPLITTING = {"startswith", "endswith", "partition", "rpartition", "removeprefix", "removesuffix"}
 # Names of what holds words for people, and how such words begin.

@@ -144,12 +144,6 @@ def test_training_recovers_a_location_scale_law():
     assert made.loss(parents, values).item() == pytest.approx(best, abs=0.03)
 
 
-@pytest.mark.parametrize("wrong", [{"outputs": 4}, {"floor": 0.0}])
-def test_impossible_settings_are_refused(wrong: dict[str, float]):
-    with pytest.raises(ValueError, match="outputs <= smooth and a positive floor"):
-        LocationScale(**{"smooth": 3, "free": 1, "outputs": 2, **wrong})
-
-
 def test_own_weights_and_noise_stay_as_they_are():
     drawn = mechanism().double()
     drawn.finish()
@@ -428,10 +422,6 @@ def test_own_weights_that_a_constant_would_divide_are_refused():
         LipschitzNetwork.from_tensors(
             {**given, "phi": {**given["phi"], "bias": given["phi"]["bias"] / 0}}, (None, None)
         )
-    with pytest.raises(
-        ValueError, match="h: expected the tensors inner, action, bias, outer, shift; got inner"
-    ):
-        LipschitzNetwork.from_tensors({"h": {"inner": given["h"]["inner"]}}, (None,))
 
 
 HORIZON, ACTIONS, WIDTH, REST = 6, 4, 3, 3

@@ -301,5 +301,3 @@ def test_members_without_bounds_or_of_another_episode():
     assert both.lipschitz() is None
     with pytest.raises(ValueError, match="the same observed actions"):
         stacked([plain, EquationTrajectory(states, 1 - observed, 2, plain.equation)])
-    with pytest.raises(ValueError, match="at least one trajectory"):
-        stacked([])

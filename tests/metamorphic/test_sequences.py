@@ -14,7 +14,6 @@ QUICK = ["greedy"]
 SLOW = ["astar", "branch_and_bound", "exhaustive", "top_k", "random"]
 METHODS = [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
 HEAT, FLOW = 2.0**-30, 2.0**20
-SAID = ("status", "estimate", "baseline", "gain", "alteration")
 
 
 def asked(heat=1.0, flow=1.0):

@@ -78,7 +78,6 @@ def further(rows):
 
 
 POWERS = {"x": 2.0**7, "u": 2.0**-30, "a": 2.0**40, "y": 2.0**-35}
-OTHERS = {"x": "zeta", "u": "b1", "ward": "Ort", "smoker": "q", "a": "Dose", "y": "c"}
 EXACT = {
     "units": lambda: asked(units=POWERS),
     "names": lambda: asked(

@@ -303,11 +303,3 @@ def test_every_option_that_is_shipped_may_be_resumed():
     for group in ("dataset", "surrogate", "objective", "search", "certificate", "trainer"):
         for path in sorted((conf / group).glob("*.yaml")):
             check_allowed(yaml.safe_load(path.read_text()) or {}, group, [])
-
-
-def test_the_reward_of_a_task_of_episodes_is_made_by_a_function():
-    maker = "rehearsal_torch.objectives.task_reward.episode_reward"
-    check_allowed({"reward": called(maker, weights={"wear": -1.0})}, "objective", [])
-    for group, target in (("search", maker), ("objective", "rehearsal_torch.objectives.step_reward.replace")):
-        with pytest.raises(UserError, match="nothing was built"):
-            check_allowed({"reward": called(target)}, group, [])

@@ -61,12 +61,6 @@ def test_those_of_a_kernel_surrogate_too():
     assert values.shape == (2,)
 
 
-def test_settings_are_refused_by_the_methods_that_have_a_say(linear):
-    KernelValue.check(linear, weights={"nothing": 1.0})
-    with pytest.raises(ValueError, match="expected positive weights and references"):
-        ChanceCost.check(linear, weights={"nothing": 1.0})
-
-
 def test_sets_without_a_surrogate_are_kept_as_given():
     case = RehearsalCase("0", {}, {"a": (0.0, 1.0)})
     made = Candidates([case], [])

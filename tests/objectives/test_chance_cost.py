@@ -9,7 +9,6 @@ from scipy.optimize import minimize
 from scipy.stats import chi2
 
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.objectives import chance_cost
 from rehearsal_torch.objectives.chance_cost import ChanceCost, best_level
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
@@ -181,22 +180,6 @@ def test_differences_are_those_of_the_success_probability():
     assert one.contrast(first, second)[0].lower is not None
 
 
-def test_a_change_of_class_has_no_cost():
-    task = RehearsalTask.of(
-        {
-            "graph": ["x -> {drug y}", "drug -> y"],
-            "context": ["x"],
-            "box": {"drug": {"values": ["A", "B", "C"]}},
-            "region": "y >= 0",
-            "codings": {"drug": {"classes": ["A", "B", "C"], "reference": "A"}},
-        }
-    )
-    with pytest.raises(
-        ValueError, match=r"drug has classes \(A, B, C\), and a change from one to another has"
-    ):
-        ChanceCost.check(LinearStructural(task))
-
-
 WORLD = chain()
 AT = torch.tensor([[0.3, 1.0], [-0.5, 0.25]], dtype=torch.float64)
 
@@ -245,12 +228,3 @@ def test_what_qualifies_lies_in_the_box_and_narrower_bounds_are_those_of_both(su
         assert narrow(beyond).tolist() == [-torch.inf] * 2
     edge = one.within(found.points, found.points, {})
     assert edge(found.points).isfinite().all()
-
-
-def test_levels_and_weights_out_of_range_are_refused(surrogate) -> None:
-    for level in (0.0, 1.0):
-        with pytest.raises(ValueError, match=r"expected a level in \(0, 1\)"):
-            ChanceCost.for_sets(surrogate, WORLD.cases(1), level)
-    for wrong in ({"weights": {"a": 0.0}}, {"weights": {"y": 1.0}}, {"reference": {"x": 1.0}}):
-        with pytest.raises(ValueError, match=r"expected positive weights and references of \['a', 'm'\]"):
-            ChanceCost.for_sets(surrogate, WORLD.cases(1), 0.5, **wrong)

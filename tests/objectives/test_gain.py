@@ -260,14 +260,6 @@ def test_its_probabilities_can_be_weighed_against_costs():
     assert check_worth(SupportedGain, SampledRefinement()) is None
 
 
-@pytest.mark.parametrize(
-    "settings", [{"searched": 0}, {"points": 0}, {"near": 0}, {"judged": 0}, {"level": 1}]
-)
-def test_wrong_settings_are_refused(model, settings):
-    with pytest.raises(ValueError, match="expected"):
-        first(model, 1, **settings)
-
-
 SHAPES = {
     "line": lambda u: u,
     "parabola": lambda u: u**2 / 1.5,

@@ -129,14 +129,6 @@ def test_the_incumbent_is_allowed_in_the_round_if_any_visited_action_is():
     assert best == pytest.approx([0.2, 2.6, 2.6], abs=0.1)
 
 
-@pytest.mark.parametrize(
-    "given", [{"function": "qei"}, {"beta": -1.0}, {"beta": math.nan}, {"members": 1}, {"draws": 0}]
-)
-def test_settings_are_checked(given):
-    with pytest.raises(ValueError, match="expected"):
-        MonteCarlo(fitted_pair(), one_case(PAIR), **given)
-
-
 def test_without_a_visited_action_of_finite_reward_there_is_no_improvement():
     fresh = linear_chain(visited=())
     with pytest.raises(ValueError, match="at least one visited action; got"):

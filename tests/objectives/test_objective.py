@@ -78,11 +78,6 @@ def test_bounds_are_each_cases_own_in_the_order_of_the_set():
     assert Cubic([], ("a",)).lower.shape == (0, 1)
 
 
-def test_a_case_that_does_not_allow_a_variable_to_be_set_is_named():
-    with pytest.raises(ValueError, match=r"^7: \['b', 'c'\] may not be set; feasible are \['a'\]$"):
-        Cubic([case("6", a=(0, 1), b=(0, 1), c=(0, 1)), case("7", a=(0, 1))], ("a", "b", "c"))
-
-
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(a=st.floats(-20, 20), b=st.floats(-20, 20))
 def test_the_projection_is_the_nearest_point_of_each_box(a, b):
@@ -191,9 +186,6 @@ def test_differences_lie_within_minus_one_and_one_around_their_point():
 def test_an_objective_of_one_case_is_built_for_one_case():
     made = Single.for_cases("model", ["case"], power=3)
     assert (made.surrogate, made.case, made.power) == ("model", "case", 3)
-    for cases in ([], ["one", "other"]):
-        with pytest.raises(ValueError, match=f"Single is the objective of one case; got {len(cases)}"):
-            Single.for_cases("model", cases)
 
 
 def test_factories_are_classes_partials_with_settings_or_functions():
@@ -232,12 +224,6 @@ def test_half_the_width_of_an_interval_is_a_quantile_of_the_normal_distribution(
     assert normal_quantile(level) == pytest.approx(wanted, abs=1e-7)
 
 
-@pytest.mark.parametrize("level", [-0.1, 0, 1, 1.5, math.nan])
-def test_an_interval_has_a_level_between_zero_and_one(level):
-    with pytest.raises(ValueError, match=r"expected a level in \(0, 1\)"):
-        normal_quantile(level)
-
-
 def test_levels_are_those_of_the_variables_of_the_set_and_the_same_in_all_cases():
     few, more = {"a": (0.0, 1.0), "c": (0.0,)}, {"a": (0.0, 0.5, 1.0), "c": (0.0,)}
     box = {"a": (0.0, 1.0), "b": (0.0, 1.0), "c": (0.0, 0.0)}
@@ -245,8 +231,6 @@ def test_levels_are_those_of_the_variables_of_the_set_and_the_same_in_all_cases(
     assert Cubic(same, ("a", "b")).levels == {"a": (0.0, 1.0)}
     other = [*same, case("3", more, **box)]
     assert Cubic(other, ("b", "c")).levels == {"c": (0.0,)}
-    with pytest.raises(ValueError, match=r"^3: the levels .*0\.5.* differ from those of 0, .* one by one$"):
-        Cubic(other, ("a",))
 
 
 def test_given_alterations_stand_in_their_cases():

@@ -201,14 +201,6 @@ def test_intervals_keep_their_digits_in_both_tails():
 
 def test_skew_regions_are_no_rectangles_and_empty_ones_no_polygons():
     assert rectangle_of(*TRIANGLE) is None
-    with pytest.raises(ValueError, match="orthonormal"):
-        RectangleProbability(
-            torch.tensor([[1.0, 0.0], [0.6, 0.8]]).double(), torch.zeros(2).double(), torch.ones(2).double()
-        )
-    with pytest.raises(ValueError, match="empty interior"):
-        vertices_of(torch.tensor([[1.0, 0.0], [-1.0, 0.0]]).double(), torch.tensor([0.0, -1.0]).double())
-    with pytest.raises(ValueError, match="interval"):
-        PolytopeProbability(torch.ones(1, 1).double(), torch.ones(1).double())
 
 
 @pytest.mark.parametrize("width", [1, 2, 3])
@@ -259,8 +251,6 @@ def test_corners_come_from_half_planes():
     assert {tuple(corner) for corner in found.tolist()} == {tuple(corner) for corner in SQUARE.tolist()}
     open_above = vertices_of(NORMALS[[0, 1, 3]], number(1.0, 1.0, 1.0))
     assert float(open_above[:, 1].max()) > 30
-    with pytest.raises(ValueError, match="has an empty interior"):
-        vertices_of(NORMALS, number(-1.0, -1.0, 1.0, 1.0))
 
 
 LOWER, UPPER = number(-5.0, -4.0), number(3.0, 6.0)
@@ -336,8 +326,6 @@ def test_only_open_sides_are_closed_farther_away_where_centres_lie_far():
         assert float(vertices_of(tilted[:2], number(1.0, 1.0), reach).abs().max()) == end
     large = vertices_of(tilted, number(3e4, 3e4, 3e4, 3e4), 1e5)
     assert sorted(map(tuple, large.tolist())) == [(-3e4, 0.0), (0.0, -3e4), (0.0, 3e4), (3e4, 0.0)]
-    with pytest.raises(ValueError, match="has an empty interior"):
-        vertices_of(tilted, number(-1.0, 1.0, 1.0, -1.0), 1e9)
 
 
 @pytest.mark.parametrize("distance", [9e4, 1.1e5, 1e6])
@@ -394,13 +382,6 @@ def test_faces_need_not_have_unit_normals_and_the_seed_decides():
     assert torch.equal(plain.log_probability(at), scaled.log_probability(at)), "512 points of seed 0"
     assert float(other.log_probability(at)) == pytest.approx(float(plain.log_probability(at)), abs=5e-3)
     assert not torch.equal(other.log_probability(at), plain.log_probability(at))
-
-
-def test_one_dimension_is_refused():
-    with pytest.raises(ValueError, match="use RectangleProbability"):
-        PolytopeProbability(torch.ones(1, 1, dtype=torch.float64), torch.ones(1, dtype=torch.float64))
-    with pytest.raises(ValueError, match="use RectangleProbability"):
-        PolytopeProbability(number([1.0], [-1.0], [2.0]), number(1.0, 1.0, 3.0))
 
 
 def test_a_half_space_is_one_interval_that_is_open():

@@ -43,14 +43,6 @@ def test_a_logarithm_leaves_no_constant():
 
 
 def test_rewards_of_nothing_or_of_unknown_variables_are_refused():
-    with pytest.raises(ValueError, match="at least one weighted variable"):
-        LinearReward({})
-    for wrong in (float("nan"), float("inf"), True, "1", None):
-        with pytest.raises(ValueError, match=r"expected a finite number for each variable; got \{'GCS'"):
-            LinearReward({"SOFA": -1, "GCS": wrong})
-    for wrong in ((), "SOFA", [("SOFA", -1)]):
-        with pytest.raises(ValueError, match="at least one weighted variable"):
-            LinearReward(wrong)
     with pytest.raises(KeyError, match="no column"):
         LinearReward({"lactate": 1})(torch.zeros(1, 3), NAMES)
 
@@ -69,5 +61,3 @@ def test_the_published_reward_is_minus_sofa_and_doses_are_found_by_name() -> Non
     assert LinearReward().weights == {"SOFA": -1.0}
     doses = Doses(("vaso", "fluid"), torch.tensor([[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]]))
     assert doses.column("fluid").tolist() == [[2.0, 4.0, 6.0]]
-    with pytest.raises(ValueError, match=r"one of the doses \['vaso', 'fluid'\]; got 'insulin'"):
-        doses.column("insulin")

@@ -59,15 +59,6 @@ def test_as_acquisition_functions_they_take_single_actions_in_any_batch(kind):
         function(POINTS.unsqueeze(0))
 
 
-@pytest.mark.parametrize("kind", [ConfidenceBound, Optimism])
-@pytest.mark.parametrize("beta", [-0.5, math.inf, math.nan])
-def test_a_beta_that_is_no_number_of_standard_deviations_is_refused(kind, beta):
-    with pytest.raises(ValueError, match=f"expected beta >= 0; got beta={beta}"):
-        made(kind, beta=beta)
-    with pytest.raises(ValueError, match="at least 1 draw"):
-        made(kind, draws=0)
-
-
 def test_only_nodes_of_a_weighted_sum_that_cause_nothing_are_pushed_as_far_as_they_go():
     def signs(parents, reward):
         task = plain(parents, {"a": [0, 1]}, reward)

@@ -10,13 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.search.sequences.astar import (
-    Anchors,
-    AStar,
-    LipschitzBound,
-    MonteCarlo,
-    value_constants,
-)
+from rehearsal_torch.search.sequences.astar import Anchors, AStar, LipschitzBound, MonteCarlo, value_constants
 from rehearsal_torch.search.sequences.baselines import GreedyChanges, RandomChanges, TopK
 from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive

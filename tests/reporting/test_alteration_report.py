@@ -8,14 +8,12 @@ import math
 import pytest
 
 from rehearsal_torch.cli.method_of_problem import record
-from rehearsal_torch.evaluation import run_record
 from rehearsal_torch.evaluation.claim_rows import COLUMNS, NUMBERS, row, truth_bounds, typed, written
 from rehearsal_torch.evaluation.method_summaries import summed
-from rehearsal_torch.files.bounded_yaml import PlainFileError
 from rehearsal_torch.files.csv_rows import as_csv
 from rehearsal_torch.methods.method_choice import chosen, with_method
 from rehearsal_torch.reporting import alteration_report
-from rehearsal_torch.reporting.alteration_report import change, choice_reasons, method_rows, percent
+from rehearsal_torch.reporting.alteration_report import change, method_rows, percent
 from rehearsal_torch.reporting.run_report import report
 from rehearsal_torch.reporting.text_table import text_table
 from rehearsal_torch.run_folder import SECONDS, RunFolder
@@ -311,9 +309,3 @@ def test_the_report_shows_the_table_and_says_why(path):
         "0.50",
         "taken",
     ]
-
-
-def test_a_damaged_record_is_refused(path):
-    (path / "method_choice.json").write_text(json.dumps({"sentences": "care"}))
-    with pytest.raises(PlainFileError, match="sentences: expected a list of strings; got care"):
-        choice_reasons(run_record.read(path))

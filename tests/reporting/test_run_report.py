@@ -49,11 +49,6 @@ def test_a_run_that_was_only_trained_has_its_curve_alone(sepsis_run):
     assert {path.name for path in (sepsis_run / "figures").iterdir()} == {"training.png", "training.svg"}
 
 
-def test_a_folder_of_something_else_is_refused(tmp_path):
-    with pytest.raises(FileNotFoundError, match="is not a run folder"):
-        report(tmp_path)
-
-
 def test_ten_cases_are_told_and_the_rest_are_counted(tmp_path):
     lines = [recorded_runs.recommended() | {"index": place, "identity": f"c{place}"} for place in range(13)]
     of = material(recorded_runs.alterations(tmp_path, lines))

@@ -5,9 +5,7 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.spaces.inequalities import (
-    FACES as MOST_FACES,
-)
+from rehearsal_torch.spaces.inequalities import FACES as MOST_FACES
 from rehearsal_torch.spaces.inequalities import (
     LARGEST,
     LONGEST,
@@ -55,18 +53,12 @@ def test_an_error_shows_twenty_characters_before_its_place_and_forty_from_it_on(
         inequalities(text)
     assert told.value.place == text.index("*") + 1
     assert f" of ...'{near}*{'b' * 39}': expected a number" in str(told.value)
-    with pytest.raises(InequalityError, match=r"^at character 3 of 'a < 3': "):
-        inequalities("a < 3")
-    with pytest.raises(InequalityError, match=r"got 'gain': if it has a blank, put .* in double quotes"):
-        inequalities("a gain <= 3")
     assert inequalities('"a gain" <= 3') == inequalities("`a gain` <= 3")
 
 
 def test_one_sum_is_read_for_bounds():
     assert linear("current - 3") == linear("-3 + 1*current")
     assert linear("0.9*current").weights == {"current": 0.9}
-    with pytest.raises(InequalityError, match=r"at character 9 .*: expected the end"):
-        linear("current <= 3")
 
 
 NAMES = st.sampled_from(["a", "b c", "and", "größe", "x.1", 'say "y"'])
@@ -141,10 +133,6 @@ def test_a_text_of_the_greatest_length_is_read_and_a_longer_one_is_not():
 def test_weights_of_the_largest_and_the_smallest_size_are_read():
     assert inequalities(f"{LARGEST!r} * y <= 1").normals == ((LARGEST,),)
     assert inequalities(f"{1 / LARGEST!r} * y <= 1").normals == ((1 / LARGEST,),)
-    with pytest.raises(InequalityError, match="expected numbers up to"):
-        inequalities(f"{1.001 * LARGEST!r} * y <= 1")
-    with pytest.raises(InequalityError, match="that of 'y' is smaller: use another unit"):
-        inequalities(f"{0.999 / LARGEST!r} * y <= 1")
 
 
 LEVELS = {"sev": ["low", "medium", "high"], "rep": ["no", "yes"], "blood type": ["0", "A b", "B"]}

@@ -153,10 +153,6 @@ def test_a_model_answers_as_its_network():
     assert torch.equal(first.values, second.values)
     assert torch.equal(first.altered, second.altered)
     actions = torch.tensor([[0.5, 0.2], [1.5, -0.8]], dtype=torch.float64)
-    with pytest.raises(ValueError, match="leave `observed` out"):
-        rt.sample(made, actions, 8, observed=patients(1, 4, seed=1)[0])
-    with pytest.raises(ValueError, match=r"expected actions as a tensor \(\.\.\., 2\)"):
-        rt.sample(made, {"a": 1.0}, 8)
     with pytest.raises(ValueError, match="expected a CausalModel or a TransitionModel; got a CausalNetwork"):
         rt.sample(network, actions, 8)
     with pytest.raises(ValueError, match="expected a Table, as the model is a causal network"):

@@ -194,8 +194,6 @@ def test_own_weights_ranges_and_levels_are_used_as_they_are(tmp_path):
         match=r"location \(h\): expected weights of spectral norm at most 1 under a Lipschitz constant of 1",
     ):
         load(tmp_path / "bound").trajectory(episode)
-    with pytest.raises(ValueError, match="location: expected weights of spectral norm at most 1"):
-        owned(torch.float64, location_constant=1.0)
 
 
 def test_own_parts_that_do_not_fit_together_are_refused():

@@ -163,12 +163,6 @@ def test_unknown_uses_of_members_are_refused(ensemble):
         CounterfactualReturn.check(ensemble, reward=SCORE, agreement="some")
 
 
-def test_too_few_too_many_or_an_odd_number_of_members_are_refused():
-    for count, words in ((1, "count: expected"), (65, "count: expected"), (3, "expected an even number")):
-        with pytest.raises(ValueError, match=words):
-            TransitionEnsemble(MEMBER, count)
-
-
 def test_half_of_the_members_have_seen_each_half_of_the_units():
     made, table = TransitionEnsemble(partial(MEMBER, effects="dense"), 4), observations()
     for part, examples in made.common_parts(table):

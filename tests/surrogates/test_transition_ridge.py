@@ -307,6 +307,3 @@ def test_an_order_of_states_is_told_to_both_halves_and_names_states():
     form = fit(told, rows()).halves.forms[0]
     assert form.order.tolist() == [1, 0]
     assert TransitionRidge.beside(told, 0, ("x",)).halves.told == (0,)
-    for wrong, words in ((("age",), "an order of some of the states"), (("x", "x"), "each state once")):
-        with pytest.raises(ValueError, match=words):
-            TransitionRidge(VARYING, STATIC, CONTEXTUAL, DOSES, 3, order=wrong)

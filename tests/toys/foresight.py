@@ -12,13 +12,7 @@ import torch
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trainable_part import Solved
-from rehearsal_torch.objectives.objective import (
-    AlterationObjective,
-    Appraisal,
-    Candidates,
-    Objective,
-    chance,
-)
+from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, Candidates, Objective, chance
 from rehearsal_torch.problems.problem import World
 from rehearsal_torch.search.search import BatchSearch, Budget, Search, chosen
 from rehearsal_torch.spaces.box import Alteration

@@ -119,8 +119,6 @@ def test_the_paper_s_percentage():
     assert percentage_decrease(9.4, 10.0) == pytest.approx(6.0)
     assert percentage_decrease(-11.0, -10.0) == pytest.approx(10.0)
     assert percentage_decrease(11.0, 10.0) == pytest.approx(-10.0)
-    with pytest.raises(ValueError, match="or report the difference"):
-        percentage_decrease(1.0, 0.0)
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@ from pathlib import Path
 import pytest
 import torch
 from lightning.pytorch.callbacks import Callback
-from lightning.pytorch.loggers import CSVLogger
 from torch import Tensor, nn
 
 from rehearsal_torch.data.trainable_part import Trained
@@ -189,28 +188,6 @@ def test_the_train_loss_is_a_mean_over_rows_not_batches():
         part, examples
     )
     assert value == pytest.approx(expected, rel=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "sentence"),
-    [
-        ({"max_epochs": 0}, "above zero"),
-        ({"patience": 0}, "above zero"),
-        ({"learning_rate": -1.0}, "above zero"),
-        ({"clip": 0.0}, "above zero"),
-        ({"threads": 0}, "at least one thread"),
-        ({"accelerator": "tpu"}, "cpu, gpu or auto"),
-        ({"devices": 0}, "number of processes or GPUs, .*; got devices=0, accelerator='cpu'"),
-        ({"devices": True}, "got devices=True"),
-        ({"devices": [0, 1]}, r"got devices=\[0, 1\], accelerator='cpu'"),
-        ({"devices": [1, 1], "accelerator": "gpu"}, r"different numbers of GPUs; got devices=\[1, 1\]"),
-        ({"precision": "bf16-mixed"}, "32-true or 64-true"),
-        ({"loggers": {"csv": CSVLogger}}, "set `folder`"),
-    ],
-)
-def test_settings_out_of_range_are_refused(wrong: dict[str, object], sentence: str):
-    with pytest.raises(ValueError, match=sentence):
-        Descent(**wrong)
 
 
 def test_a_copy_for_other_processes_has_the_accelerator_of_this_one(monkeypatch):

@@ -81,15 +81,6 @@ def test_without_an_epoch_the_order_stays():
     )
 
 
-@pytest.mark.parametrize(
-    ("rows", "size"),
-    [((torch.zeros(0, 2),), 4), ((torch.zeros(3), torch.zeros(4)), 2), ((torch.zeros(3),), 0)],
-)
-def test_examples_that_make_no_batches_are_refused(rows: tuple[torch.Tensor, ...], size: int):
-    with pytest.raises(ValueError, match="one positive number of rows"):
-        Batches(rows, size)
-
-
 @given(rows=st.integers(1, 60), size=st.integers(1, 20), world=st.integers(1, 5))
 @settings(max_examples=25, deadline=None, derandomize=True)
 def test_the_mean_of_the_shares_is_the_mean_of_the_batch(rows: int, size: int, world: int):

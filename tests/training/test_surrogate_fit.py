@@ -212,13 +212,6 @@ def test_row_folds_part_the_rows_evenly(rows: int, count: int, seed: int):
     assert max(sizes) - min(sizes) <= 1
 
 
-def test_too_few_to_part_is_refused():
-    with pytest.raises(ValueError, match="2 units"):
-        folds_of(3, ["a", "a", "b"], 3)
-    with pytest.raises(ValueError, match="at least 2 folds"):
-        folds_of(10, None, 1)
-
-
 def test_units_decide_the_folds_where_there_are_some():
     units = [f"s{row // 4}" for row in range(20)]
     for fold in folds_of(20, units, 5, 0):

@@ -65,15 +65,9 @@ def test_nothing_is_overwritten_unasked(desk, capsys):
     assert "variables:" in (desk / "problem.yaml").read_text()
 
 
-@pytest.mark.parametrize(
-    ("typed", "words"),
-    [
-        (["data=data/t.csv", "out=data"], "expected a file that ends in .yaml"),
-    ],
-)
-def test_slips_are_answered(desk, capsys, typed, words):
-    assert run("init", typed) == 2
-    assert words in capsys.readouterr().err
+def test_a_slip_is_answered(desk, capsys):
+    assert run("init", ["data=data/t.csv", "out=data"]) == 2
+    assert "expected a file that ends in .yaml" in capsys.readouterr().err
     assert run("init", ["--help"]) == 0
 
 
@@ -92,19 +86,9 @@ def test_a_table_of_dates_of_units_is_one_of_episodes(desk, capsys):
     assert "unit= and time= are for a sequence" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("typed", "words"),
-    [
-        ("outcome=god", "outcome=god: no column 'god'; did you mean 'good'?"),
-        ("action=[a,z]", "action=z: no column 'z'; "),
-        ("action=good", "action=good: it is the outcome"),
-        ("outcome=name", "outcome=name: expected numbers; got 'n'"),
-    ],
-)
-def test_names_that_are_typed_are_checked(desk, capsys, typed, words):
-    more = ["outcome=good"] if "good" in typed.partition("=")[2] else []
-    assert run("init", ["data=data/t.csv", typed, *more]) == 2
-    assert words in capsys.readouterr().err
+def test_names_that_are_typed_are_checked(desk, capsys):
+    assert run("init", ["data=data/t.csv", "outcome=god"]) == 2
+    assert "outcome=god: no column 'god'; did you mean 'good'?" in capsys.readouterr().err
     assert not (desk / "problem.yaml").exists()
 
 

@@ -12,7 +12,7 @@ from rehearsal_torch.data.tables.cell_values import (
     plain_text,
     unit_of,
 )
-from rehearsal_torch.data.tables.reader import TableError, number_faults, read_table
+from rehearsal_torch.data.tables.reader import number_faults, read_table
 
 TEN = [str(place) for place in range(1, 11)]
 
@@ -145,9 +145,6 @@ def test_words_for_an_empty_cell_are_told_where_they_may_be_a_class(tmp_path):
 def test_thousands_show_the_decimal_sign(tmp_path):
     (tmp_path / "t.csv").write_text("dose;sales;y\n0;5.123,50;4\n1;6.001,25;3\n")
     assert read_table(tmp_path / "t.csv").frame["sales"].tolist() == [5123.5, 6001.25]
-    (tmp_path / "t.csv").write_text("dose;sales;y\n0;5.123,50;4.567\n1;6.001,25;3.210\n")
-    with pytest.raises(TableError, match="y: expected decimal commas, without signs between thousands"):
-        read_table(tmp_path / "t.csv")
 
 
 def test_a_minus_of_typesetters_is_one():

@@ -76,8 +76,6 @@ def test_objects_are_no_numbers_and_whatever_they_hold_is_text():
 
 
 def test_headers_without_order_are_refused_or_collected(monkeypatch):
-    with pytest.raises(TableError, match="t: several columns are called a: keep one of each"):
-        frame_of(["a", "a"], enumerate([[1, 2]]), "t")
     faults = []
     assert list(
         frame_of(["a", "a", None, ""], enumerate([[1, 2, 3, 4]]), "t", faults=faults).frame.columns[:2]
@@ -89,8 +87,6 @@ def test_headers_without_order_are_refused_or_collected(monkeypatch):
         "several columns are called a: keep one of each",
         "columns 3, 4 have values and no name: name them, or delete them",
     ]
-    with pytest.raises(TableError, match="t: line 3 has values beyond the last column with a name"):
-        frame_of(["a"], enumerate([[1], [1, 2]]), "t")
     monkeypatch.setattr("rehearsal_torch.data.tables.header_checks.CELLS", 2)
     with pytest.raises(TableError, match="and 2 cells"):
         frame_of(["a"], enumerate([[1], [2], [3]]), "t")

@@ -47,15 +47,9 @@ def test_numbers_of_every_kind_are_numbers():
     assert rt.Table.from_frame(exact).values.item() == 1.5
 
 
-@pytest.mark.parametrize(
-    ("cells", "words"),
-    [
-        (pd.Series([1 + 2j, 3]), "got '.1.2j.' in line 2: split complex numbers into two columns"),
-    ],
-)
-def test_cells_that_are_no_numbers_are_refused_with_a_remedy(cells, words):
-    with pytest.raises(TableError, match=words):
-        rt.Table.from_frame(pd.DataFrame({"x": cells}))
+def test_cells_that_are_no_numbers_are_refused_with_a_remedy():
+    with pytest.raises(TableError, match=r"got '.1.2j.' in line 2: split complex numbers into two columns"):
+        rt.Table.from_frame(pd.DataFrame({"x": [1 + 2j, 3]}))
 
 
 def test_cells_of_other_libraries_are_no_numbers_either():
@@ -100,8 +94,6 @@ def test_names_that_occur_twice_are_a_fault_among_the_others():
 def test_what_is_not_a_frame_in_memory_is_refused():
     with pytest.raises(TableError, match="expected a data frame in memory; got a lazy LazyFrame: collect it"):
         rt.Table.from_frame(pl.DataFrame(COLUMNS).lazy())
-    with pytest.raises(TableError, match="expected a data frame of pandas, polars or pyarrow; got a list"):
-        rt.Table.from_frame([[1.0, 2.0]])
     assert row_count([[1.0, 2.0]]) is None
 
 

@@ -139,11 +139,7 @@ def test_what_is_written_comes_back_to_the_last_digit(tmp_path, trials):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "cannot be read as JSON"),
-        ("[]", "expected a file of trials"),
         (WHOLE.text()[:-40], "cannot be read as JSON"),
-        (WHOLE.text().replace("1e-300", "NaN"), "NaN"),
-        (WHOLE.text().replace('"seed": 7', '"seed": 7, "seed": 8'), "'seed' occurs twice"),
         ("[" * 100_000, "levels of nesting"),
     ],
 )

@@ -53,8 +53,6 @@ def test_tiers_stand_from_left_to_right():
         ("Z", 1, 2),
         ("Y", 3, 3),
     )
-    with pytest.raises(ValueError, match=r"unknown variables \['q'\]"):
-        layout(GRAPH, ("q",))
 
 
 SMALL = RehearsalGraph.mixed([], [("x", "z"), ("z", "y"), ("x", "y"), ("x", "z2")], [("z", "z2")])
@@ -112,11 +110,6 @@ def test_probable_edges_are_thicker():
     widths = [patch.get_linewidth() for patch in arrows(graph_figure(GRAPH, probabilities=shares))]
     assert sorted(widths) == widths
     assert widths[-1] > widths[0]
-
-
-def test_unknown_variables_are_refused():
-    with pytest.raises(ValueError, match=r"unknown variables \['q'\]"):
-        graph_figure(GRAPH, alterable=("q",))
 
 
 @pytest.mark.parametrize("name", ["price in $", "$\\frac{1}{0}$"])

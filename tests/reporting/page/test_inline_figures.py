@@ -5,7 +5,7 @@ import base64
 import pytest
 
 from rehearsal_torch.reporting.figure_style import drawing, panels, save
-from rehearsal_torch.reporting.page.inline_figures import CAPTIONS, MOST, embedded, pictures
+from rehearsal_torch.reporting.page.inline_figures import CAPTIONS, MOST, pictures
 from rehearsal_torch.reporting.page.page_content import material
 from tests.toys import recorded_runs
 from tests.toys.read_page import Page
@@ -66,15 +66,6 @@ def test_what_is_no_picture_is_named_and_not_shown(folder):
     assert page.count("img") == 0
     assert "patient.svg cannot be shown: expected an SVG file with its size" in page.said
     assert "effort.svg cannot be shown: Is a directory." in page.said
-
-
-@pytest.mark.parametrize(
-    "root",
-    [b"<svg>", b'<svg width="1pt">', b'<svg width="0pt" height="2pt">', b'<svg width="1e9pt" height="2pt">'],
-)
-def test_a_picture_without_a_size_is_refused(root):
-    with pytest.raises(ValueError, match="expected an SVG file with its size in points"):
-        embedded(b"<?xml?>" + root, "a", "b")
 
 
 def test_only_so_many_figures_are_shown(folder):

@@ -7,7 +7,6 @@ import pytest
 from rehearsal_torch.claims.improvement_test import leaving
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.files.bounded_yaml import PlainFileError
 from rehearsal_torch.reporting.page.page_content import (
     finite,
     float_of,
@@ -45,15 +44,6 @@ def test_episodes_are_known_by_their_trajectories(sepsis_run):
     found = material(sepsis_run)
     assert (found.sequences, found.words.variable) == (True, "SOFA")
     assert found.nouns == ("episode", "episodes")
-
-
-def test_a_damaged_folder_is_refused(tmp_path):
-    with pytest.raises(FileNotFoundError, match="is not a run folder"):
-        material(tmp_path)
-    recorded_runs.alterations(tmp_path)
-    (tmp_path / "data.yaml").write_text("a: [1")
-    with pytest.raises(PlainFileError, match=r"data\.yaml"):
-        material(tmp_path)
 
 
 def test_values_of_another_form_are_left_out():

@@ -108,14 +108,8 @@ def test_letters_that_the_font_lacks_are_left_to_the_browser(tmp_path):
     assert "\u6c34" in b64decode(image["src"].partition(",")[2]).decode()
 
 
-@pytest.mark.parametrize(
-    "graph",
-    [
-        {"cliques": [["a"], ["b"]], "edges": [["a", "b", "c"]]},
-    ],
-)
-def test_a_graph_that_is_none_is_told(tmp_path, graph):
-    page = graph_shown(tmp_path, graph)
+def test_a_graph_that_is_none_is_told(tmp_path):
+    page = graph_shown(tmp_path, {"cliques": [["a"], ["b"]], "edges": [["a", "b", "c"]]})
     assert page.count("img") == 0
     assert "The graph in data.yaml cannot be drawn:" in page.said
 

@@ -4,12 +4,7 @@ import math
 
 import pytest
 
-from reproduction.calibration.documents import (
-    COLUMNS,
-    bounds_table,
-    claims_of,
-    claims_table,
-)
+from reproduction.calibration.documents import COLUMNS, bounds_table, claims_of, claims_table
 
 NAN = math.nan
 

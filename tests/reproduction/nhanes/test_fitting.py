@@ -7,13 +7,7 @@ from sklearn.ensemble import GradientBoostingRegressor
 
 from rehearsal_torch.problems.nhanes.nhanes_generator import OUTCOMES, PARENTS, VARIABLES, Generator
 from reproduction.nhanes import fitting
-from reproduction.nhanes.fitting import (
-    _equation,
-    _frequencies,
-    _trees,
-    fit_generator,
-    validated,
-)
+from reproduction.nhanes.fitting import _equation, _frequencies, _trees, fit_generator, validated
 from reproduction.nhanes.modules import merged
 from tests.reproduction.nhanes.test_modules import MODULES, needs_modules
 

@@ -4,9 +4,7 @@ import pytest
 import torch
 
 from rehearsal_torch.data.episode import Episode, transitions
-from rehearsal_torch.search.sequences.astar import (
-    value_constants,
-)
+from rehearsal_torch.search.sequences.astar import value_constants
 from rehearsal_torch.search.sequences.decision_process import CounterfactualProcess, Effort
 from reproduction.sepsis.facility_location import FacilityLocation, farthest_points
 from tests.toys.episodes import equation_episode, transition_episode, transition_model

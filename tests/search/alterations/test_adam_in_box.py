@@ -43,17 +43,6 @@ def test_no_grid_point_has_a_smaller_loss():
         assert (one(found) >= one(grid).amax(0) - 5e-3).all()
 
 
-SMALLEST = {"steps": 1, "patience": 1, "starts": 1, "screened": 1, "screening_draws": 1, "batch_size": 1}
-
-
-@pytest.mark.parametrize("name", ["rate", "near", "screened", *SMALLEST])
-def test_numbers_out_of_range_are_refused(name):
-    AdamInBox(**SMALLEST)
-    AdamInBox(starts=5, screened=5)
-    with pytest.raises(ValueError, match="positive numbers and screened >= starts"):
-        AdamInBox(**(SMALLEST | {name: 0}))
-
-
 class Hills:
     """Two hills whose height is told step by step, in boxes of two cases that lie anywhere."""
 

@@ -208,27 +208,6 @@ def test_settings_may_be_as_small_as_possible():
     assert Informative(**least).weighs is False
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"tau": 0.0},
-        *({name: 0} for name in POSITIVE),
-        {"programs": -1},
-        {"indifference": -0.1},
-        {"tau": 1.2},
-        {"fallback": "hope"},
-        {"acquisition": "luck"},
-        {"pool": 0},
-        {"iterations": -1},
-        {"kappa": -1.0},
-        {"budget_s": 0.0},
-    ],
-)
-def test_settings_without_sense_are_refused(wrong):
-    with pytest.raises(ValueError, match="expected"):
-        Informative(**wrong)
-
-
 GRID = torch.linspace(-2, 3, 81, dtype=torch.float64)
 PEAKS = torch.tensor([-1.4, 0.3, 2.2], dtype=torch.float64)
 POOLS = torch.stack(

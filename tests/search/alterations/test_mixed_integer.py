@@ -108,16 +108,6 @@ def test_one_variable_needs_no_program():
     assert {len(each.alteration.names) for each in decisions} <= {1, 2}
 
 
-NUMBERS = ("scenarios", "nodes", "starts", "rounds", "screening_draws", "batch_size")
-
-
-def test_settings_have_their_ranges():
-    MixedInteger(**dict.fromkeys(NUMBERS, 1), gap=0.0)
-    for name, value in [*dict.fromkeys(NUMBERS, 0).items(), ("gap", -0.1)]:
-        with pytest.raises(ValueError, match=f"expected positive numbers; got .*{name}={value}"):
-            MixedInteger(**{name: value})
-
-
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_programs_of_one_variable_count_as_sweeps_do(sign):
     stream = np.random.default_rng(1)
@@ -385,15 +375,6 @@ def test_one_variable_alone_has_an_interval():
     assert budget.reach("other") == (-3.0, 3.0)
 
 
-@pytest.mark.parametrize(
-    "plain",
-    [{"limit": -1.0}, {"limit": 1.0, "costs": {"a": -2.0}}, {"costs": {}}, {"limit": 1.0, "price": {}}],
-)
-def test_budgets_without_sense_are_refused(plain):
-    with pytest.raises(ValueError, match="limit"):
-        AlterationBudget.of(plain)
-
-
 @pytest.mark.parametrize("origin", [0.0, 1e9, -1e9])
 def test_what_costs_the_limit_is_affordable_wherever_nothing_is_spent(origin):
     budget = AlterationBudget.of({"limit": 0.3, "costs": {"a": 2.0}, "reference": {"a": origin}})
@@ -407,5 +388,3 @@ def test_nothing_may_be_spent_and_everything_be_free():
     budget = AlterationBudget(0.0, {"free": 0.0}, {"a": 2.0})
     actions = torch.tensor([[2.0, 1e9], [2.0 + 1e-12, 0.0]], dtype=torch.float64)
     assert budget.affordable(("a", "free"), actions).tolist() == [True, False]
-    with pytest.raises(ValueError, match="a limit and costs of at least 0"):
-        AlterationBudget(1.0, {"a": 1.0, "b": -1.0})

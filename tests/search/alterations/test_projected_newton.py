@@ -304,13 +304,6 @@ def test_a_step_that_only_loses_is_not_taken():
     assert len(wrong.seen) == 1
 
 
-def test_settings_have_their_ranges():
-    ProjectionNewton(steps=1)
-    for name, value in [("steps", 0), ("tolerance", 0.0)]:
-        with pytest.raises(ValueError, match="expected steps >= 1"):
-            ProjectionNewton(**{name: value})
-
-
 @pytest.mark.slow
 def test_with_few_rows_predictive_choice_is_no_worse_and_its_value_less_exaggerated():
     world = chain(noise=0.2)

@@ -68,11 +68,6 @@ def test_more_anchors_expand_no_more_nodes() -> None:
     assert many < few
 
 
-def test_a_batch_of_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match="at least 1 node"):
-        AStar(batch=0)
-
-
 def test_a_known_sequence_is_improved_and_never_lost():
     for seed in range(4):
         objective = transition_episode(seed, horizon=5, changes=2)
@@ -508,9 +503,3 @@ def test_steps_change_in_proportion_to_their_constants() -> None:
     for weights, shares in (("lipschitz", [0.5, 0.25, 0.125, 0.125]), ("uniform", [0.25] * 4)):
         drawn = drawn_sequences(told_episode(1), MonteCarlo(1500, weights=weights), lipschitz)
         assert (drawn != 0).double().mean(0).tolist() == pytest.approx(shares, abs=0.06)
-
-
-@pytest.mark.parametrize("given", [(None, None), (5, 5), (0,), (None, 0), (5, None, "linear")])
-def test_senseless_samples_of_anchors_are_refused(given) -> None:
-    with pytest.raises(ValueError, match="expected"):
-        MonteCarlo(*given)

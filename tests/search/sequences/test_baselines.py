@@ -219,11 +219,6 @@ def test_one_draw_may_be_worse_than_what_was_done_and_many_are_better() -> None:
     )
 
 
-def test_no_draw_is_refused() -> None:
-    with pytest.raises(ValueError, match="count=0"):
-        RandomChanges(count=0)
-
-
 def test_every_step_and_every_other_action_is_drawn() -> None:
     """Also where some of the others may not be chosen: these are never drawn."""
     for actions, shut in ((2, None), (4, None), (4, 1)):

@@ -64,12 +64,6 @@ def test_blocks_do_not_change_the_answer(chunk: int) -> None:
     assert decision.trace["network_evaluations"] == reference.trace["network_evaluations"]
 
 
-@pytest.mark.parametrize("arguments", [{"chunk": 0}, {"node_limit": 0}])
-def test_senseless_arguments_are_refused(arguments: dict) -> None:
-    with pytest.raises(ValueError, match="expected"):
-        Exhaustive(**arguments)
-
-
 @pytest.mark.parametrize("dosed", [False, True])
 def test_the_best_of_all_sequences_for_the_worst_of_some_members(dosed: bool) -> None:
     for seed, chunk in ((1, 2), (2, 100)):

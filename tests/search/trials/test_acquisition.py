@@ -41,7 +41,6 @@ SUM = [[0.25, 0.1, 1.0], [-0.25, -0.1, -1.0]], [0.75, -0.75]
 FEW = {0: (-1.0, 0.3, 1.5, 2.2, 3.0)}
 MANY = {0: tuple(torch.linspace(-1, 3, 30).tolist()), 1: tuple(torch.linspace(0, 10, 11).tolist())}
 EVERY = {0: FEW[0], 1: (0.0, 1.0, 2.0, 4.0, 8.0, 9.5), 2: (0.0, 0.4, 1.0)}
-BINARY = {0: (0.0, 2.0), 1: (1.0, 8.0)}
 REGIONS = {
     "a box": (None, {}),
     "limits": (HALF, {}),
@@ -205,15 +204,6 @@ def test_a_held_action_keeps_its_value_in_what_is_tried_and_recommended(held):
     ((name, (kept,)),) = held.items()
     for chosen in (decision.alteration, decision.recommendation):
         assert float(chosen.values[chosen.names.index(name)]) == kept
-
-
-@pytest.mark.parametrize(
-    "given",
-    [*({name: 0} for name in ("screened", "starts", "steps")), {"incumbents": -1}, {"starts": 257}],
-)
-def test_settings_below_the_smallest_are_refused(given) -> None:
-    with pytest.raises(ValueError, match="expected positive numbers and starts <= screened"):
-        AcquisitionSearch(**given)
 
 
 def given(predicted=2.5, visited=((0.5, 1.5), (0.1, 2.0)), spoilt=None):
@@ -419,8 +409,3 @@ def test_what_is_recommended_is_the_maximiser_of_the_posterior_mean_all_the_same
         expected = float(objective.expected(at))
     assert decision.value == decision.trace["acquisition"] == decision.trace["predicted_reward"] == expected
     assert decision.trace["search"] == f"{sampling}_actions"
-
-
-def test_an_unknown_sampling_is_refused():
-    with pytest.raises(ValueError, match=r"expected sampling in \['uniform', 'sobol'\]; got 'halton'"):
-        SpaceFilling("halton")

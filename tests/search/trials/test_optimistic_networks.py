@@ -142,26 +142,6 @@ LEAST = {
 }
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        *({name: 0} for name in ("kept", "evaluation_draws")),
-        {"restarts": 0, "incumbents": -1},
-        {"steps": 0, "screening_steps": 0},
-        {"screening_steps": -1},
-        {"screening_steps": 151},
-        {"incumbents": -1},
-        {"incumbents": 48},
-        {"rate": 0.0},
-    ],
-)
-def test_settings_out_of_range_are_refused(given) -> None:
-    with pytest.raises(
-        ValueError, match="expected positive numbers, screening_steps <= steps and incumbents"
-    ):
-        OptimisticNetworks(**given)
-
-
 def test_settings_at_the_ends_of_their_ranges_are_taken() -> None:
     _, decision = asked(**LEAST)
     assert (decision.trace["steps"], decision.trace["restarts"]) == (1, 1)

@@ -15,7 +15,6 @@ from rehearsal_torch.search.trials import proposal
 from rehearsal_torch.search.trials.proposal import (
     NothingLeftError,
     another_action,
-    check_settable,
     designed_action,
     searched_action,
 )
@@ -122,23 +121,6 @@ def test_where_all_spread_points_are_pending_nothing_is_left(monkeypatch):
         match="nothing is left to try: all 2 space-filling points wait for their result or have failed; tell",
     ):
         another_action(objective, log, 0)
-
-
-@pytest.mark.parametrize(
-    ("action", "said"),
-    [
-        ([0.5, 11.0], r"b may be set within \[0, 10\]; got 11"),
-        ([float("nan"), 1.0], "expected 2 finite numbers"),
-        ([0.9, 9.0], "violates the limits"),
-    ],
-)
-def test_what_cannot_be_set_is_no_suggestion(action, said):
-    task = hills(LIMITS).task
-    check_settable(task, torch.tensor([0.5, 5.0], dtype=DOUBLE), "recommended")
-    with pytest.raises(
-        ValueError, match=f"^the action that was recommended cannot be set .*{said}.*very different magnitude"
-    ):
-        check_settable(task, torch.tensor(action, dtype=DOUBLE), "recommended")
 
 
 FEW = {"graph": {"parents": {"Y": ["a", "b"]}}, "actions": {"a": {"values": [0, 1]}, "b": {"values": [0, 5]}}}

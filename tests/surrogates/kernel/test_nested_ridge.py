@@ -174,9 +174,3 @@ def test_scores_are_normal_and_faces_that_say_the_same_count_once():
     assert torch.allclose(heavy[:, 0].sort().values, scores[:, 0].sort().values), (
         "outliers have no more say than others"
     )
-
-
-@pytest.mark.parametrize("settings", [{"sharpness": 0.0}, {"sharpness": -1.0}, {"clearance": 0.0}])
-def test_wrong_settings_are_refused(settings):
-    with pytest.raises(ValueError, match="expected a positive sharpness"):
-        Desirability(Polytope.of({"y": (0, 1)}), **settings)

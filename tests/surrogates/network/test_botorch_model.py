@@ -218,22 +218,6 @@ def test_posterior_transforms_are_applied_to_samples():
     torch.testing.assert_close(mean, around.posterior(POINTS).mean.reshape(3, 4, 3, 1).mean(-2))
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"outputs": ("X", "Z")}, r"different names of \['reward', 'X', 'Y'\]; got \['X', 'Z'\]"),
-        ({"outputs": ("X", "X")}, "different names"),
-        ({"outputs": ()}, "different names"),
-        ({"members": 3}, "even numbers of members; got draws=16, members=3"),
-        ({"fantasy_members": 0}, "even numbers"),
-        ({"draws": 0}, "at least 1 draw"),
-    ],
-)
-def test_settings_are_checked(given, said):
-    with pytest.raises(ValueError, match=said):
-        NetworkModel(linear_chain(), **given)
-
-
 def test_a_node_with_the_name_of_the_reward_is_refused_as_such():
     task = plain({"reward": ["a"], "Y": ["reward"]}, {"a": [0, 1]}, {"weights": {"Y": 1.0, "reward": 1.0}})
     chain = linear_chain()

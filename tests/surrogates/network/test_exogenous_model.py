@@ -28,7 +28,6 @@ NODES = {"graph": ("R", "X", "Y"), "independent": ("Y", "X"), "black_box": ("rew
 ACTIONS = torch.rand(
     6, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64
 ) * 2 - torch.tensor([0.0, 1.0])
-PARTS = (slice(80), slice(80, None))
 every = pytest.mark.parametrize("name", CAUSAL)
 
 
@@ -144,20 +143,6 @@ def test_lightning_trains_to_the_same_evidence_and_held_out_rows_do_not_stop_it(
     )
     assert {name for _, name, _ in descent.history} == {"encoder/train_loss"}
     assert torch.allclose(answers(solved), answers(trained), atol=0.02)
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ({"phi": "hom"}, "expected one of"),
-        ({"decoder": "network"}, "expected one of"),
-        ({"structure": "tree"}, "expected a structure of"),
-        ({"components": 0}, "at least 1, or bic"),
-    ],
-)
-def test_unknown_options_are_refused(options, told):
-    with pytest.raises(ValueError, match=told):
-        ExogenousModel(CHAIN, **options)
 
 
 def retold(**changes):
@@ -303,17 +288,6 @@ def test_without_the_graph_rows_are_left_out_in_which_something_between_was_set(
     box = NodeRows(TASK, "black_box")
     assert torch.equal(box.values(table())[:, 0], 3.0 * VALUES[:, 3])
     assert box.kept(table((1, 2), (4, 3)))[:, 0].tolist() == [n not in (1, 4) for n in range(8)]
-
-
-def test_too_few_rows_and_constants_are_named():
-    with pytest.raises(ValueError, match=r"X: expected at least 5 rows .* not set; got 4"):
-        NodeRows(TASK, "graph").examples(table(*((n, 2) for n in range(4))))
-    same = Table(("a", "b", "X", "Y"), VALUES.clone(), table().altered)
-    same.values[:, 2] = 1.5
-    with pytest.raises(ValueError, match=r"X: all 8 values that were not set are 1\.5: a constant"):
-        NodeRows(TASK, "graph").examples(same)
-    with pytest.raises(ValueError, match="expected a structure of"):
-        NodeRows(TASK, "tree")
 
 
 def test_a_value_that_was_not_measured_is_no_example_of_its_node_and_of_what_it_acts_on():

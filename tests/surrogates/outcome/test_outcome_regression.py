@@ -178,14 +178,6 @@ def test_a_yes_no_covariate_is_averaged_over():
         assert float(apart.mean().abs()) < 0.02
 
 
-@pytest.mark.parametrize(
-    "settings", [{"members": 0}, {"blocks": 3}, {"blocks": 0}, {"functions": 0}, {"members": 101}]
-)
-def test_numbers_of_draws_that_do_not_fit_are_refused(settings):
-    with pytest.raises(ValueError, match="members"):
-        OutcomeRegression(confounded(), **{**SMALL, **settings})
-
-
 def test_rows_left_out_are_predicted_from_the_others():
     table, folds = confounded_table(300), torch.arange(300) % 2
     model = fitted(confounded(), table)

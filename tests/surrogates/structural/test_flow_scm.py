@@ -138,12 +138,6 @@ def test_columns_of_few_values_are_spread_and_others_are_not():
     assert len(again["b"].unique()) == len(values)
 
 
-def test_a_context_with_unseen_causes_is_refused():
-    graph = RehearsalGraph.of({"x": ["u"], "a": ["x"], "y": ["a", "u"]})
-    with pytest.raises(ValueError, match=r"'u'.*add them to the context"):
-        FlowStructural(RehearsalTask(graph, ("x",), Box.of({"a": (-1, 1)}), Polytope.of({"y": (0, 1)})))
-
-
 DOUBLE = torch.float64
 
 

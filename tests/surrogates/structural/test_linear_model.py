@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from rehearsal_torch.surrogates.structural.linear_model import LinearModel
 
-DOUBLE = torch.float64
 NAMES = ("p", "q", "r", "s", "t")
 
 

@@ -133,22 +133,6 @@ def test_the_order_in_which_a_graph_is_written_makes_no_other_equation(plain, se
     assert set(shared((one, other))) == set(one.equations)
 
 
-def test_a_hypothesis_has_the_variables_of_the_task():
-    with pytest.raises(
-        ValueError,
-        match=r"expected a graph over \['x', 'a', 'b', 'c', 'y'\]; \['y', 'z'\] are in only one of the two",
-    ):
-        hypothesis_of({"parents": {"a": ["x"], "b": ["x"], "z": ["a", "b", "c"]}}, TASK)
-
-
-def test_an_arrow_beside_a_bi_directional_edge_is_no_hypothesis():
-    bow = {"parents": {"a": ["x"], "b": ["a"], "c": ["x"], "y": ["b", "c"]}, "bidirected": [["a", "b"]]}
-    with pytest.raises(
-        ValueError, match="a hypothesis of a structural posterior cannot represent a -> b beside a <-> b"
-    ):
-        hypothesis_of(bow, TASK)
-
-
 def scenarios(seed=0):
     stream = torch.Generator().manual_seed(seed)
     offset = torch.randn(3, 6, 4, generator=stream, dtype=DOUBLE)
