@@ -1,4 +1,4 @@
-"""Cases to decide for: what they say of texts, present values and costs, and which rows are held out as some.
+"""Cases to decide for: their codes, present values and costs, and which rows are held out as cases.
 
     cases: [{age: 50, sex: 1, bmi: 30, bp: 100}]        bmi and bp may be set, and are 30 and 100 at present
 
@@ -13,8 +13,9 @@ what was recorded; where missing cells are imputed, all others are learnt from b
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 import pandas as pd
@@ -35,13 +36,13 @@ def price_faults(
     """Faults of a column that should hold the cost of an action in each case."""
     if column not in frame.columns:
         return [f"no column {column!r} for the cost of {name}; {meant(column, map(str, frame.columns))}"]
-    if found := number_faults(frame, [column], min_rows=0, at=at):
-        return [f"the cost of {name}: {found[0]}"]
+    if faults := number_faults(frame, [column], min_rows=0, at=at):
+        return [f"the cost of {name}: {faults[0]}"]
     numbers = numbers_of(frame[column])
     if not (negative := numbers < 0).any():
         return []
-    place = int(negative.argmax())
-    got = f"column {column!r} of {origin} has {numbers[place]:g} in {at(int(frame.index[place]))}"
+    index = int(negative.argmax())
+    got = f"column {column!r} of {origin} has {numbers[index]:g} in {at(int(frame.index[index]))}"
     return [f"the cost of {name}: {got}: expected costs of at least 0"]
 
 
@@ -49,8 +50,10 @@ def costs_in(
     frame: pd.DataFrame, origin: str, costs: Mapping[str, ActionCost]
 ) -> Sequence[Mapping[str, float]]:
     """The costs per unit of each case, for the actions whose cost names a column; faults as a TableError."""
-    columns = {name: each.column for name, each in costs.items() if each.column is not None}
-    faults = [each for name, column in columns.items() for each in price_faults(frame, origin, name, column)]
+    columns = {name: cost.column for name, cost in costs.items() if cost.column is not None}
+    faults = [
+        fault for name, column in columns.items() for fault in price_faults(frame, origin, name, column)
+    ]
     if faults:
         raise TableError(listed(origin, faults))
     numbers = {name: numbers_of(frame[column]).tolist() for name, column in columns.items()}
@@ -59,13 +62,13 @@ def costs_in(
 
 def with_usual(task: RehearsalTask, rows: Records) -> RehearsalTask:
     """The task, with the usual value of every action that has a cost."""
-    if all(each.usual is not None for each in task.costs.values()):
+    if all(cost.usual is not None for cost in task.costs.values()):
         return task
-    made = {
-        name: each if each.usual is not None else replace(each, usual=_usual(task, rows, name, each))
-        for name, each in task.costs.items()
+    costs = {
+        name: cost if cost.usual is not None else replace(cost, usual=_usual(task, rows, name, cost))
+        for name, cost in task.costs.items()
     }
-    return replace(task, costs=made)
+    return replace(task, costs=costs)
 
 
 def _usual(task: RehearsalTask, rows: Records, name: str, cost: ActionCost) -> float:
@@ -82,34 +85,29 @@ def _usual(task: RehearsalTask, rows: Records, name: str, cost: ActionCost) -> f
 
 def cases_in_codes(frame: pd.DataFrame, origin: str, task: RehearsalTask) -> pd.DataFrame:
     """Cases with codes in place of texts; a TableError lists missing columns and unknown texts."""
-    known = set(task.context)
-    read = coded(frame, task.coded, {each.name for each in task.codings if known & {*each.columns}}, NEW)
-    faults = [*read.faults, *_missing(frame, known, task)]
+    context = set(task.context)
+    names = [coding.name for coding in task.codings if context & {*coding.columns}]
+    encoded = coded(frame, task.coded, set(names), NEW)
+    faults = list(encoded.faults)
+    for name in names:
+        missing = frame.get(name, pd.Series(dtype=object)).isna().to_numpy()
+        if missing.any():
+            line = line_words(int(frame.index[int(missing.argmax())]))
+            got = f"it is missing in {missing.sum()} of {len(frame)} cases, first in {line}"
+            remedy = "a case needs every variable of its context; measure it, or leave the case out"
+            faults.append(f"{name}: {got}: {remedy}")
     if faults:
         raise TableError(listed(origin, faults, "nothing was decided"))
-    return read.frame
-
-
-def _missing(frame: pd.DataFrame, known: set[str], task: RehearsalTask) -> list[str]:
-    """A fault for each variable of texts of the context that is missing in some case."""
-    faults = []
-    for coding in task.codings:
-        empty = frame.get(coding.name, pd.Series(dtype=object)).isna()
-        if known & {*coding.columns} and empty.any():
-            line = int(frame.index[int(empty.to_numpy().argmax())]) + 2
-            what = f"it is missing in {int(empty.sum())} of {len(frame)} cases, first in line {line}"
-            remedy = "a case needs every variable of its context; measure it, or leave the case out"
-            faults.append(f"{coding.name}: {what}: {remedy}")
-    return faults
+    return encoded.frame
 
 
 def present_in(frame: pd.DataFrame, origin: str, names: Sequence[str]) -> list[dict[str, float]]:
-    """The present values in each row, without empty cells; what is no number, as a TableError."""
-    there = [name for name in names if name in frame.columns]
-    checked = (number_faults(frame[frame[name].notna()], [name], min_rows=0) for name in there)
-    if faults := [f"the present value of {each}" for some in checked for each in some]:
+    """The present values in each row, without empty cells; TableError if one is no number."""
+    present = [name for name in names if name in frame.columns]
+    fault_lists = (number_faults(frame[frame[name].notna()], [name], min_rows=0) for name in present)
+    if faults := [f"the present value of {fault}" for fault in chain(*fault_lists)]:
         raise TableError(listed(origin, faults))
-    columns = {name: numbers_of(frame[name]) for name in there}
+    columns = {name: numbers_of(frame[name]) for name in present}
     return [
         {name: float(column[row]) for name, column in columns.items() if not np.isnan(column[row])}
         for row in range(len(frame))
@@ -120,17 +118,17 @@ def assumed_usual(task: RehearsalTask, present: Sequence[Mapping[str, float]]) -
     """One sentence if candidate sets leave actions alone whose present values are known, and no set on offer
     holds both; empty otherwise.
     """
-    known = {name for each in present for name in each}
+    present_names = {name for row in present for name in row}
     offered = {frozenset(names) for names in task.candidates}
-    found: dict[str, list[str]] = {}
+    apart: dict[str, list[str]] = {}
     for names in task.candidates:
-        left = task.left_alone(names, known)
-        if left and frozenset((*names, *left)) not in offered:
-            left, names = task.variables(left), task.variables(names)
-            found.setdefault(" and ".join(left), []).append(" and ".join(names))
-    if not found:
+        alone = task.left_alone(names, present_names)
+        if alone and frozenset((*names, *alone)) not in offered:
+            alone, names = task.variables(alone), task.variables(names)
+            apart.setdefault(" and ".join(alone), []).append(" and ".join(names))
+    if not apart:
         return ""
-    parts = ", ".join(f"{left} where only {' or '.join(each)} is set" for left, each in found.items())
+    parts = ", ".join(f"{alone} where only {' or '.join(sets)} is set" for alone, sets in apart.items())
     what = "what is not set is assumed to take what is usual for such a case, not its present value"
     return f"{what}: {parts}; offer a candidate set of both to use it"
 
@@ -150,7 +148,7 @@ def parted(
     """Positions of the rows to learn from, in a given order, and of the held-out rows, in the file's order.
 
     Args:
-        complete: Which of the n rows have no missing cell, (n,) bool.
+        complete: Which of the n rows lack no cell, (n,) bool.
         validation: The share that is held out; None for a fifth, ten rows at least, or none if the cases are
             elsewhere.
         kept: "random", or the "last" of the file.
@@ -159,43 +157,36 @@ def parted(
         order: The positions of all rows, in an order that does not depend on the file's (`content_order`);
             from it rows are drawn at random.
     """
-    whole = np.flatnonzero(complete).tolist() if kept == "last" else order[complete[order]].tolist()
-    known = None if units is None else [units[place] for place in whole]
-    held = sorted(whole[each] for each in _held_out(len(whole), validation, kept, seed, elsewhere, known))
-    away, aside = set[str]() if units is None else {units[place] for place in held}, set(held)
-    past = [
-        place
-        for place in order.tolist()
-        if place not in aside and (units is None or units[place] not in away)
-    ]
-    return past, held
+    usable = np.flatnonzero(complete).tolist() if kept == "last" else order[complete[order]].tolist()
+    groups: Sequence[Hashable] = range(len(complete)) if units is None else units
+    places = _held_out([groups[row] for row in usable], validation, kept, seed, elsewhere)
+    held_out = sorted(usable[place] for place in places)
+    held_groups = {groups[row] for row in held_out}
+    return [row for row in order.tolist() if groups[row] not in held_groups], held_out
 
 
 def _held_out(
-    rows: int, validation: float | None, kept: str, seed: int, elsewhere: bool, units: Sequence[str] | None
+    units: Sequence[Hashable], validation: float | None, kept: str, seed: int, elsewhere: bool
 ) -> list[int]:
-    """Positions of the held-out rows, in order; units as a whole, as few as make up the share."""
+    """Positions of the held-out rows, by the unit of each; units as a whole, as few as make up the share."""
+    rows = len(units)
     count = int((validation or 0.0) * rows)
     if validation is None and not elsewhere:
         count = max(int(SHARE * rows), MIN_ROWS)
     if not count:
         return []
     order = np.arange(rows) if kept == "last" else numpy_generator(seed, rows).permutation(rows)
-    found = [int(place) for place in order[rows - count :]]
-    if units is not None:
-        # The units of the rows that would be held out, from the end, until there are enough.
-        size = Counter(units)
-        chosen: dict[str, None] = {}
-        for place in order[::-1]:
-            if sum(size[unit] for unit in chosen) >= count:
-                break
-            chosen[units[int(place)]] = None
-        found = [place for place, unit in enumerate(units) if unit in chosen]
-    if len(found) < MIN_ROWS or rows - len(found) < MIN_ROWS:
-        what = "" if units is None else f" in {len(set(units))} units, which are held out as a whole"
+    # The units of the rows at the end, until they have enough rows.
+    sizes, chosen, total = Counter(units), set[Hashable](), 0
+    for unit in (units[place] for place in order[::-1].tolist()):
+        if total < count and unit not in chosen:
+            chosen.add(unit)
+            total += sizes[unit]
+    if total < MIN_ROWS or rows - total < MIN_ROWS:
+        whole = "" if len(sizes) == rows else f" in {len(sizes)} units, which are held out as a whole"
         raise ValueError(
-            f"{rows} rows{what}: {len(found)} held out and {rows - len(found)} to learn from; expected at "
+            f"{rows} rows{whole}: {total} held out and {rows - total} to learn from; expected at "
             f"least {MIN_ROWS} of each: name the cases in a second file with dataset.contexts=FILE and "
             "dataset.validation=0, or add rows"
         )
-    return sorted(found)
+    return [place for place, unit in enumerate(units) if unit in chosen]

@@ -6,7 +6,7 @@ the same sheet saved as text. Dates are text, and so refused where numbers are e
 such as #DIV/0!, are text too; #N/A is a missing value.
 
 All parts are unpacked and measured once, a piece at a time, before any is parsed: the parser keeps an element
-for each mark until the row, or the text, that it belongs to ends, and one for each of these until the end.
+for each mark (XML tag) until the end of its row, or text, and one for each row and text until the end.
 Rows, and cells of a row, have to stand in the order of their numbers: what a damaged workbook has after a
 number that is too large would be lost, and rows that are left out cost nothing.
 
@@ -34,14 +34,14 @@ from rehearsal_torch.files.schema import meant
 
 WORKBOOKS = (".xlsx", ".xlsm")
 BYTES = 2**29
-# What the format allows, and what is kept in memory at a time: marks of a row or a text, and rows and texts.
+# Limits: rows, by the format; marks (XML tags) of a row or text, and rows and texts, which stay in memory.
 ROWS, MARKS, ITEMS = 2**20, 2**22, 2**24
 PIECE = 2**20
 _ITEM = re.compile(rb"<(?:[\w.-]+:)?(?:row|si)\b")
 _PROLOGUE = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<\?[^>]*\?>\s*)*")
-_ODD = re.compile(rb"<[!?]")
-_WIDE = (b"\xff\xfe", b"\xfe\xff", b"<\0", b"\0<")
-# What the standard library and openpyxl raise where the parts of a workbook are not what they should be.
+_DECLARATION = re.compile(rb"<[!?]")
+_UTF16 = (b"\xff\xfe", b"\xfe\xff", b"<\0", b"\0<")
+# What the standard library and openpyxl raise for a damaged workbook.
 DAMAGED = (
     *(ArithmeticError, AttributeError, EOFError, LookupError, RuntimeError, TypeError, ValueError),
     *(BadZipFile, ParseError, zlib.error),
@@ -59,30 +59,23 @@ def read_workbook(file: Path, sheet: str | None = None, faults: list[str] | None
             "save the sheet as 'CSV UTF-8 (comma delimited)'"
         ) from error
     try:
-        # Opened here, so that it is closed whatever becomes of it.
+        # Opened here, so that it is closed after errors, too.
         with file.open("rb") as stream:
             with ZipFile(stream) as archive:
-                _measured(archive, file)
+                _check_size(archive, file)
             book = load_workbook(stream, read_only=True, data_only=True, keep_links=False)
-            # What is hidden is read where it is asked for.
-            shown = sorted(book.worksheets, key=lambda each: each.sheet_state != "visible")
-            names = [each.title for each in shown]
-            table, chosen = _sheet(book, names, sheet, file, faults)
+            return _read_sheet(book, sheet, file, faults)
     except (*DAMAGED, InvalidFileException) as error:
         if isinstance(error, TableError):
             raise
         reason = beginning(" ".join(str(error).split()), 100)
         remedy = "save it again, or save the sheet as 'CSV UTF-8 (comma delimited)'"
         raise TableError(f"{file} is not an Excel workbook, or is damaged ({reason}): {remedy}") from error
-    note = f"of {file}, the first of {len(names)} sheets is read, {chosen!r}"
-    notes = (note,) if sheet is None and len(names) > 1 else ()
-    return replace(table, notes=(*notes, *table.notes))
 
 
-def _sheet(
-    book: Any, names: list[str], sheet: str | None, file: Path, faults: list[str] | None
-) -> tuple[ReadTable, str]:
-    """The table of a sheet, and its name."""
+def _read_sheet(book: Any, sheet: str | None, file: Path, faults: list[str] | None) -> ReadTable:
+    """The table of a sheet, by default of the first that is not hidden."""
+    names = [each.title for each in sorted(book.worksheets, key=lambda each: each.sheet_state != "visible")]
     if not names:
         raise TableError(f"{file}: the workbook has no sheet with cells")
     if sheet is not None and sheet not in names:
@@ -95,16 +88,21 @@ def _sheet(
     place = header_place([row for _, row in first])
     above, header = first[place]
     below = chain(first[place + 1 :], rows)
-    table = frame_of(header, ((number - 1, row) for number, row in below), str(file), faults)
-    return replace(table, notes=(*titles_note(str(file), above, place > 0), *table.notes)), chosen
+    table = frame_of(header, ((index - 1, row) for index, row in below), str(file), faults)
+    notes = [f"of {file}, the first of {len(names)} sheets is read, {chosen!r}"]
+    notes = notes if sheet is None and len(names) > 1 else []
+    return replace(table, notes=(*notes, *titles_note(str(file), above, place > 0), *table.notes))
 
 
 def _rows(sheet: Any) -> Iterator[tuple[int, list[Any]]]:
-    """The rows with a cell, with their positions from 0; the size that a workbook states may be wrong."""
+    """The index from 0, and the cells, of each row with a cell; a workbook may state a wrong size."""
+    from openpyxl.styles.numbers import BUILTIN_FORMATS, BUILTIN_FORMATS_MAX_SIZE
     from openpyxl.worksheet._reader import WorkSheetParser
 
-    book, last = sheet.parent, 0
-    percent = {place for place, style in enumerate(book._cell_styles) if "%" in _format(book, style.numFmtId)}
+    book, previous = sheet.parent, 0
+    custom = enumerate(book._number_formats, BUILTIN_FORMATS_MAX_SIZE)
+    percents = {number for number, form in (*BUILTIN_FORMATS.items(), *custom) if "%" in form}
+    percent = {place for place, style in enumerate(book._cell_styles) if style.numFmtId in percents}
     with sheet._get_source() as source:
         parser = WorkSheetParser(
             source,
@@ -114,71 +112,57 @@ def _rows(sheet: Any) -> Iterator[tuple[int, list[Any]]]:
             date_formats=book._date_formats,
             timedelta_formats=book._timedelta_formats,
         )
-        for number, cells in parser.parse():
-            if not last < number <= ROWS:
-                raise ValueError(f"row {number} stands after row {last}")
-            last = number
+        for row_number, cells in parser.parse():
+            if not previous < row_number <= ROWS:
+                raise ValueError(f"row {row_number} stands after row {previous}")
+            previous = row_number
             columns = [0, *(cell["column"] for cell in cells)]
             ordered = all(earlier < later for earlier, later in pairwise(columns))
-            if not ordered or any(cell["row"] != number for cell in cells):
-                raise ValueError(f"the cells of row {number} are numbered wrongly")
-            filled = {cell["column"]: _shown(cell, percent) for cell in cells if cell["value"] is not None}
+            if not ordered or any(cell["row"] != row_number for cell in cells):
+                raise ValueError(f"the cells of row {row_number} are numbered wrongly")
+            filled = {cell["column"]: _as_shown(cell, percent) for cell in cells if cell["value"] is not None}
             if filled:
-                yield number - 1, [filled.get(column) for column in range(1, max(filled) + 1)]
+                yield row_number - 1, [filled.get(column) for column in range(1, max(filled) + 1)]
 
 
-def _format(book: Any, number: int) -> str:
-    """The format of a style; those below 164 are of the standard."""
-    from openpyxl.styles.numbers import BUILTIN_FORMATS, BUILTIN_FORMATS_MAX_SIZE
-
-    if number < BUILTIN_FORMATS_MAX_SIZE:
-        return str(BUILTIN_FORMATS.get(number, ""))
-    own = book._number_formats
-    place = number - BUILTIN_FORMATS_MAX_SIZE
-    return str(own[place]) if place < len(own) else ""
-
-
-def _shown(cell: Mapping[str, Any], percent: Collection[int]) -> Any:
+def _as_shown(cell: Mapping[str, Any], percent: Collection[int]) -> Any:
     """The value of a cell; a percentage as text."""
     value = cell["value"]
-    shown = cell["style_id"] in percent and isinstance(value, int | float) and not isinstance(value, bool)
-    return f"{100 * value:.15g}%" if shown else value
+    is_percentage = (
+        cell["style_id"] in percent and isinstance(value, int | float) and not isinstance(value, bool)
+    )
+    return f"{100 * value:.15g}%" if is_percentage else value
 
 
-def _measured(archive: ZipFile, file: Path) -> None:
-    """Refuses a workbook that would take too much memory to parse; its parts are looked at piece by piece."""
-    unpacked = sum(each.file_size for each in archive.infolist())
-    most = 0
-    for part in archive.infolist() if unpacked <= BYTES else ():
+def _check_size(archive: ZipFile, file: Path) -> None:
+    """Refuses a workbook that would take too much memory to parse; its parts are read piece by piece."""
+    too_large = TableError(
+        f"{file}: expected at most {BYTES // 2**20} MiB when unpacked, and {ROWS} rows; there is more: "
+        "keep what is needed, or save the sheet as CSV"
+    )
+    if sum(part.file_size for part in archive.infolist()) > BYTES:
+        raise too_large
+    for part in archive.infolist():
         items = marks = 0
-        rest, strict, begun = b"", part.file_size > PIECE, False
+        rest, is_xml, in_prologue = b"", part.file_size > PIECE, True
         with archive.open(part) as stream:
             while piece := stream.read(PIECE):
-                if not items + marks and piece[:2] in _WIDE:
+                if not items + marks and piece[:2] in _UTF16:
                     raise ValueError(f"{part.filename[:40]} is not UTF-8")
                 if b"<!ENTITY" in rest + piece:
                     raise ValueError(f"{part.filename[:40]} defines entities")
-                begin = 0
-                if not begun and (head := _PROLOGUE.match(piece)):
-                    begun, begin = True, head.end()
+                start = 0
+                if in_prologue and (prologue := _PROLOGUE.match(piece)):
+                    in_prologue, start = False, prologue.end()
                     # Pictures begin otherwise.
-                    strict &= piece[begin : begin + 1] in (b"", b"<")
+                    is_xml &= piece[start : start + 1] in (b"", b"<")
                 # A mark at the end may go on in the next piece.
-                whole, sign, rest = (rest + piece).rpartition(b"<")
-                if strict and (len(rest) > PIECE or _ODD.search(whole, begin)):
+                complete, bracket, rest = (rest + piece).rpartition(b"<")
+                if is_xml and (len(rest) > PIECE or _DECLARATION.search(complete, start)):
                     raise ValueError(f"{part.filename[:40]} has comments, or marks of a mebibyte")
-                rest = sign + rest[-PIECE:]
-                counts = [each.count(b"<") for each in _ITEM.split(whole)]
-                items += len(counts) - 1
-                most = max(most, marks + counts[0], *counts[1:])
-                marks = counts[-1] + (marks if len(counts) == 1 else 0)
-                if most > MARKS or items > ITEMS:
-                    break
-        if most > MARKS or items > ITEMS:
-            unpacked = BYTES + 1
-            break
-    if unpacked > BYTES:
-        raise TableError(
-            f"{file}: expected at most {BYTES // 2**20} MiB when unpacked, and {ROWS} rows; there is more: "
-            "keep what is needed, or save the sheet as CSV"
-        )
+                rest = bracket + rest[-PIECE:]
+                first, *later = (item.count(b"<") for item in _ITEM.split(complete))
+                items += len(later)
+                if items > ITEMS or max(marks + first, *later, 0) > MARKS:
+                    raise too_large
+                marks = later[-1] if later else marks + first

@@ -6,8 +6,8 @@ The header is the first line with a cell, unless lines of titles stand above it:
     complete    it has more cells than each line above it, and names every column that has a cell below it
     above data  a column of numbers or dates begins under it
 
-A line of units below the header, such as ``kg, mg/dl``, is no row: all of its cells in columns of numbers, of
-which there are some, are units, and it has none in other columns but those in brackets and signs for nothing.
+A line of units below the header, such as ``kg, mg/dl``, is no row: it has units in columns of numbers, and
+nothing else there; in other columns it has only units in brackets, and signs for nothing.
 
 A row at the end is no row of the table if its only cell is a text in a column of numbers, or a remark
 (``Source: ...``, ``n = 20``). Rows at the end that begin with names of statistics, such as ``mean``, are none
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rehearsal_torch.data.tables.cell_values import DATE, EMPTY, MISSING, TRUTH, Told, column_of, plain_text
+from rehearsal_torch.data.tables.cell_values import DATE, EMPTY, MISSING, TRUTH, Notes, column_of, plain_text
 
 # Lines that may be titles, lines by which the header is known, and rows that may be footers.
 TITLES, KNOWN, FOOTERS = 20, 60, 10
@@ -48,105 +48,106 @@ _UNIT = (
 )
 _UNITS = re.compile(rf"{_UNIT}(?: ?[/*·] ?[\d.]* ?{_UNIT})*|1/{_UNIT}")
 _BRACKETS = re.compile(r"\([^()]{1,20}\)|\[[^\[\]]{1,20}\]")
-# Those that are met by chance, and names of people.
-_CHANCE = ("min", "max", "count")
+# Statistics that rows match by chance, or that are names of people.
+_CHANCE = {"min", "max", "count"}
 _STATISTIC = {word: name for name, words in _STATISTICS.items() for word in words}
 
 
-def filled(row: Sequence[Any]) -> list[int]:
-    """The places of the cells that say something."""
-    return [at for at, cell in enumerate(row) if cell is not None and str(cell).strip() not in EMPTY]
+def filled_columns(row: Sequence[Any]) -> list[int]:
+    """The places of the cells of a row that are not empty."""
+    return [column for column, cell in enumerate(row) if cell is not None and str(cell).strip() not in EMPTY]
 
 
 def header_place(rows: Sequence[Sequence[Any]]) -> int:
     """The place of the header among the first rows of cells, which are texts, numbers or None."""
-    there = {place: some for place, row in enumerate(rows[: TITLES + KNOWN]) if (some := filled(row))}
-    top = next(iter(there), 0)
-    most = len(there.get(top, ()))
-    for place in [*there][1 : TITLES + 1]:
-        columns, above = there[place], most
-        most = max(above, len(columns))
-        if len(columns) <= above or there[top] == columns[1:]:
+    first_rows = enumerate(rows[: TITLES + KNOWN])
+    filled = {line: columns for line, row in first_rows if (columns := filled_columns(row))}
+    top = next(iter(filled), 0)
+    widest = len(filled.get(top, ()))
+    for line in [*filled][1 : TITLES + 1]:
+        columns, widest_above = filled[line], widest
+        widest = max(widest, len(columns))
+        if len(columns) <= widest_above or filled[top] == columns[1:]:
             # No more names than above; or above is a header without a name for its first column, the index.
             continue
-        names = [plain_text(str(rows[place][at])) for at in columns]
-        below = [each for each in there if each > place]
-        unnamed = {at for each in below for at in there[each]} - {*columns}
+        names = [plain_text(str(rows[line][column])) for column in columns]
+        below = [later for later in filled if later > line]
+        unnamed = {column for later in below for column in filled[later]} - {*columns}
         if unnamed or len(set(names)) < len(names):
             continue
-        if any(_numeric(name) or MISSING.fullmatch(name) is not None for name in names):
+        if any(_is_number(name) or MISSING.fullmatch(name) is not None for name in names):
             continue
-        for at in columns:
-            cells = [plain_text(str(rows[each][at])) for each in below if at in there[each]]
-            numbers = [*map(_numeric, cells)]
-            if numbers and numbers[0] and 2 * sum(numbers) >= len(numbers):
-                return place
+        for column in columns:
+            cells = [plain_text(str(rows[later][column])) for later in below if column in filled[later]]
+            numeric = [*map(_is_number, cells)]
+            if numeric and numeric[0] and 2 * sum(numeric) >= len(numeric):
+                return line
     return top
 
 
 def units_below(frame: pd.DataFrame) -> dict[int, str]:
     """The units of columns, by their places, if the first row below the header has these; else none."""
-    found = dict[int, str]()
-    for place in range(frame.shape[1] if len(frame) > 2 else 0):
-        text = plain_text(str(frame.iloc[0, place])) if frame.iloc[:1, place].notna().all() else ""
+    units = dict[int, str]()
+    for column in range(frame.shape[1] if len(frame) > 2 else 0):
+        text = plain_text(str(frame.iloc[0, column])) if frame.iloc[:1, column].notna().all() else ""
         bracketed = _BRACKETS.fullmatch(text) is not None
         if not text or MISSING.fullmatch(text):
             continue
-        if not bracketed and not (_UNITS.fullmatch(text) and _of_numbers(frame.iloc[1:, place])):
+        if not bracketed and not (_UNITS.fullmatch(text) and _all_numbers(frame.iloc[1:, column])):
             return {}
-        found[place] = text[1:-1].strip() if bracketed else text
-    return found if any(_of_numbers(frame.iloc[1:, place]) for place in found) else {}
+        units[column] = text[1:-1].strip() if bracketed else text
+    return units if any(_all_numbers(frame.iloc[1:, column]) for column in units) else {}
 
 
 def footers(frame: pd.DataFrame, sign: str = ".") -> int:
     """How many rows at the end of a table are none of it."""
-    begin, labels, least = len(frame), dict[int, tuple[str, str]](), max(len(frame) - FOOTERS, 1)
-    while begin > least:
-        row = frame.iloc[begin - 1]
-        there = np.flatnonzero(row.notna().to_numpy())
-        first = plain_text(str(row.iloc[there[0]]))
-        word = _STATISTIC.get(first.casefold().rstrip(":. ="))
-        if len(there) > 1 and word is not None:
-            labels[begin - 1] = first, word
+    end, statistics = len(frame), dict[int, tuple[str, str]]()
+    while end > max(len(frame) - FOOTERS, 1):
+        row = frame.iloc[end - 1]
+        columns = np.flatnonzero(row.notna().to_numpy())
+        label = plain_text(str(row.iloc[columns[0]]))
+        statistic = _STATISTIC.get(label.casefold().rstrip(":. ="))
+        if len(columns) > 1 and statistic is not None:
+            statistics[end - 1] = label, statistic
         else:
-            alone = len(there) == 1 < frame.shape[1] and not _numeric(first) and first.casefold() not in TRUTH
-            above = frame.iloc[: begin - 1, there[0]]
-            if not alone or not (_REMARK.fullmatch(first) or _of_numbers(above)):
+            above = frame.iloc[: end - 1, columns[0]]
+            text = not _is_number(label) and label.casefold() not in TRUTH
+            alone = text and len(columns) == 1 < frame.shape[1]
+            if not alone or not (_REMARK.fullmatch(label) or _all_numbers(above)):
                 break
-        begin -= 1
-    if not labels:
-        return len(frame) - begin
-    above, words = frame.iloc[:begin], [word for _, word in labels.values()]
-    met = set(above.iloc[:, 0].dropna().astype(str)) & {first for first, _ in labels.values()}
-    sound = not met and len(set(words)) == len(words) and any(word not in _CHANCE for word in words)
-    if sound and all(_is(word, above, frame.iloc[place], sign) for place, (_, word) in labels.items()):
-        return len(frame) - begin
-    return len(frame) - max(labels) - 1
+        end -= 1
+    if not statistics:
+        return len(frame) - end
+    above, (labels, names) = frame.iloc[:end], zip(*statistics.values(), strict=True)
+    labels_above = set(above.iloc[:, 0].dropna().astype(str))
+    once = len(set(names)) == len(names) and labels_above.isdisjoint(labels)
+    matches = (_is_statistic(name, above, frame.iloc[row], sign) for row, (_, name) in statistics.items())
+    if once and not set(names) <= _CHANCE and all(matches):
+        return len(frame) - end
+    return len(frame) - max(statistics) - 1
 
 
-def _is(word: str, above: pd.DataFrame, row: pd.Series, sign: str) -> bool:
-    """Whether each number of a row, of which there are some, is a statistic of the rows above it, to the
-    digits that it has.
-    """
-    found = list[bool]()
-    for place, cell in enumerate(row):
-        column = pd.concat([above.iloc[:, place], pd.Series([cell], dtype=object)])
-        cells = pd.to_numeric(column_of(column, "", Told(), sign), errors="coerce").astype(float)
-        numbers, value = cells.iloc[:-1].dropna(), cells.iloc[-1]
+def _is_statistic(name: str, above: pd.DataFrame, row: pd.Series, sign: str) -> bool:
+    """Whether a row has numbers, and each is a statistic of the rows above it, to the digits that it has."""
+    agreements = list[bool]()
+    for column, cell in enumerate(row):
+        cells = pd.concat([above.iloc[:, column], pd.Series([cell], dtype=object)])
+        parsed = pd.to_numeric(column_of(cells, "", Notes(), sign), errors="coerce").astype(float)
+        numbers, value = parsed.iloc[:-1].dropna(), parsed.iloc[-1]
         if not pd.isna(value):
-            made = [float(getattr(numbers, word)())] if len(numbers) > 1 else []
-            made += [float(numbers.std(ddof=0))] if word == "std" else []
+            computed = [float(getattr(numbers, name)())] if len(numbers) > 1 else []
+            computed += [float(numbers.std(ddof=0))] if name == "std" else []
             digits = len(f"{value:.10f}".rstrip("0").partition(".")[2])
-            found.append(any(abs(each - value) <= 0.51 * 10.0**-digits + 1e-9 * abs(each) for each in made))
-    return bool(found) and all(found)
+            agreements.append(bool(np.isclose(value, computed, 1e-9, 0.51 * 10.0**-digits).any()))
+    return bool(agreements) and all(agreements)
 
 
-def _of_numbers(column: pd.Series) -> bool:
-    """Whether all cells of a column, of which there are some, are numbers."""
+def _all_numbers(column: pd.Series) -> bool:
+    """Whether a column has cells, and all of them are numbers."""
     cells = column.dropna()
-    return len(cells) > 0 and all(_numeric(plain_text(str(cell))) for cell in cells.unique().tolist())
+    return len(cells) > 0 and all(_is_number(plain_text(str(cell))) for cell in cells.unique().tolist())
 
 
-def _numeric(text: str) -> bool:
+def _is_number(text: str) -> bool:
     """Whether a text is a number, perhaps with signs, or a date."""
     return _NUMBER.fullmatch(text) is not None or DATE.match(text) is not None

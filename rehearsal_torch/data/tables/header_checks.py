@@ -23,7 +23,7 @@ from uuid import UUID
 import numpy as np
 import pandas as pd
 
-from rehearsal_torch.data.tables.cell_values import EMPTY, Told, column_of, plain_text, unit_of
+from rehearsal_torch.data.tables.cell_values import EMPTY, Notes, column_of, plain_text, unit_of
 from rehearsal_torch.data.tables.header_and_footer import footers, units_below
 from rehearsal_torch.files.bounded_yaml import repeated
 from rehearsal_torch.files.redaction import InputError, beginning
@@ -32,16 +32,16 @@ from rehearsal_torch.files.schema import is_number
 BYTES = 2 * 2**30
 COLUMNS = 10_000
 CELLS = 200_000_000
-# The largest whole number that is read.
-MOST = 10**300
-# The longest text that a cell without a text of its own becomes, and its beginning where it is cut.
+# Whole numbers beyond it are infinite.
+HUGE = 10**300
+# The longest text of an object in a cell, and the length of its beginning where it is cut.
 LONGEST, BEGINNING = 200, 60
-# In order, as those of sets, to twenty levels; Python alone would fail at a thousand.
-_WHOLE = reprlib.Repr()
-_WHOLE.maxlevel = 20
-_WHOLE.maxtuple = _WHOLE.maxlist = _WHOLE.maxarray = _WHOLE.maxdict = _WHOLE.maxset = CELLS
-_WHOLE.maxfrozenset = _WHOLE.maxdeque = CELLS
-_WHOLE.maxstring = _WHOLE.maxlong = _WHOLE.maxother = 2 * BYTES
+# Objects as text, to twenty levels, with sets in order; repr() fails at a thousand levels.
+_REPR = reprlib.Repr()
+_REPR.maxlevel = 20
+_REPR.maxtuple = _REPR.maxlist = _REPR.maxarray = _REPR.maxdict = _REPR.maxset = CELLS
+_REPR.maxfrozenset = _REPR.maxdeque = CELLS
+_REPR.maxstring = _REPR.maxlong = _REPR.maxother = 2 * BYTES
 EXTRA = "pip install 'rehearsal-torch[files]'"
 NO_DATA_BASE = (
     "data bases and addresses are not read: in a script of your own, save what the query gives, "
@@ -55,11 +55,11 @@ class TableError(InputError):
 
 @dataclass(frozen=True)
 class ReadTable:
-    """A table that was read.
+    """A table from outside.
 
     Attributes:
-        frame: Its rows; the index is the line minus two.
-        where: Its name in messages.
+        frame: The rows; the index is the line minus two.
+        where: The name of the table in messages.
         notes: What the reader decided by itself (separator, decimal sign, sheet), one sentence each.
         signs: Separator and decimal sign of a text; those of .csv for everything else.
         file: The file of text that it was read from; None for everything else.
@@ -79,9 +79,7 @@ class ReadTable:
         """Where a row of `frame` stands: "line 7", or "case 2 (line 10)" of a list in a problem file, whose
         index is its number minus two.
         """
-        if not self.listed:
-            return line_words(index)
-        return f"case {index + 2} (line {self.listed[index + 1]})"
+        return f"case {index + 2} (line {self.listed[index + 1]})" if self.listed else line_words(index)
 
 
 def line_words(index: int) -> str:
@@ -104,33 +102,33 @@ def few_columns(count: int, where: str) -> None:
 
 
 def names_of(header: Sequence[Any]) -> list[str]:
-    """The names of columns, each once, of what stands in the header."""
-    names, seen = list[str](), Counter[str]()
-    for place, cell in enumerate(header):
-        name = ("" if cell is None else plain_text(str(cell))) or f"Unnamed: {place}"
-        names.append(name if name not in seen else f"{name}.{seen[name]}")
-        seen[name] += 1
+    """The names of columns: the cells of the header, made unique."""
+    names, occurrences = list[str](), Counter[str]()
+    for column, cell in enumerate(header):
+        name = ("" if cell is None else plain_text(str(cell))) or f"Unnamed: {column}"
+        names.append(name if name not in occurrences else f"{name}.{occurrences[name]}")
+        occurrences[name] += 1
     return names
 
 
 def titles_note(where: str, above: int, titled: bool) -> list[str]:
-    """The note of what stands above the header."""
+    """The note on titles above the header; none without titles."""
     lines = "1 line above it is" if above == 1 else f"{above} lines above it are"
     return [f"of {where}, the header is line {above + 1}; {lines} left out"] if titled else []
 
 
 def header_faults(header: Sequence[str | None], frame: pd.DataFrame) -> list[str]:
     """Faults of duplicate column names, and of several unnamed columns with values."""
-    twice = sorted(repeated(name for name in header if name is not None))
-    found = [f"several columns are called {', '.join(twice)}: keep one of each"] if twice else []
-    some = frame.notna().any().to_numpy()
-    nameless = [str(place + 1) for place, name in enumerate(header) if name is None and some[place]]
-    if len(nameless) > 1:
-        found.append(f"columns {', '.join(nameless)} have values and no name: name them, or delete them")
-    return found
+    duplicates = sorted(repeated(name for name in header if name is not None))
+    faults = [f"several columns are called {', '.join(duplicates)}: keep one of each"] if duplicates else []
+    has_values = frame.notna().any().to_numpy()
+    unnamed = [str(column + 1) for column, name in enumerate(header) if name is None and has_values[column]]
+    if len(unnamed) > 1:
+        faults.append(f"columns {', '.join(unnamed)} have values and no name: name them, or delete them")
+    return faults
 
 
-def refused_or_collected(found: Sequence[str], where: str, faults: list[str] | None) -> None:
+def raise_or_collect(found: Sequence[str], where: str, faults: list[str] | None) -> None:
     """Appends faults to those of the caller, or raises them if there is no list."""
     if faults is not None:
         faults += found
@@ -145,55 +143,51 @@ def table_of(
     they are written.
 
     Args:
-        cells: The cells, a column for each cell of the header; the index is the line minus two.
-        header: The names; None, or text without a letter, for a column without a name.
-        where: Its name in messages.
-        faults: Takes faults of the whole, which are an error otherwise.
+        cells: A column for each cell of the header; the index is the line minus two.
+        header: The names of the columns; None or blanks for a column without a name.
+        where: The name of the table in messages.
+        faults: Takes faults of the whole table, which are an error otherwise.
         sign: The decimal sign of texts.
     """
     names = [None if cell is None else plain_text(str(cell)) or None for cell in header]
-    frame, gaps = _without_words(cells.set_axis(range(cells.shape[1]), axis=1))
-    # Only rows with an empty first cell can be entirely empty.
-    some = np.flatnonzero(frame.iloc[:, 0].isna().to_numpy()) if frame.shape[1] else np.empty(0, int)
-    empty = some[frame.iloc[some].isna().all(axis=1).to_numpy()] if len(some) else some
-    frame = frame.drop(index=frame.index[empty]) if len(empty) else frame
-    wrong, notes, told = header_faults(names, frame), list[str](), Told()
-    if below := footers(frame, sign):
-        left = frame.iloc[-below:]
-        first = plain_text(str(left.iloc[0].dropna().iloc[0]))
-        last = f" to {int(left.index[-1]) + 2} are" if below > 1 else " is"
-        words = f"line{'s' * (below > 1)} {int(left.index[0]) + 2}{last} no row of the table and left out"
-        notes.append(f"of {where}, {words} ({beginning(first, 40)!r})")
-        frame = frame.iloc[:-below]
+    frame, empty_words = _split_empty_words(cells.set_axis(range(cells.shape[1]), axis=1))
+    frame = frame.dropna(how="all")
+    table_faults, notes, reading_notes = header_faults(names, frame), list[str](), Notes()
+    if count := footers(frame, sign):
+        frame, footer = frame.iloc[:-count], frame.iloc[-count:]
+        first, last = int(footer.index[0]) + 2, int(footer.index[-1]) + 2
+        lines = f"line {first} is" if count == 1 else f"lines {first} to {last} are"
+        label = beginning(plain_text(str(footer.iloc[0].dropna().iloc[0])), 40)
+        notes.append(f"of {where}, {lines} no row of the table and left out ({label!r})")
     columns, units = dict[str, pd.Series](), dict[str, str]()
-    if stated := units_below(frame):
-        words = f"line {int(frame.index[0]) + 2} has units and is no row of the table"
-        notes.append(f"of {where}, {words} ({', '.join(stated.values())[:60]})")
+    if stated_units := units_below(frame):
+        what = f"{line_words(int(frame.index[0]))} has units and is no row of the table"
+        notes.append(f"of {where}, {what} ({', '.join(stated_units.values())[:60]})")
         frame = frame.iloc[1:]
-    for place, name in enumerate(names_of(header)):
-        if names[place] is None and not frame[place].notna().any():
+    for column, name in enumerate(names_of(header)):
+        if names[column] is None and not frame[column].notna().any():
             continue
-        columns[name] = column_of(frame[place], name, told, sign)
-        if columns[name].dtype.kind == "O" and (gone := gaps[place]):
-            told.add("word", name, gone[0], len(gone))
-        if unit := unit_of(name) or stated.get(place, "") or told.units.get(name, ""):
+        columns[name] = column_of(frame[column], name, reading_notes, sign)
+        if columns[name].dtype.kind == "O" and (words := empty_words[column]):
+            reading_notes.add("word", name, words[0], len(words))
+        if unit := unit_of(name) or stated_units.get(column, "") or reading_notes.units.get(name, ""):
             units[name] = unit
         if sign == ",":
-            wrong += _mixed_signs(name, frame[place], columns[name])
-    refused_or_collected(wrong, where, faults)
-    made = pd.DataFrame(columns, index=frame.index, copy=False)
-    notes += [f"of {where}, {each}" for each in told.sentences()]
-    return ReadTable(made, where, tuple(notes), units=units)
+            table_faults += _mixed_sign_faults(name, frame[column], columns[name])
+    raise_or_collect(table_faults, where, faults)
+    notes += [f"of {where}, {sentence}" for sentence in reading_notes.sentences()]
+    frame = pd.DataFrame(columns, index=frame.index, copy=False)
+    return ReadTable(frame, where, tuple(notes), units=units)
 
 
-def _without_words(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[list[str]]]:
+def _split_empty_words(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[list[str]]]:
     """The cells without words for an empty one, such as None and NA; and these, by column."""
     columns, words = dict[int, pd.Series](), list[list[str]]()
-    for place in range(frame.shape[1]):
-        cells = frame[place]
-        gone = cells.isin(EMPTY) if cells.dtype.kind not in "biufc" else np.zeros(len(cells), bool)
-        words.append([str(each) for each in cells[gone] if str(each).strip()])
-        columns[place] = cells.mask(gone, None) if gone.any() else cells
+    for column in range(frame.shape[1]):
+        values = frame[column]
+        is_word = values.isin(EMPTY) if values.dtype.kind not in "biufc" else np.zeros(len(values), bool)
+        words.append([str(word) for word in values[is_word] if str(word).strip()])
+        columns[column] = values.mask(is_word, None) if is_word.any() else values
     return pd.DataFrame(columns, index=frame.index, copy=False), words
 
 
@@ -202,18 +196,18 @@ _POINTS = r"[+-]?(?:\d*\.\d+|\d{1,3}(?:\.\d{3})+|\d+(?:\.\d+)+,\d+)"
 _COMMAS = r"[+-]?\d+(?:,\d+(?:[eE][+-]?\d+)?)?"
 
 
-def _mixed_signs(name: str, cells: pd.Series, column: pd.Series) -> list[str]:
+def _mixed_sign_faults(name: str, cells: pd.Series, column: pd.Series) -> list[str]:
     """The fault of a column of numbers with decimal commas in which some have a point that may be another
     decimal sign. Dates and versions, such as 01.02.2024, are texts.
     """
     if column.dtype.kind in "biufc":
         return []
-    written = cells.dropna().astype(str).str.strip()
-    points = written.str.fullmatch(_POINTS).to_numpy(dtype=bool)
-    if not points.any() or not written[~points].str.fullmatch(_COMMAS).all():
+    texts = cells.dropna().astype(str).str.strip()
+    with_point = texts.str.fullmatch(_POINTS).to_numpy(dtype=bool)
+    if not with_point.any() or not texts[~with_point].str.fullmatch(_COMMAS).all():
         return []
-    place = int(points.argmax())
-    got = f"{written.iloc[place]!r} in line {int(written.index[place]) + 2}: write it as the others"
+    first = int(with_point.argmax())
+    got = f"{texts.iloc[first]!r} in {line_words(int(texts.index[first]))}: write it as the others"
     return [f"{name}: expected decimal commas, without signs between thousands; got {got}"]
 
 
@@ -223,32 +217,25 @@ def frame_of(
     where: str,
     faults: list[str] | None = None,
 ) -> ReadTable:
-    """The table of the cells of a sheet.
-
-    Args:
-        header: The names; None, or text without a letter, for a column without a name.
-        rows: The index of each row, and its cells, up to as many as the header has.
-        where: Its name in messages.
-        faults: Takes faults of the whole, which are an error otherwise.
-    """
+    """The `table_of` rows of a sheet, each with its index; none has more cells than the header."""
     width = len(header)
     few_columns(width, where)
-    kept, places, letters = list[list[Any]](), list[int](), 0
-    for place, row in rows:
+    table_rows, indices, letters = list[list[Any]](), list[int](), 0
+    for index, row in rows:
         cells = [plain_cell(cell) for cell in row]
         if any(cell is not None for cell in cells[width:]):
-            words = "has values beyond the last column with a name: name every column"
-            raise TableError(f"{where}: line {place + 2} {words}")
+            what = "has values beyond the last column with a name: name every column"
+            raise TableError(f"{where}: {line_words(index)} {what}")
         letters += sum(len(cell) for cell in cells if isinstance(cell, str))
-        bounded(where, letters, (len(kept) + 1) * width)
-        kept.append([*cells[:width], *[None] * (width - len(cells))])
-        places.append(place)
-    columns = {place: _written([row[place] for row in kept]) for place in range(width)}
-    frame = pd.DataFrame(columns, index=pd.Index(places, dtype=np.int64))
+        bounded(where, letters, (len(table_rows) + 1) * width)
+        table_rows.append([*cells[:width], *[None] * (width - len(cells))])
+        indices.append(index)
+    columns = {column: _column_values([row[column] for row in table_rows]) for column in range(width)}
+    frame = pd.DataFrame(columns, index=pd.Index(indices, dtype=np.int64))
     return table_of(frame, header, where, faults)
 
 
-def _written(cells: list[Any]) -> Any:
+def _column_values(cells: list[Any]) -> Any:
     """The cells of a column: numbers where there is nothing else, and texts as a file would have them."""
     if not any(isinstance(cell, str | bool | np.bool_) for cell in cells):
         return np.array([math.nan if cell is None else cell for cell in cells], dtype=np.float64)
@@ -268,8 +255,8 @@ def plain_cell(cell: Any) -> Any:
     if cell is None or cell is pd.NA or cell is pd.NaT:
         return None
     if isinstance(cell, bool | int | float | np.number | np.bool_):
-        # A whole number beyond all floats, which Python may not even write.
-        return (-math.inf if cell < 0 else math.inf) if isinstance(cell, int) and abs(cell) > MOST else cell
+        # Beyond all floats; Python may refuse to write such a number.
+        return (-math.inf if cell < 0 else math.inf) if isinstance(cell, int) and abs(cell) > HUGE else cell
     if isinstance(cell, Decimal):
         return math.nan if cell.is_nan() else float(cell)
     if isinstance(cell, date | time):
@@ -279,7 +266,7 @@ def plain_cell(cell: Any) -> Any:
     text = str(cell) if isinstance(cell, UUID | PurePath | Enum) else ""
     if not text or is_number(text):
         # NumPy leaves out the middle of an array.
-        text = f"array({cell.tolist()!r})" if isinstance(cell, np.ndarray) else _WHOLE.repr(cell)
+        text = f"array({cell.tolist()!r})" if isinstance(cell, np.ndarray) else _REPR.repr(cell)
     content = text.encode("utf-8", "backslashreplace")
     if len(text) > LONGEST:
         return f"{text[:BEGINNING]}... {hashlib.sha256(content).hexdigest()}"

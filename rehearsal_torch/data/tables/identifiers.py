@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from rehearsal_torch.data.tables.reader import numbers_of
+from rehearsal_torch.data.tables.reader import are_whole, numbers_of
 
 LAST = frozenset(("id", "ids", "identifier", "uuid", "guid"))
 _PERSONAL = (
@@ -28,7 +28,7 @@ _PERSONAL = (
     "postal code, birthdate, birthday, birth date, date of birth, dob"
 )
 PERSONAL = tuple(tuple(words.split()) for words in _PERSONAL.split(","))
-# What else may have a name: the word before says of whom it is.
+# Things have names, too: the word before says whether it is that of a person.
 NAMES = (("name",), ("names",))
 _PERSONS = (
     "first last middle maiden full given family user customer client patient person employee worker student "
@@ -37,14 +37,14 @@ _PERSONS = (
 PERSONS = frozenset(_PERSONS.split())
 # Words that may follow them: phone number, zip code.
 AFTER = frozenset(("number", "nr", "no", "code"))
-# Fewer rows are too few to say that a value is another one in every row, and the digits of a number.
+# Rows from which different values mean something, and the fewest digits of a customer number.
 ROWS, DIGITS = 20, 5
 
 
 @dataclass(frozen=True)
 class Identifier:
-    """Why a column is taken for an identifier, and whether every row has another value, so that it can name
-    cases; its name is that of a person's data; and its values say it, not its name.
+    """Why a column is taken for an identifier; and whether each row has another value, so that it can name
+    cases, it is named like data of a person, and its values show it, not its name.
     """
 
     reason: str
@@ -61,7 +61,7 @@ def identifier(name: str, column: pd.Series) -> Identifier | None:
         return None
     unique = len(cells) == len(column) == distinct
     words = words_of(name)
-    personal = next((each for each in PERSONAL if _within(each, words)), None)
+    personal = next((phrase for phrase in PERSONAL if _ends_in(phrase, words)), None)
     if personal in NAMES and not unique and len(words) > 1 and not PERSONS & set(words):
         # A region name, a product name: names of things, of which several rows have the same.
         personal = None
@@ -74,29 +74,32 @@ def identifier(name: str, column: pd.Series) -> Identifier | None:
     numbers = numbers_of(cells)
     if words and words[-1] in PERSONS and not (numbers % 1 > 0).any():
         return Identifier(f"every row names another {words[-1]}", True, False)
-    if len(cells) < ROWS:
-        return None
+    reason = _reason_by_value(numbers) if len(cells) >= ROWS else ""
+    return Identifier(reason, True, False, True) if reason else None
+
+
+def _reason_by_value(numbers: np.ndarray) -> str:
+    """Why values that differ in every row, NaN for texts, identify the rows; empty if they do not."""
     if np.isnan(numbers).all():
-        return Identifier("every row has another text", True, False, True)
-    if not np.isfinite(numbers).all() or (numbers != np.round(numbers)).any():
-        return None
+        return "every row has another text"
+    if not are_whole(numbers):
+        return ""
     if np.ptp(numbers) == len(numbers) - 1:
-        return Identifier("every row has another whole number, without gaps", True, False, True)
+        return "every row has another whole number, without gaps"
     lengths = np.floor(np.log10(np.maximum(np.abs(numbers), 1))) + 1
     if lengths.min() == lengths.max() >= DIGITS:
-        return Identifier(f"every row has another number of {int(lengths[0])} digits", True, False, True)
-    if lengths.min() >= DIGITS and (np.diff(numbers) > 0).all():
-        return Identifier("every row has a larger whole number than the row before", True, False, True)
-    return None
+        return f"every row has another number of {int(lengths[0])} digits"
+    rising = lengths.min() >= DIGITS and (np.diff(numbers) > 0).all()
+    return "every row has a larger whole number than the row before" if rising else ""
 
 
 def words_of(name: str) -> list[str]:
     """The words of a name such as customer_id, customerId or "Customer ID", in lower case."""
-    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", name)
-    return [each for each in re.split(r"[\W_]+", parted.lower()) if each]
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", name)
+    return [word for word in re.split(r"[\W_]+", spaced.lower()) if word]
 
 
-def _within(wanted: tuple[str, ...], words: list[str]) -> bool:
-    """Whether some words stand side by side at the end of others, before a word such as number."""
+def _ends_in(phrase: tuple[str, ...], words: list[str]) -> bool:
+    """Whether words end in a phrase, or in one and a word such as number."""
     ends = [words, words[:-1]] if len(words) > 1 and words[-1] in AFTER else [words]
-    return any(tuple(each[-len(wanted) :]) == wanted for each in ends)
+    return any(tuple(end[-len(phrase) :]) == phrase for end in ends)

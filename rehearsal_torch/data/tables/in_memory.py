@@ -20,19 +20,19 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from rehearsal_torch.data.tables.header_checks import MOST, plain_cell
+from rehearsal_torch.data.tables.header_checks import HUGE, plain_cell
 from rehearsal_torch.data.tables.reader import TableError, number_columns, number_faults
 from rehearsal_torch.files.bounded_yaml import repeated
 from rehearsal_torch.files.schema import listed, meant
 
-# Before the name of a column in which some cells were set: the column that marks them.
+# The prefix of a column that marks which cells of another one were set.
 SET = "set:"
-# The kinds of cells that are read as they are.
+# The types of cells that are kept.
 PLAIN = (
     *(str, int, float, complex, np.number, date, time, timedelta, pd.Period),
     *(np.bool_, np.datetime64, np.timedelta64, type(None), type(pd.NA)),
 )
-# The libraries of which data frames are returned.
+# The libraries whose data frames can be returned.
 LIBRARIES = ("pandas", "polars", "pyarrow")
 
 
@@ -40,26 +40,26 @@ def row_count(given: Any) -> int | None:
     """The number of rows of a data frame in memory; None if it is something else."""
     if isinstance(given, pd.DataFrame):
         return len(given)
-    found = _narwhals_frame(given, "the data frame")
-    return None if found is None else len(found)
+    frame = _narwhals_frame(given, "the data frame")
+    return None if frame is None else len(frame)
 
 
 def data_frame(given: Any, called: str, faults: list[str] | None = None) -> pd.DataFrame:
     """A data frame of any library as one of pandas, with rows numbered from 0; refuses all else."""
-    # A frame of its own: `attrs`, which pandas copies at every step, may hold anything, the frame itself too.
-    frame = pd.DataFrame(given) if isinstance(given, pd.DataFrame) else _of_other_library(given, called)
+    # A new frame, without `attrs`: pandas copies these at every step, and they may hold the frame itself.
+    frame = pd.DataFrame(given) if isinstance(given, pd.DataFrame) else _to_pandas(given, called)
     names = [str(name) for name in frame.columns]
-    twice = sorted(repeated(names))
+    duplicates = sorted(repeated(names))
     frame = frame.set_axis(names, axis=1).reset_index(drop=True)
-    for place in [place for place, kind in enumerate(frame.dtypes) if kind.kind in "OV"]:
-        if (column := _plain_cells(frame.iloc[:, place])) is not None:
-            frame.isetitem(place, column)
-    if not twice:
+    for column in [column for column, dtype in enumerate(frame.dtypes) if dtype.kind in "OV"]:
+        if (cells := _plain_cells(frame.iloc[:, column])) is not None:
+            frame.isetitem(column, cells)
+    if not duplicates:
         return frame
-    found = f"several columns are called {', '.join(map(repr, twice))}: rename them"
+    fault = f"several columns are called {', '.join(map(repr, duplicates))}: rename them"
     if faults is None:
-        raise TableError(f"{called}: {found}")
-    faults.append(found)
+        raise TableError(f"{called}: {fault}")
+    faults.append(fault)
     return frame.loc[:, ~frame.columns.duplicated()]
 
 
@@ -67,7 +67,7 @@ def _plain_cells(column: pd.Series) -> list[Any] | None:
     """The cells of a column as those of a workbook; None if all are texts, numbers, truth values or times."""
     cells = column.astype(object)
     kinds = set(map(type, cells))
-    huge = int in kinds and any(type(cell) is int and abs(cell) > MOST for cell in cells)
+    huge = int in kinds and any(type(cell) is int and abs(cell) > HUGE for cell in cells)
     if not huge and all(issubclass(kind, PLAIN) for kind in kinds):
         return None
     return [plain_cell(cell) for cell in cells]
@@ -75,17 +75,17 @@ def _plain_cells(column: pd.Series) -> list[Any] | None:
 
 def frame_of_rows(rows: Sequence[Mapping[Any, Any]]) -> pd.DataFrame:
     """A data frame of dictionaries, one for each row; what a row lacks is a missing value."""
+
+    def plain(cell: Any) -> Any:
+        # pandas itself asks a tensor for its length.
+        return _encodable(cell, "replace") if isinstance(cell, PLAIN) else plain_cell(cell)
+
     return pd.DataFrame(
-        [{_whole(name, "backslashreplace"): _cell(cell) for name, cell in row.items()} for row in rows]
+        [{_encodable(name, "backslashreplace"): plain(row[name]) for name in row} for row in rows]
     )
 
 
-def _cell(cell: Any) -> Any:
-    # pandas itself asks a tensor for its length.
-    return _whole(cell, "replace") if isinstance(cell, PLAIN) else plain_cell(cell)
-
-
-def _whole(text: Any, errors: str) -> Any:
+def _encodable(text: Any, errors: str) -> Any:
     """A text without half a sign, which no encoding has and pandas refuses; all else as it is."""
     return text.encode("utf-8", errors).decode() if isinstance(text, str) else text
 
@@ -94,10 +94,10 @@ def library_of(given: Any) -> str | None:
     """The library of a data frame, "pandas", "polars" or "pyarrow"; None if it is of another, or none."""
     if isinstance(given, pd.DataFrame):
         return "pandas"
-    found = None if isinstance(given, Mapping | list) else nw.from_native(given, pass_through=True)
-    if not isinstance(found, nw.DataFrame):
+    frame = None if isinstance(given, Mapping | list) else nw.from_native(given, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
         return None
-    name = found.implementation.value
+    name = frame.implementation.value
     return name if name in LIBRARIES else None
 
 
@@ -112,40 +112,40 @@ def in_library(frame: pd.DataFrame, library: str) -> Any:
         for name in frame.columns
     }
     texts = {name: any(isinstance(cell, str) for cell in cells) for name, cells in columns.items()}
-    kinds = {name: nw.String() if some else nw.Float64() for name, some in texts.items()}
+    kinds = {name: nw.String() if has_texts else nw.Float64() for name, has_texts in texts.items()}
     try:
-        made = nw.from_dict(columns, schema=kinds, backend="polars" if library == "polars" else "pyarrow")
+        result = nw.from_dict(columns, schema=kinds, backend="polars" if library == "polars" else "pyarrow")
     except ImportError as error:
         raise TableError(f"library: {library} is not installed: install it, or ask for 'pandas'") from error
-    return made.to_native()
+    return result.to_native()
 
 
-def _narwhals_frame(given: Any, called: str) -> nw.DataFrame[Any] | None:
+def _narwhals_frame(data: Any, called: str) -> nw.DataFrame[Any] | None:
     """A data frame of another library; None if it is no data frame."""
     try:
-        found = nw.from_native(given, pass_through=True)
+        frame = nw.from_native(data, pass_through=True)
     except nw.exceptions.DuplicateError as error:
         raise TableError(f"{called}: several columns have the same name: rename them") from error
-    if isinstance(found, nw.LazyFrame):
+    if isinstance(frame, nw.LazyFrame):
         remedy = "collect it first, such as by frame.collect()"
-        kind = type(given).__name__
+        kind = type(data).__name__
         raise TableError(f"{called}: expected a data frame in memory; got a lazy {kind}: {remedy}")
-    return found if isinstance(found, nw.DataFrame) else None
+    return frame if isinstance(frame, nw.DataFrame) else None
 
 
-def _of_other_library(given: Any, called: str) -> pd.DataFrame:
-    found = _narwhals_frame(given, called)
-    if found is None:
+def _to_pandas(data: Any, called: str) -> pd.DataFrame:
+    frame = _narwhals_frame(data, called)
+    if frame is None:
         expected = "expected a data frame of pandas, polars or pyarrow"
-        raise TableError(f"{called}: {expected}; got a {type(given).__name__}")
+        raise TableError(f"{called}: {expected}; got a {type(data).__name__}")
     # Numbers as arrays, everything else cell by cell.
     columns = {
-        each.name: pd.Series(each.to_numpy())
-        if each.dtype.is_integer() or each.dtype.is_float()
-        else pd.Series(each.to_list(), dtype=object)
-        for each in found.iter_columns()
+        column.name: pd.Series(column.to_numpy())
+        if column.dtype.is_integer() or column.dtype.is_float()
+        else pd.Series(column.to_list(), dtype=object)
+        for column in frame.iter_columns()
     }
-    return pd.DataFrame(columns, index=pd.RangeIndex(len(found)))
+    return pd.DataFrame(columns, index=pd.RangeIndex(len(frame)))
 
 
 def cells_of(
@@ -163,29 +163,28 @@ def cells_of(
     faults: list[str] = []
     frame = data_frame(given, called, faults)
     chosen = tuple(name for name in frame.columns if not name.startswith(SET)) if names is None else names
-    marked = {name: name.removeprefix(SET) for name in frame.columns if name.startswith(SET)}
+    marked_columns = {name: name.removeprefix(SET) for name in frame.columns if name.startswith(SET)}
     faults += [
-        f"{name}: no column {of!r} beside it; {meant(of, list(frame.columns))}"
-        for name, of in marked.items()
-        if of not in frame.columns
+        f"{name}: no column {column!r} beside it; {meant(column, list(frame.columns))}"
+        for name, column in marked_columns.items()
+        if column not in frame.columns
     ]
-    marks = [name for name, of in marked.items() if of in chosen]
+    marks = [name for name, column in marked_columns.items() if column in chosen]
     if faults := [*faults, *number_faults(frame, [*chosen, *marks], 0)]:
         raise TableError(listed(called, faults, "nothing was read"))
-    values, set_cells = (number_columns(frame, each, called, 0) for each in (chosen, marks))
-    sound = ((set_cells == 0) | (set_cells == 1)).all(0).tolist()
-    if odd := [name for name, each in zip(marks, sound, strict=True) if not each]:
-        sentences = [f"{name}: expected 0 or 1, 1 where the value was set by a decision" for name in odd]
+    values, set_cells = (number_columns(frame, columns, called, 0) for columns in (chosen, marks))
+    if unsound := [name for name, cells in zip(marks, set_cells.T, strict=True) if set(cells) - {0, 1}]:
+        sentences = [f"{name}: expected 0 or 1, 1 where the value was set by a decision" for name in unsound]
         raise TableError(listed(called, sentences, "nothing was read"))
     altered = np.zeros(values.shape, dtype=bool)
-    altered[:, [chosen.index(marked[name]) for name in marks]] = set_cells != 0
+    altered[:, [chosen.index(marked_columns[name]) for name in marks]] = set_cells != 0
     return chosen, values, altered
 
 
 def frame_of(names: tuple[str, ...], values: np.ndarray, altered: np.ndarray) -> pd.DataFrame:
     """The inverse of `cells_of`: columns, followed by marks for those in which a cell was set."""
     frame = pd.DataFrame(values.copy(), columns=list(names))
-    for place, name in enumerate(names):
-        if bool(altered[:, place].any()):
-            frame[f"{SET}{name}"] = altered[:, place].astype(np.int32)
+    for column, name in enumerate(names):
+        if bool(altered[:, column].any()):
+            frame[f"{SET}{name}"] = altered[:, column].astype(np.int32)
     return frame

@@ -20,20 +20,29 @@ import pandas as pd
 from rehearsal_torch.data.tables.cell_values import DATE, LIMIT
 from rehearsal_torch.data.tables.csv_file import read_separated
 from rehearsal_torch.data.tables.excel import WORKBOOKS, read_workbook
-from rehearsal_torch.data.tables.header_checks import NO_DATA_BASE, ReadTable, TableError, line_words
+from rehearsal_torch.data.tables.header_checks import HUGE, NO_DATA_BASE, ReadTable, TableError, line_words
 from rehearsal_torch.data.tables.parquet import COLUMNAR, Needed, read_columnar
 from rehearsal_torch.files.redaction import beginning
 from rehearsal_torch.files.schema import LARGEST, Fault, listed, meant
 
-__all__ = ["DATE", "ReadTable", "TableError", "TableWarning", "number_columns", "read_table", "table_file"]
-# The number of rows by which a column of two texts is told.
-TWO = 10_000
+__all__ = ["ReadTable", "TableError", "TableWarning", "number_columns", "read_table", "table_file"]
+# The number of rows that are looked at for a column of two texts.
+TEXT_ROWS = 10_000
 # The beginning of bytes, tensors, arrays, lists and other objects as text.
 OBJECT = re.compile(r"b['\"]|(tensor|array|bytearray|np\.bytes_|Fraction)\(|[\[({<]")
 DIGITS = re.compile(r"\s*[+-]?[.\d]")
 WITH_UNIT = re.compile(r"\s*[+-]?\d+(?:[.,]\d+)?(?:\s*[%$€£]|\s+[^\W\d]{1,5})\s*\Z|\s*[$€£]\s*\d")
 COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*\Z")
 ENCODE = "encode strings as numbers, or leave the variable out"
+# How cells of each form may be written as numbers, the first that fits.
+REMEDIES = {
+    DATE: "write dates and durations as numbers, such as days since the first, or leave the variable out",
+    LIMIT: "a limit says that the value lies beyond it: where few values do, write the limit itself, or leave"
+    " the variable out",
+    OBJECT: "write a plain number into every cell (such as .item() of a tensor), or leave the variable out",
+    COMMA: "write a decimal point, or leave out signs between thousands",
+    WITH_UNIT: "write all of its numbers without a unit",
+}
 
 
 class TableWarning(UserWarning):
@@ -42,10 +51,10 @@ class TableWarning(UserWarning):
 
 def table_file(path: str | Path | None, needed: Needed | None = None) -> pd.DataFrame:
     """The rows of `read_table`, with a TableWarning for each note."""
-    found = read_table(path, needed=needed)
-    for note in found.notes:
+    table = read_table(path, needed=needed)
+    for note in table.notes:
         warnings.warn(note, TableWarning, stacklevel=2)
-    return found.frame
+    return table.frame
 
 
 def read_table(
@@ -79,7 +88,7 @@ def read_table(
         raise TableError(f"{role}: {NO_DATA_BASE}")
     file = Path(path)
     try:
-        folder = file.is_dir() and any(each.suffix.lower() == ".parquet" for each in file.iterdir())
+        folder = file.is_dir() and any(path.suffix.lower() == ".parquet" for path in file.iterdir())
         if not file.is_file() and not folder:
             remedy = f"check {role}=, which is relative to the current folder"
             raise TableError(f"there is no file {file}: {remedy}")
@@ -113,8 +122,8 @@ def number_columns(
     rows = frame if keep is None else frame.iloc[list(keep)]
     if faults := number_faults(rows, names, min_rows, varying):
         raise TableError(listed(source, faults))
-    found = [numbers_of(rows[name]) for name in names]
-    return np.stack(found, -1) if found else np.empty((len(rows), 0))
+    columns = [numbers_of(rows[name]) for name in names]
+    return np.stack(columns, -1) if columns else np.empty((len(rows), 0))
 
 
 def number_faults(
@@ -129,76 +138,66 @@ def number_faults(
     missing, infinite or beyond 1e150, or is constant though it should be `varying`; or there are too few
     rows.
     """
-    faults = [
-        Fault("", f"no column {name!r}; {meant(name, [str(each) for each in rows.columns])}", "unknown")
-        for name in names
-        if name not in rows.columns
-    ]
+
+    def line(mask: np.ndarray) -> str:
+        return at(int(rows.index[int(mask.argmax())]))
+
+    columns = [str(column) for column in rows.columns]
+    unknown = [name for name in names if name not in rows.columns]
+    faults = [Fault("", f"no column {name!r}; {meant(name, columns)}", "unknown") for name in unknown]
     if len(rows) < min_rows:
-        words = f"expected at least {min_rows} rows; got {len(rows)}: no model can be fitted to so few"
-        faults.append(Fault("", words))
+        got = f"got {len(rows)}: no model can be fitted to so few"
+        faults.append(Fault("", f"expected at least {min_rows} rows; {got}"))
     for name in [name for name in names if name in rows.columns]:
         numbers = numbers_of(rows[name])
         text = np.isnan(numbers) & rows[name].notna().to_numpy()
-        bad = ~np.isfinite(numbers) & ~text
+        missing = ~np.isfinite(numbers) & ~text
         large = np.isfinite(numbers) & (np.abs(numbers) > LARGEST)
         if text.any():
             cell = rows[name][text].iloc[0]
-            remedy = as_number(cell)
-            coded = remedy == ENCODE
-            if both := _of_two(rows[name]):
-                remedy, coded = f"it has two values, {both[0]!r} and {both[1]!r}: {two_texts}", True
-            words = f"expected numbers; got {beginning(str(cell), 60)!r}{_at(rows, text, at)}: {remedy}"
-            faults.append(Fault(name, words, "texts" if coded else ""))
-        if bad.any():
-            words = f"{int(bad.sum())} of {len(rows)} values are missing or infinite{_at(rows, bad, at)}"
-            faults.append(Fault(name, f"{words}: drop or impute those rows"))
+            two = _two_texts(rows[name])
+            remedy = f"it has two values, {two[0]!r} and {two[1]!r}: {two_texts}" if two else as_number(cell)
+            got = f"got {beginning(str(cell), 60)!r} in {line(text)}: {remedy}"
+            encodable = bool(two) or remedy == ENCODE
+            faults.append(Fault(name, f"expected numbers; {got}", "texts" if encodable else ""))
+        if missing.any():
+            got = f"{int(missing.sum())} of {len(rows)} values are missing or infinite in {line(missing)}"
+            faults.append(Fault(name, f"{got}: drop or impute those rows"))
         if large.any():
-            first = numbers[int(large.argmax())]
-            words = f"{first:g}{_at(rows, large, at)} is too large to compute with: expected values up to"
-            faults.append(Fault(name, f"{words} {LARGEST:g}, so use another unit"))
-        if varying and len(rows) > 1 and not text.any() and not bad.any():
+            got = f"{numbers[int(large.argmax())]:g} in {line(large)} is too large to compute with"
+            faults.append(Fault(name, f"{got}: expected values up to {LARGEST:g}, so use another unit"))
+        if varying and len(rows) > 1 and not text.any() and not missing.any():
             if (numbers == numbers[0]).all():
-                words = f"all {len(rows)} values are {numbers[0]:g}: a constant carries no information, take"
-                faults.append(Fault(name, f"{words} the variable out"))
+                remedy = "a constant carries no information, take the variable out"
+                faults.append(Fault(name, f"all {len(rows)} values are {numbers[0]:g}: {remedy}"))
             elif np.ptp(numbers) < 1 / LARGEST:
-                words = f"all {len(rows)} values lie within {np.ptp(numbers):g}, too close to compute with"
-                faults.append(Fault(name, f"{words}: use another unit"))
+                got = f"all {len(rows)} values lie within {np.ptp(numbers):g}, too close to compute with"
+                faults.append(Fault(name, f"{got}: use another unit"))
     return faults
 
 
-def _of_two(column: pd.Series) -> list[str]:
+def _two_texts(column: pd.Series) -> list[str]:
     """The two texts of a column that has two; empty for other columns."""
-    cells = column.dropna().head(TWO).tolist()
-    texts = sorted({beginning(each, 30) for each in cells if isinstance(each, str)})
-    if len(texts) != 2 or not all(isinstance(each, str) for each in cells):
+    cells = column.dropna().head(TEXT_ROWS).tolist()
+    texts = sorted({beginning(cell, 30) for cell in cells if isinstance(cell, str)})
+    if len(texts) != 2 or not all(isinstance(cell, str) for cell in cells):
         return []
-    numeric = any(kind.match(each) for kind in (DATE, OBJECT, DIGITS) for each in texts)
+    numeric = any(pattern.match(cell) for pattern in (DATE, OBJECT, DIGITS) for cell in texts)
     return [] if numeric else texts
 
 
 def as_number(cell: object) -> str:
     """How a cell that is not a number may be written as one."""
-    dates = datetime.date | datetime.timedelta | np.datetime64 | pd.Period
-    if isinstance(cell, dates) or DATE.match(str(cell)):
-        return "write dates and durations as numbers, such as days since the first, or leave the variable out"
+    if isinstance(cell, datetime.date | datetime.timedelta | np.datetime64 | pd.Period):
+        return REMEDIES[DATE]
     if isinstance(cell, complex):
         return "split complex numbers into two columns, or leave the variable out"
-    if LIMIT.match(str(cell)):
-        what = "a limit says that the value lies beyond it"
-        return f"{what}: where few values do, write the limit itself, or leave the variable out"
-    if OBJECT.match(str(cell)):
-        return "write a plain number into every cell (such as .item() of a tensor), or leave the variable out"
-    if COMMA.match(str(cell)):
-        return "write a decimal point, or leave out signs between thousands"
-    if WITH_UNIT.match(str(cell)):
-        return "write all of its numbers without a unit"
-    return ENCODE
+    return next((remedy for pattern, remedy in REMEDIES.items() if pattern.match(str(cell))), ENCODE)
 
 
 def misspelt_number(text: str) -> bool:
     """Whether a text is a date, or a number with a unit or a decimal comma."""
-    return any(each.match(text) is not None for each in (DATE, WITH_UNIT, COMMA))
+    return any(pattern.match(text) is not None for pattern in (DATE, WITH_UNIT, COMMA))
 
 
 def numbers_of(column: pd.Series) -> np.ndarray:
@@ -211,11 +210,11 @@ def numbers_of(column: pd.Series) -> np.ndarray:
     try:
         numbers = pd.to_numeric(column, errors="coerce")
     except OverflowError:  # a whole number of hundreds of digits
-        column = column.map(lambda cell: np.inf if isinstance(cell, int) and abs(cell) > 10**300 else cell)
+        column = column.map(lambda cell: np.inf if isinstance(cell, int) and abs(cell) > HUGE else cell)
         numbers = pd.to_numeric(column, errors="coerce")
     return np.asarray(numbers.to_numpy(np.float64, na_value=np.nan))
 
 
-def _at(rows: pd.DataFrame, where: np.ndarray, at: Callable[[int], str]) -> str:
-    """The first line of the file with a fault; the header is line 1."""
-    return f" in {at(int(rows.index[int(where.argmax())]))}"
+def are_whole(numbers: np.ndarray) -> bool:
+    """Whether all numbers are finite and whole."""
+    return bool(np.isfinite(numbers).all() and (numbers == np.round(numbers)).all())

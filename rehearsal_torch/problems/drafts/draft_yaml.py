@@ -1,4 +1,4 @@
-"""Problem files as YAML: which files are some, by a part that only they have, and the words of drafts."""
+"""Problem files as YAML: how they are recognised, by a part that only they have, and the lines of drafts."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ import yaml
 from rehearsal_torch.files.bounded_yaml import PlainFileError, read_yaml
 
 YAML = (".yaml", ".yml")
-MARK, MANY = "# <- fill in", 30
+MARK, MANY_ARROWS = "# <- fill in", 30
 _PARTS = {"question", "data", "variables", "desired"}
 _PLAIN = re.compile(r"[^\W\d][\w.]*")
 
@@ -53,10 +53,10 @@ def term(name: str) -> str:
     return node(name) if node(name) == name or "`" in name else f"`{name}`"
 
 
-def variable(name: str, note: str, role: str, **about: str) -> str:
+def variable(name: str, note: str, role: str, **settings: str) -> str:
     """The line of a variable, with a note as a comment."""
-    said = "".join(f", {key}: {each}" for key, each in about.items())
-    return f"  {scalar(name)}: {f'{{role: {role}{said}}}' if said else role}{f'  # {note}' if note else ''}"
+    mapping = ", ".join(f"{key}: {setting}" for key, setting in {"role": role, **settings}.items())
+    return f"  {scalar(name)}: {f'{{{mapping}}}' if settings else role}{f'  # {note}' if note else ''}"
 
 
 def flow(texts: Sequence[str]) -> str:
@@ -73,11 +73,11 @@ def arrows(*edges: tuple[Sequence[str], Sequence[str]]) -> list[str]:
     """Arrows from causes to effects as comments: one for each pair, or, of many causes, for four at once."""
     lines = list[str]()
     for causes, effects in edges:
-        one, other = list(map(node, causes)), list(map(node, effects))
-        pairs = [(cause, effect) for cause in one for effect in other]
-        if len(pairs) > MANY:
-            groups = (" ".join(one[place : place + 4]) for place in range(0, len(one), 4))
-            pairs = [(f"{{{each}}}", f"{{{' '.join(other)}}}") for each in groups]
+        cause_nodes, effect_nodes = list(map(node, causes)), list(map(node, effects))
+        pairs = [(cause, effect) for cause in cause_nodes for effect in effect_nodes]
+        if len(pairs) > MANY_ARROWS:
+            groups = (" ".join(cause_nodes[start : start + 4]) for start in range(0, len(cause_nodes), 4))
+            pairs = [(f"{{{cause}}}", f"{{{' '.join(effect_nodes)}}}") for cause in groups]
         lines += [f"  # - {scalar(f'{cause} -> {effect}')}" for cause, effect in pairs]
     return lines or ["  # - cause -> effect"]
 

@@ -48,7 +48,7 @@ from rehearsal_torch.problems.drafts.role_guesses import (
 )
 from rehearsal_torch.problems.drafts.sequence_draft import episodes, sequence_draft
 
-# How many columns are kept, and rows may be experiments: where there are more, they are not asked about.
+# The most columns of a draft, and the most rows for which it is asked whether they are experiments.
 COLUMNS, EXPERIMENTS = 60, 100
 SHARES = (0.05, 0.95)
 QUESTIONS = "Is a row a case (cases), a step of a unit (sequence), or an experiment (trials)?"
@@ -57,9 +57,9 @@ QUESTIONS = "Is a row a case (cases), a step of a unit (sequence), or an experim
 def draft(
     data: str, out: Path, question: str, typed: Mapping[str, str], ask: Ask | None = None
 ) -> tuple[str, list[str]]:
-    """The text of a problem file for a table, and what is to be said of it; the question is "cases",
-    "sequence" or "trials", and "auto" tells a table of episodes by its columns. Of the columns that are
-    `typed` for outcome, action, unit and time, those that are missing and not clear are asked for.
+    """The text of a problem file for a table, and notes on it. The question is "cases", "sequence", "trials",
+    or "auto": then a table of episodes is known by its columns. Outcome, action, unit and time are `typed`,
+    guessed, or asked for.
 
     Raises:
         TableError: if the table cannot be used, or has no such column.
@@ -69,25 +69,26 @@ def draft(
     names = [str(name) for name in table.frame.columns]
     if question in ("cases", "trials") and {"unit", "time"} & set(typed):
         raise TableError(f"unit= and time= are for a sequence: leave them out, or question={question}")
-    given = {option: typed_names(text, option, names) for option, text in typed.items()}
+    typed_columns = {option: typed_names(text, option, names) for option, text in typed.items()}
     file = Path(os.path.relpath(Path(data).resolve(), out.parent.resolve())).as_posix()
-    source, notes = Source(table, file, str(out), given, ask), [f"Note: {note}." for note in table.notes]
+    source = Source(table, file, str(out), typed_columns, ask)
+    notes = [f"Note: {note}." for note in table.notes]
     for name in names:
         if order_unknown(table.frame[name]):
-            first = beginning(str(table.frame[name].dropna().iloc[0]), 20)
-            what = f"dates of {name} such as {first} may begin with the day or the month"
-            notes.append(f"Note: {what}, and no row shows which: write them as 2024-03-01.")
-    if question == "auto" and not {"unit", "time"} & set(given):
+            example = beginning(str(table.frame[name].dropna().iloc[0]), 20)
+            dates = f"dates of {name} such as {example} may begin with the day or the month"
+            notes.append(f"Note: {dates}, and no row shows which: write them as 2024-03-01.")
+    if question == "auto" and not {"unit", "time"} & set(typed_columns):
         question = "cases"
-        if (found := episodes(table.frame)) is not None:
-            question = "sequence"
-            told = f"the table has several rows for each {found[0]}, one for each {found[1]}"
-            notes.append(f"Guessed: {told}: question=sequence. Add question=cases to decide for rows.")
+        if (unit_and_time := episodes(table.frame)) is not None:
+            question, (unit, time) = "sequence", unit_and_time
+            evidence = f"the table has several rows for each {unit}, one for each {time}"
+            notes.append(f"Guessed: {evidence}: question=sequence. Add question=cases to decide for rows.")
         elif ask and len(table.frame) <= EXPERIMENTS:
             question = [*ask(QUESTIONS, "question", ("cases", "sequence", "trials")), question][0]
-    drafts = {"cases": cases_draft, "trials": trials_draft}
-    text, more = drafts.get(question, sequence_draft)(source)
-    return text, notes + more
+    drafters = {"cases": cases_draft, "trials": trials_draft}
+    text, draft_notes = drafters.get(question, sequence_draft)(source)
+    return text, notes + draft_notes
 
 
 CASES = """\
@@ -105,6 +106,8 @@ $identity
 # levels are texts in the order of their codes 0, 1, ...
 variables:
 $variables
+$marks
+$omitted
 
 # What directly influences what, an arrow for each; x <-> y if a hidden cause moves both. Add what is
 # missing, or name a file (.dagitty, .gml, .graphml).
@@ -132,76 +135,78 @@ BOUNDS = """# How far each case may go from its present value.
 
 
 def cases_draft(source: Source) -> tuple[str, list[str]]:
-    """The text of a problem file of cases, and what is to be said; TableError if fewer than two columns can
-    be used.
-    """
+    """The text of a problem file of cases, and notes; TableError if fewer than two columns can be used."""
     frame = source.table.frame
     columns = columns_of(frame)
-    _enough(source, columns, "numbers or of few texts, an action and an outcome")
+    _check_two_usable(source, columns, "numbers or of few texts, an action and an outcome")
     roles = roles_of(columns, source)
-    chosen = [*roles.names["action"], *roles.names["outcome"]]
-    columns = _varying(without_copies(columns, roles), chosen)
-    used = _used(columns, roles)
+    outcome_names = roles.names["outcome"]
+    chosen = [*roles.names["action"], *outcome_names]
+    columns = _mark_constant(without_copies(columns, roles), chosen)
+    variables = _select_variables(columns, roles)
     context, actions, outcomes = (
-        [each for each in used if _role(each, roles) == role] for role in ("context", "action", "outcome")
+        [column for column in variables if _role(column, roles) == role]
+        for role in ("context", "action", "outcome")
     )
-    names = min((each for each in columns if each.names), key=lambda each: each.names, default=None)
-    gaps = ", ".join(f"{each.name}: {each.gaps}" for each in used if each.gaps)
-    named = "" if names is None else f"{scalar(names.name)}: {scalar(str(frame[names.name].iloc[0]))}, "
-    steps = [each.name for each in actions if not each.levels]
+    identifiers = sorted((column for column in columns if column.naming), key=lambda column: column.naming)
+    missing = ", ".join(f"{column.name}: {column.missing}" for column in variables if column.missing)
+    cells = {column.name: scalar(str(frame[column.name].iloc[0])) for column in identifiers[:1]}
+    cells |= {column.name: _usual_value(column) for column in [*context, *actions]}
+    numeric_actions = [column.name for column in actions if not column.levels]
     return source.fill(
         CASES,
-        [*(_line(each, roles) for each in used), *roles.marks, *_omitted(columns, used)],
+        roles,
+        variables=[_variable_line(column, roles) for column in variables],
+        omitted=_omitted_lines(columns, variables),
         rows=str(len(frame)),
-        gaps=filled(MISSING, some=gaps) if gaps else "",
-        identity="" if names is None else filled(IDENTITY, name=scalar(names.name)),
-        arrows=arrows(
-            ([each.name for each in context], chosen), (roles.names["action"], roles.names["outcome"])
-        ),
-        wanted=value(_wanted((outcomes or used or columns)[-1])),
-        case=named + ", ".join(f"{scalar(each.name)}: {_usual(each)}" for each in [*context, *actions]),
-        bounds=filled(BOUNDS, name=scalar(steps[0])) if steps else "",
-    ), roles.notes
+        gaps=filled(MISSING, some=missing) if missing else "",
+        identity=filled(IDENTITY, name=scalar(identifiers[0].name)) if identifiers else "",
+        arrows=arrows(([column.name for column in context], chosen), (roles.names["action"], outcome_names)),
+        wanted=value(_desired_example((outcomes or variables or columns)[-1])),
+        case=", ".join(f"{scalar(name)}: {cell}" for name, cell in cells.items()),
+        bounds=filled(BOUNDS, name=scalar(numeric_actions[0])) if numeric_actions else "",
+    )
 
 
-def _varying(columns: Sequence[Column], chosen: Sequence[str]) -> list[Column]:
-    """The columns without those that have one value in all rows that lack nothing."""
-    cells = np.stack([each.cells for each in columns if not each.left_out])
-    whole = ~np.isnan(cells).any(0)
-    why = f"all {whole.sum()} rows that lack nothing have one value"
-    free = [each for each in columns if not each.left_out and each.name not in chosen]
-    same = [each for each in free if whole.sum() >= FEWEST and len(np.unique(each.cells[whole])) < 2]
-    return [replace(each, left_out=why) if each in same else each for each in columns]
+def _mark_constant(columns: Sequence[Column], chosen: Sequence[str]) -> list[Column]:
+    """The columns, of which those with one value in all complete rows are left out."""
+    complete = ~np.isnan([column.cells for column in columns if not column.left_out]).any(0)
+    reason = f"all {complete.sum()} rows that lack nothing have one value"
+    if complete.sum() < FEWEST:
+        return list(columns)
+    usable = (column for column in columns if not column.left_out and column.name not in chosen)
+    constant = [column for column in usable if len(np.unique(column.cells[complete])) < 2]
+    return [replace(column, left_out=reason) if column in constant else column for column in columns]
 
 
-def _used(columns: Sequence[Column], roles: Roles) -> list[Column]:
+def _select_variables(columns: Sequence[Column], roles: Roles) -> list[Column]:
     """The columns of a draft, those with roles last; of too many, those with the fewest gaps."""
-    place = {name: 1 + (role == "outcome") for role, names in roles.names.items() for name in names}
-    able = [each for each in columns if not each.left_out]
-    kept = sorted(able, key=lambda each: -1 if each.name in place else each.gaps)[:COLUMNS]
-    return sorted((each for each in able if each in kept), key=lambda each: place.get(each.name, 0))
+    rank = {name: 1 + (role == "outcome") for role, names in roles.names.items() for name in names}
+    usable = [column for column in columns if not column.left_out]
+    chosen = sorted(usable, key=lambda column: -1 if column.name in rank else column.missing)[:COLUMNS]
+    return sorted(filter(chosen.__contains__, usable), key=lambda column: rank.get(column.name, 0))
 
 
-def _omitted(columns: Sequence[Column], used: Sequence[Column]) -> list[str]:
-    much = f"one of more than {COLUMNS}"
-    return [omitted(each.name, each.left_out or much) for each in columns if each not in used]
+def _omitted_lines(columns: Sequence[Column], variables: Sequence[Column]) -> list[str]:
+    reason = f"one of more than {COLUMNS}"
+    return [omitted(column.name, column.left_out or reason) for column in columns if column not in variables]
 
 
-def _enough(source: Source, columns: Sequence[Column], what: str) -> None:
+def _check_two_usable(source: Source, columns: Sequence[Column], expected: str) -> None:
     """TableError if fewer than two columns can be used."""
-    able = sum(not each.left_out for each in columns)
-    if able < 2:
-        reasons = "; ".join(f"{each.name}: {each.left_out}" for each in columns if each.left_out)
-        got = f"{able} ({reasons or 'there are no others'})"
-        raise TableError(f"{source.table.where}: expected at least two columns of {what}; got {got}")
+    usable = sum(not column.left_out for column in columns)
+    if usable < 2:
+        reasons = "; ".join(f"{column.name}: {column.left_out}" for column in columns if column.left_out)
+        got = f"{usable} ({reasons or 'there are no others'})"
+        raise TableError(f"{source.table.where}: expected at least two columns of {expected}; got {got}")
 
 
 def _role(column: Column, roles: Roles) -> str:
-    return roles.of(column.name, "other" if column.given == COUNT else "context")
+    return roles.of(column.name, "other" if column.background == COUNT else "context")
 
 
-def _line(column: Column, roles: Roles) -> str:
-    role, note, kind = _role(column, roles), roles.seen(column), column.kind
+def _variable_line(column: Column, roles: Roles) -> str:
+    role, note, kind = _role(column, roles), roles.note(column), column.kind
     stated = {"levels": flow(column.levels)} if column.levels and column.kind != "categorical" else {}
     if role == "action" and column.levels:
         first, *_, last = map(scalar, column.levels)
@@ -212,28 +217,28 @@ def _line(column: Column, roles: Roles) -> str:
     elif role == "action":
         low, high = np.quantile(column.numbers, SHARES)
         low, high = (low, high) if low < high else (column.numbers.min(), column.numbers.max())
-        inside = np.unique(column.numbers[(column.numbers >= low) & (column.numbers <= high)])
+        offered = np.unique(column.numbers[(column.numbers >= low) & (column.numbers <= high)])
         # A whole number that no row has cannot be offered.
-        kind = kind if len(inside) > np.floor(high) - np.ceil(low) else "continuous"
+        kind = kind if len(offered) > np.floor(high) - np.ceil(low) else "continuous"
         stated, note = {"range": f"[{low:.6g}, {high:.6g}]"}, f"{note}; the range holds nine of ten"
     return variable(column.name, note, role, kind=kind, **stated)
 
 
-def _usual(column: Column) -> str:
+def _usual_value(column: Column) -> str:
     """The median of numbers, and the most frequent text, or value of a variable of two."""
-    values, often = np.unique(column.numbers, return_counts=True)
+    values, counts = np.unique(column.numbers, return_counts=True)
     if column.levels:
-        return scalar(column.levels[int(values[often.argmax()])])
-    middle = float(values[often.argmax()] if column.kind == "binary" else np.median(column.numbers))
-    return f"{middle:.4g}" if abs(middle) < 1e4 else f"{middle:.0f}"
+        return scalar(column.levels[int(values[counts.argmax()])])
+    usual = float(values[counts.argmax()] if column.kind == "binary" else np.median(column.numbers))
+    return f"{usual:.4g}" if abs(usual) < 1e4 else f"{usual:.0f}"
 
 
-def _wanted(outcome: Column) -> str:
+def _desired_example(outcome: Column) -> str:
     """An example of a desired region."""
     name, levels = term(outcome.name), list(map(node, outcome.levels))
     if not levels:
-        high = f">= {outcome.numbers.max():g}" if outcome.kind == "binary" else ""
-        return f"{name} {high or f'<= {np.median(outcome.numbers):.4g}'}"
+        desired = f">= {outcome.numbers.max():g}" if outcome.kind == "binary" else ""
+        return f"{name} {desired or f'<= {np.median(outcome.numbers):.4g}'}"
     if outcome.kind == "categorical":
         return f"{name} in {{{', '.join(levels[: min(2, len(levels) - 1)])}}}"
     return f"{name} = {levels[-1]}" if outcome.kind == "binary" else f"{name} <= {levels[-2]}"
@@ -254,6 +259,8 @@ data: $file
 # measured in each experiment. An action has a range, or levels: [0, 1, 2].
 variables:
 $variables
+$marks
+$omitted
 
 # What directly influences what, an arrow for each; nothing leads into an action.
 graph: $mark: the arrows; delete the # before those that hold
@@ -268,44 +275,47 @@ LIMITS = """# What cannot be set together: inequalities of the actions.
 
 
 def trials_draft(source: Source) -> tuple[str, list[str]]:
-    """The text of a problem file that asks for trials, and what is to be said; TableError if fewer than two
-    columns have numbers.
-    """
-    waits = _waiting(source)
-    frame, ahead = source.table.frame[~waits], source.table.frame[waits]
-    known = [str(name) for name in frame.columns if np.isfinite(numbers_of(ahead[name])).all()]
-    columns = columns_of(frame, gaps=0.0, whole=False)
-    columns = [replace(each, left_out="it has texts") if each.levels else each for each in columns]
+    """The text of a problem file of trials, and notes; TableError if fewer than two columns have numbers."""
+    waiting = _pending_rows(source)
+    frame, pending = source.table.frame[~waiting], source.table.frame[waiting]
+    known_before = [str(name) for name in frame.columns if np.isfinite(numbers_of(pending[name])).all()]
+    columns = columns_of(frame, most_missing=0.0, varying=False)
+    columns = [replace(column, left_out="it has texts") if column.levels else column for column in columns]
     # What is not known before the result is no action by its name.
-    unsure = [each.name for each in columns if each.named == "action" and each.name not in known]
-    columns = [replace(each, named="") if each.name in unsure else each for each in columns]
-    _enough(source, columns, "numbers without empty cells, an action and an outcome, that varies")
-    roles = roles_of(columns, source, known if len(ahead) else ())
-    used = _used(columns, roles)
-    others = [each.name for each in used if roles.of(each.name, "") == ""]
+    for index, column in enumerate(columns):
+        if column.named_role == "action" and column.name not in known_before:
+            columns[index] = replace(column, named_role="")
+    _check_two_usable(source, columns, "numbers without empty cells, an action and an outcome, that varies")
+    roles = roles_of(columns, source, known_before if len(pending) else ())
+    variables = _select_variables(columns, roles)
+    other_names = [column.name for column in variables if roles.of(column.name, "") == ""]
     actions, outcomes = (list(roles.names[role]) for role in ("action", "outcome"))
-    limits = [f"{term(each.name)} <= {each.numbers.max():.4g}" for each in used if each.name in actions]
+    largest = {term(column.name): column.numbers.max() for column in variables if column.name in actions}
+    limits = [f"{name} <= {number:.4g}" for name, number in largest.items()]
+    waiting_note = f"# {len(pending)} more wait for their result, and are not learnt from."
     return source.fill(
         TRIALS,
-        [*(_experiment(each, roles) for each in used), *roles.marks, *_omitted(columns, used)],
+        roles,
+        variables=[_experiment_line(column, roles) for column in variables],
+        omitted=_omitted_lines(columns, variables),
         rows=str(len(frame)),
-        waiting=f"# {len(ahead)} more wait for their result, and are not learnt from." if len(ahead) else "",
-        arrows=arrows((actions, [*others, *outcomes]), (others, outcomes)),
+        waiting=waiting_note if len(pending) else "",
+        arrows=arrows((actions, [*other_names, *outcomes]), (other_names, outcomes)),
         reward=scalar(outcomes[0]) if outcomes else f"{MARK}: an outcome",
         limits=filled(LIMITS, limit=value(limits[0])) if limits else "",
-    ), roles.notes
+    )
 
 
-def _waiting(source: Source) -> np.ndarray:
-    """The rows without a value of what looks like the outcome, (n,) bool."""
-    columns = columns_of(source.table.frame, gaps=1.0, whole=False)
-    able = [each.name for each in columns if not each.left_out and not each.levels]
-    named = [name for name in able if has_word(name, OUTCOMES)]
-    last = [*able, *named, *source.typed.get("outcome", ())][-1:]
-    return np.asarray(source.table.frame[last].isna().any(axis=1).to_numpy(dtype=bool))
+def _pending_rows(source: Source) -> np.ndarray:
+    """The rows without a value of the likely outcome, (n,) bool."""
+    columns = columns_of(source.table.frame, most_missing=1.0, varying=False)
+    usable = [column.name for column in columns if not column.left_out and not column.levels]
+    named = [name for name in usable if has_word(name, OUTCOMES)]
+    outcome = [*usable, *named, *source.typed.get("outcome", ())][-1:]
+    return np.asarray(source.table.frame[outcome].isna().any(axis=1).to_numpy(dtype=bool))
 
 
-def _experiment(column: Column, roles: Roles) -> str:
+def _experiment_line(column: Column, roles: Roles) -> str:
     role, (low, high) = roles.of(column.name, "other"), (column.numbers.min(), column.numbers.max())
     ends = {"range": f"[{low:.6g}, {high if low < high else low + 1:.6g}]"} if role == "action" else {}
-    return variable(column.name, roles.seen(column), role, **ends)
+    return variable(column.name, roles.note(column), role, **ends)

@@ -24,9 +24,9 @@ from rehearsal_torch.data.tables.identifiers import PERSONS, identifier
 from rehearsal_torch.data.tables.reader import TableError
 from rehearsal_torch.problems.drafts.draft_yaml import MARK, filled, flow, omitted, scalar, variable
 from rehearsal_torch.problems.drafts.role_guesses import (
+    BACKGROUND,
     CALENDAR,
     FUNCTION,
-    GIVEN,
     Column,
     Roles,
     Source,
@@ -48,24 +48,24 @@ def step_lines(
     actions: Sequence[str] = (),
 ) -> str:
     """The lines of a problem file on steps and missing values of `moving` columns, `actions` among them, and
-    of `static` ones with at most one value in each unit; none where nothing has to be said.
+    of `static` ones with at most one value in each unit; empty where steps are even and no value is missing.
     """
-    whose, when = pd.factorize(frame[unit])[0], times_of(frame[time])
-    order = np.lexsort((when, whose))
-    rows, whose, when = frame.iloc[order], whose[order], when[order]
-    begins = np.r_[True, whose[1:] != whose[:-1]]
-    if begins.all():
+    units, times = pd.factorize(frame[unit])[0], times_of(frame[time])
+    order = np.lexsort((times, units))
+    rows, units, times = frame.iloc[order], units[order], times[order]
+    first_rows = np.r_[True, units[1:] != units[:-1]]
+    if first_rows.all():
         return ""
     calendar = in_days(frame[time])
-    found, text = numbered(when, begins, None, calendar), ""
-    if found.odd.any():
-        step = step_for(found.length, calendar)
-        found = numbered(when, begins, "month" if step == "month" else found.length, calendar)
+    steps, text = numbered(times, first_rows, None, calendar), ""
+    if steps.odd.any():
+        step = step_for(steps.length, calendar)
+        steps = numbered(times, first_rows, "month" if step == "month" else steps.length, calendar)
         text = filled(STEP, step=step)
-    known = rows[[*moving, *static]].notna()
-    known.loc[actionless(rows, whose, when, actions), list(actions)] = True
-    lacks = _lacks(known.groupby([whose, found.steps]).any(), moving, static)
-    return text + _policy(frame, lacks, [*moving, *static])
+    present = rows[[*moving, *static]].notna()
+    present.loc[actionless(rows, units, times, actions), list(actions)] = True
+    gaps = _longest_gaps(present.groupby([units, steps.steps]).any(), moving, static)
+    return text + _missing_policy(frame, gaps, [*moving, *static])
 
 
 STEP = """
@@ -80,35 +80,36 @@ missing: $rule
 """
 
 
-def _policy(frame: pd.DataFrame, lacks: np.ndarray, names: Sequence[str]) -> str:
-    """What happens to empty cells and missing steps, if there are some."""
-    some = ", ".join(f"{name}: {frame[name].isna().sum()}" for name in names if frame[name].isna().any())
-    whole, carried = int((lacks == 0).sum()), np.isfinite(lacks) & (lacks > 0)
-    if whole == len(lacks):
+def _missing_policy(frame: pd.DataFrame, gaps: np.ndarray, names: Sequence[str]) -> str:
+    """What happens to empty cells and missing steps, by the longest gap of each unit; none without gaps."""
+    missing = frame[[*names]].isna().sum()
+    empty = ", ".join(f"{name}: {count}" for name, count in missing.items() if count)
+    complete, carried = int((gaps == 0).sum()), gaps[np.isfinite(gaps) & (gaps > 0)]
+    if complete == len(gaps):
         return ""
-    rule, kept = "drop", whole
-    if whole < len(lacks) / 2 and carried.any():
-        most = max(1, int(np.median(lacks[carried])))
-        rule, kept = f"{{carry: {most}}}", int((lacks <= most).sum())
-    told = f"Empty cells, by column: {some}" if some else "Some units lack steps"
-    return filled(MISSING, told=told, kept=str(kept), units=str(len(lacks)), rule=rule)
+    rule, left = "drop", complete
+    if complete < len(gaps) / 2 and len(carried):
+        steps = max(1, int(np.median(carried)))
+        rule, left = f"{{carry: {steps}}}", int((gaps <= steps).sum())
+    reason = f"Empty cells, by column: {empty}" if empty else "Some units lack steps"
+    return filled(MISSING, told=reason, kept=str(left), units=str(len(gaps)), rule=rule)
 
 
-def _lacks(known: pd.DataFrame, moving: Sequence[str], static: Sequence[str]) -> np.ndarray:
+def _longest_gaps(present: pd.DataFrame, moving: Sequence[str], static: Sequence[str]) -> np.ndarray:
     """For each unit the most steps in a row that lack a row or a value, infinite where the first one does."""
-    whose, steps = known.index.get_level_values(0), known.index.get_level_values(1)
-    ends = pd.Series(steps, whose, dtype=np.float64).groupby(level=0).max() + 1
-    found = pd.Series(0.0, ends.index)
+    units, steps = present.index.get_level_values(0), present.index.get_level_values(1)
+    after_last = pd.Series(steps, units, dtype=np.float64).groupby(level=0).max() + 1
+    longest = pd.Series(0.0, after_last.index)
     for name in moving:
-        there = pd.Series(steps, whose, dtype=np.float64)[known[name].to_numpy()]
-        first = there.groupby(level=0).first().reindex(ends.index, fill_value=np.inf)
-        apart = pd.concat([there, ends]).sort_index(kind="stable").groupby(level=0).diff() - 1
-        lack = apart.groupby(level=0).max().where(first == 0, np.inf)
-        found = found.combine(lack, max)
+        present_steps = pd.Series(steps, units, dtype=np.float64)[present[name].to_numpy()]
+        first = present_steps.groupby(level=0).first().reindex(after_last.index, fill_value=np.inf)
+        gaps = pd.concat([present_steps, after_last]).sort_index(kind="stable").groupby(level=0).diff() - 1
+        gap = gaps.groupby(level=0).max().where(first == 0, np.inf)
+        longest = longest.combine(gap, max)
     for name in static:
-        by = known[name].groupby(level=0)
-        found = found.combine((~by.all()).astype(float).where(by.any(), np.inf), max)
-    return found.to_numpy()
+        by_unit = present[name].groupby(level=0)
+        longest = longest.combine((~by_unit.all()).astype(float).where(by_unit.any(), np.inf), max)
+    return longest.to_numpy()
 
 
 TIMES = "time|date|datetime|timestamp|(?:day|week|month|quarter|year|hour|minute|step|visit|period)s?|t"
@@ -118,8 +119,8 @@ LOWEST = ("none", "no", "off", "never", "nothing", "zero", "0", "false")
 LEVELS, ROWS_EACH, FIXED = 5, 3, "constant in each unit"
 # The share of missing cells above which a column that changes is left out.
 GAPS = 0.5
-# A column that keeps its usual value in all units but fewer than so many, and than a quarter of them, may
-# keep it in all units to learn from.
+# A column that leaves its usual value in fewer units, and in less than a quarter of them, may have one value
+# among the units to learn from.
 FEW_UNITS = 10
 
 
@@ -127,73 +128,75 @@ def episodes(frame: pd.DataFrame, unit: str = "", time: str = "") -> tuple[str, 
     """The columns of units and of time, of which one or both may be known; None if there are none."""
     names = list(map(str, frame.columns))
     timed = [name for name in names if has_word(name, TIMES)]
-    for each in [time] if time else [*timed, *(name for name in names if of_dates(frame[name]))]:
-        when = pd.Series(times_of(frame[each]), frame.index)
-        units = [
-            name for name in ([unit] if unit else names) if name != each and _in_order(frame[name], when)
-        ]
-        units = [name for name in units if unit or _tells(frame[name], when)]
-        if units and np.isfinite(when).all():
-            return max(units, key=lambda name: frame[name].nunique()), each
+    dated = [name for name in names if of_dates(frame[name])]
+    for column in [time] if time else [*timed, *dated]:
+        times = pd.Series(times_of(frame[column]), frame.index)
+        others = [name for name in ([unit] if unit else names) if name != column]
+        units = [name for name in others if _repeats_in_order(frame[name], times)]
+        units = [name for name in units if unit or _is_unit(frame[name], times)]
+        if units and np.isfinite(times).all():
+            return max(units, key=lambda name: frame[name].nunique()), column
     return None
 
 
-def _in_order(cells: pd.Series, when: pd.Series) -> bool:
+def _repeats_in_order(cells: pd.Series, times: pd.Series) -> bool:
     """Whether a column has several rows for each of its values, and none of them twice at a time."""
-    several = 2 <= cells.nunique() <= len(cells) / ROWS_EACH and not cells.isna().any()
-    return several and not pd.DataFrame({"cells": cells, "when": when}).duplicated().any()
+    repeats = 2 <= cells.nunique() <= len(cells) / ROWS_EACH and not cells.isna().any()
+    return repeats and not pd.DataFrame({"cells": cells, "when": times}).duplicated().any()
 
 
-def _tells(cells: pd.Series, when: pd.Series) -> bool:
-    """Whether a column says whose rows they are, and is not measured."""
-    name, shared = str(cells.name), when.nunique() * 2 <= len(when)
-    if has_word(name, GIVEN[CALENDAR]) or (is_float_dtype(cells) and (cells % 1 != 0).any()):
+def _is_unit(cells: pd.Series, times: pd.Series) -> bool:
+    """Whether a column identifies units, and is not measured."""
+    name, times_shared = str(cells.name), times.nunique() * 2 <= len(times)
+    if has_word(name, BACKGROUND[CALENDAR]) or (is_float_dtype(cells) and (cells % 1 != 0).any()):
         return False
-    called = has_word(name, f"{'|'.join(PERSONS)}|{UNITS}") or identifier(name, cells) is not None
+    named = has_word(name, f"{'|'.join(PERSONS)}|{UNITS}") or identifier(name, cells) is not None
     blocks = (cells != cells.shift()).sum() == cells.nunique()
-    return called or shared or bool(blocks and (when.groupby(cells).diff().dropna() > 0).all())
+    return named or times_shared or bool(blocks and (times.groupby(cells).diff().dropna() > 0).all())
 
 
 def sequence_draft(source: Source) -> tuple[str, list[str]]:
-    """The text of a problem file that asks for a sequence, and what is to be said; TableError if there are no
-    columns of units and of time, or no column can be used.
+    """The text of a problem file of sequences, and notes; TableError if there are no columns of units and of
+    time, or no column can be used.
     """
     frame = source.table.frame
-    found = episodes(frame, *("".join(source.typed.get(part, ())) for part in ("unit", "time")))
-    if found is None:
+    typed_unit, typed_time = ("".join(source.typed.get(option, ())) for option in ("unit", "time"))
+    unit_and_time = episodes(frame, typed_unit, typed_time)
+    if unit_and_time is None:
         expected = "expected a column of time, such as week or date, and one of units that has each time once"
         remedy = "add unit=COLUMN and time=COLUMN, or question=cases"
         raise TableError(f"{source.table.where}: {expected}: {remedy}")
-    unit, time = found
-    by = pd.Series(times_of(frame[time])).groupby(frame[unit].to_numpy())
-    ends = by.idxmin().to_numpy(), by.idxmax().to_numpy()
-    columns = [each for each in columns_of(frame, gaps=1.0) if each.name not in found]
-    columns = [_in_units(each, frame, unit, *ends) for each in columns]
+    unit, time = unit_and_time
+    times_by_unit = pd.Series(times_of(frame[time])).groupby(frame[unit].to_numpy())
+    first_and_last = times_by_unit.idxmin().to_numpy(), times_by_unit.idxmax().to_numpy()
+    columns = [column for column in columns_of(frame, most_missing=1.0) if column.name not in unit_and_time]
+    columns = [_within_units(column, frame, unit, *first_and_last) for column in columns]
     roles = roles_of(columns, source, numbers=True)
     roles.open.pop("outcome", None)
     columns = without_copies(columns, roles)
-    lines = [_line(each, roles) for each in columns]
+    lines = [_variable_line(column, roles) for column in columns]
     states, context, actions, static = (
-        [each.name for each, (role, _) in zip(columns, lines, strict=True) if role == part]
-        for part in ("state", "context", "action", "static")
+        [column.name for column, (role, _) in zip(columns, lines, strict=True) if role == role_name]
+        for role_name in ("state", "context", "action", "static")
     )
-    shown = [*roles.names["outcome"], *states, ""][0]
-    if shown not in states:
+    example = [*roles.names["outcome"], *states, ""][0]
+    if example not in states:
         expected = f"expected a column of numbers that varies within a {unit}"
-        raise TableError(f"{source.table.where}: {expected}{f'; got outcome={shown}' if shown else ''}")
-    high = np.quantile(next(each.numbers for each in columns if each.name == shown), 0.9)
+        raise TableError(f"{source.table.where}: {expected}{f'; got outcome={example}' if example else ''}")
+    high = np.quantile(next(column.numbers for column in columns if column.name == example), 0.9)
     moving = [*states, *context, *actions]
     return source.fill(
         SEQUENCE,
-        [line for _, line in lines] + roles.marks,
+        roles,
+        variables=[line for _, line in lines],
         rows=str(len(frame)),
         units=str(frame[unit].nunique()),
         unit=scalar(unit),
         time=scalar(time),
-        first=scalar(shown),
+        first=scalar(example),
         high=f"{high:.4g}",
         steps=step_lines(frame, unit, time, moving, static, actions),
-    ), roles.notes
+    )
 
 
 SEQUENCE = """\
@@ -214,6 +217,7 @@ time: $time
 # stand in order, from least to most; amounts have a unit.
 variables:
 $variables
+$marks
 
 # What a step is worth: weights of states, points beyond limits (a score), costs of actions.
 reward:  $mark, such as
@@ -223,45 +227,47 @@ $steps
 """
 
 
-def _in_units(column: Column, frame: pd.DataFrame, unit: str, first: np.ndarray, last: np.ndarray) -> Column:
+def _within_units(
+    column: Column, frame: pd.DataFrame, unit: str, first_rows: np.ndarray, last_rows: np.ndarray
+) -> Column:
     """A column as it is within units, of which the places of the first and last rows are given: nobody sets
     what is constant; what time says, or where only some units say much to learn from, is left out.
     """
-    cells, count = frame[column.name], len(first)
+    cells, count = frame[column.name], len(first_rows)
     if column.left_out:
         return column
     if (cells.groupby(frame[unit]).nunique() <= 1).all():
-        return replace(column, given=FIXED)
+        return replace(column, background=FIXED)
     if {type(each) for each in cells.dropna().unique().tolist()} == {bool}:
         column = replace(column, levels=("False", "True"))
-    values, often = np.unique(column.numbers), cells.value_counts().index[0]
-    lack, other = int(cells.iloc[first].isna().sum()), cells.notna() & (cells != often)
+    values, usual = np.unique(column.numbers), cells.value_counts().index[0]
+    missing_first, deviates = int(cells.iloc[first_rows].isna().sum()), cells.notna() & (cells != usual)
     # Nothing is learnt of what follows the last step.
-    other.iloc[last] = False
-    others, why = frame[unit][other].nunique(), ""
-    if column.given == CALENDAR or column.given.startswith(FUNCTION):
-        why = f"{column.given}: the time says it"
-    elif column.gaps > GAPS * len(cells):
-        why = f"{column.gaps} of {len(cells)} values are missing"
-    elif lack > GAPS * count:
-        why = f"the first step of {lack} of {count} units lacks it"
-    elif others < min(FEW_UNITS, count / 4):
-        why = f"only {others} of {count} units have another value than {often}"
-    known = column.levels or values[0] == 0 or len(values) <= LEVELS or column.named == "outcome"
-    return replace(column, left_out=why, named=column.named if known else "")
+    deviates.iloc[last_rows] = False
+    deviating_units, reason = frame[unit][deviates].nunique(), ""
+    if column.background == CALENDAR or column.background.startswith(FUNCTION):
+        reason = f"{column.background}: the time says it"
+    elif column.missing > GAPS * len(cells):
+        reason = f"{column.missing} of {len(cells)} values are missing"
+    elif missing_first > GAPS * count:
+        reason = f"the first step of {missing_first} of {count} units lacks it"
+    elif deviating_units < min(FEW_UNITS, count / 4):
+        reason = f"only {deviating_units} of {count} units have another value than {usual}"
+    levels_known = column.levels or values[0] == 0 or len(values) <= LEVELS or column.named_role == "outcome"
+    return replace(column, left_out=reason, named_role=column.named_role if levels_known else "")
 
 
-def _line(column: Column, roles: Roles) -> tuple[str, str]:
+def _variable_line(column: Column, roles: Roles) -> tuple[str, str]:
     """The role of a column, empty if it is left out, and its line."""
     if column.left_out:
         return "", omitted(column.name, column.left_out)
-    other = "static" if column.given == FIXED else "context" if column.given else "state"
-    role, seen = roles.of(column.name, other).replace("outcome", "state"), roles.seen(column)
+    default_role = "static" if column.background == FIXED else "context" if column.background else "state"
+    role, note = roles.of(column.name, default_role).replace("outcome", "state"), roles.note(column)
     levels = flow(sorted(column.levels, key=lambda each: each.casefold() not in LOWEST))
     if column.levels and role == "static":
-        return role, variable(column.name, seen, role, kind="categorical", levels=flow(column.levels))
+        return role, variable(column.name, note, role, kind="categorical", levels=flow(column.levels))
     if column.levels and role == "action":
-        note = seen if column.kind == "ordinal" else f"{seen}; put the levels in order, from least to most"
+        note = note if column.kind == "ordinal" else f"{note}; put the levels in order, from least to most"
         return role, variable(column.name, note, role, levels=levels)
     if column.levels:
         remedy = f"where it is chosen, write {{role: action, levels: {levels}}}, from least to most"
@@ -269,7 +275,7 @@ def _line(column: Column, roles: Roles) -> tuple[str, str]:
     values = np.unique(column.numbers)
     if role == "action" and len(values) <= LEVELS and not (values % 1).any():
         counted = np.array_equal(values, np.arange(len(values)))
-        said = str(len(values)) if counted else f"[{', '.join(f'{each:g}' for each in values)}]"
-        return role, variable(column.name, seen, role, levels=said)
+        written_levels = str(len(values)) if counted else f"[{', '.join(f'{each:g}' for each in values)}]"
+        return role, variable(column.name, note, role, levels=written_levels)
     never = f"; {MARK}: amounts start at 0: subtract the usual one, or give levels" if values.min() else ""
-    return role, variable(column.name, f"{seen}; amounts{never}" if role == "action" else seen, role)
+    return role, variable(column.name, f"{note}; amounts{never}" if role == "action" else note, role)

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from rehearsal_torch.data.tables.cell_values import (
-    Told,
+    Notes,
     column_of,
     dates_of,
     order_unknown,
@@ -18,7 +18,7 @@ TEN = [str(place) for place in range(1, 11)]
 
 
 def read(cells, sign="."):
-    told = Told()
+    told = Notes()
     found = column_of(pd.Series(cells), "x", told, sign)
     return found.tolist(), told
 
@@ -35,6 +35,7 @@ def read(cells, sign="."):
         (["€ 5,125.73", "€ 1"], ".", [5125.73, 1]),
         (["12,50 EUR", "3 EUR"], ",", [12.5, 3]),
         (["1.5", "n.m.", "k. A.", "-", "3"], ".", [1.5, np.nan, np.nan, np.nan, 3]),
+        (["\N{MINUS SIGN}5", "3.5", "\N{MINUS SIGN}"], ".", [-5, 3.5, np.nan]),
         (["True", "3", "false"], ".", [1, 3, 0]),
         ([*TEN * 2, "<5"], ".", [*range(1, 11), *range(1, 11), 5]),
     ],
@@ -66,14 +67,14 @@ def test_what_has_two_readings_stays_as_it_is_written(cells):
 
 
 def test_a_limit_is_refused_with_what_may_be_done_and_a_text_among_numbers_is_the_fault_that_is_told():
-    frame = pd.DataFrame({"x": column_of(pd.Series([*TEN, "<5"]), "x", Told())})
+    frame = pd.DataFrame({"x": column_of(pd.Series([*TEN, "<5"]), "x", Notes())})
     assert "got '<5' in line 12: a limit says that the value lies beyond it" in number_faults(frame, ["x"])[0]
-    frame = pd.DataFrame({"x": column_of(pd.Series(["n.m.", "1,5", "x", "2"]), "x", Told(), ",")})
+    frame = pd.DataFrame({"x": column_of(pd.Series(["n.m.", "1,5", "x", "2"]), "x", Notes(), ",")})
     assert "got 'x' in line 4" in number_faults(frame[frame.x.notna()], ["x"])[0]
 
 
 def test_notes_are_one_for_each_kind():
-    told = Told()
+    told = Notes()
     for name in "abcdefg":
         column_of(pd.Series(["1", "n.m.", "n.m.", "5,125.73"]), name, told)
     assert told.sentences() == [
@@ -92,12 +93,8 @@ def test_truth_values_are_truth_values_also_beside_empty_cells():
 def test_texts_that_look_the_same_are_the_same():
     assert plain_text(" gro\u0308\u00dfe \n (\u00b0C) ") == "größe (°C)"
     assert read(["x\u00a0y", "x  y "])[0] == ["x y", "x y"]
-    assert [unit_of(name) for name in ("Temp. (°C)", "c [mg/l]", "f(x) of y", "(a)")] == [
-        "°C",
-        "mg/l",
-        "",
-        "a",
-    ]
+    names = ("Temp. (°C)", "c [mg/l]", "f(x) of y", "(a)")
+    assert [*map(unit_of, names)] == ["°C", "mg/l", "", "a"]
 
 
 @pytest.mark.parametrize(
@@ -142,19 +139,13 @@ def test_words_for_an_empty_cell_are_told_where_they_may_be_a_class(tmp_path):
     assert "2 cells such as 'None' are read as missing; if that is a class, give it another name" in note
 
 
-def test_thousands_show_the_decimal_sign(tmp_path):
-    (tmp_path / "t.csv").write_text("dose;sales;y\n0;5.123,50;4\n1;6.001,25;3\n")
-    assert read_table(tmp_path / "t.csv").frame["sales"].tolist() == [5123.5, 6001.25]
-
-
-def test_a_minus_of_typesetters_is_one():
-    column = column_of(pd.Series(["\N{MINUS SIGN}5", "3.5", "\N{MINUS SIGN}"], dtype=object), "a", Told())
-    assert column.tolist()[:2] == [-5.0, 3.5]
-    assert np.isnan(column.iloc[2])
-
-
 def test_dates_whose_order_no_row_shows_are_known_as_such():
     assert order_unknown(pd.Series(["01/02/2024", "03/04/2024", None]))
     assert not order_unknown(pd.Series(["01/02/2024", "13/04/2024"]))
     assert not order_unknown(pd.Series(["01.02.2024", "x"]))
     assert not order_unknown(pd.Series([1, 2]))
+
+
+def test_thousands_show_the_decimal_sign(tmp_path):
+    (tmp_path / "t.csv").write_text("dose;sales;y\n0;5.123,50;4\n1;6.001,25;3\n")
+    assert read_table(tmp_path / "t.csv").frame["sales"].tolist() == [5123.5, 6001.25]

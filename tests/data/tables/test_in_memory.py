@@ -47,9 +47,9 @@ def test_numbers_of_every_kind_are_numbers():
     assert rt.Table.from_frame(exact).values.item() == 1.5
 
 
-def test_cells_that_are_no_numbers_are_refused_with_a_remedy():
+def test_complex_numbers_are_refused_with_a_remedy():
     with pytest.raises(TableError, match=r"got '.1.2j.' in line 2: split complex numbers into two columns"):
-        rt.Table.from_frame(pd.DataFrame({"x": [1 + 2j, 3]}))
+        rt.Table.from_frame(pd.DataFrame({"x": pd.Series([1 + 2j, 3])}))
 
 
 def test_cells_of_other_libraries_are_no_numbers_either():

@@ -119,11 +119,8 @@ def test_the_ending_decides_how_a_file_is_read_and_settings_are_for_their_kind(t
         assert number_columns(read, ["a", "b"], name).tolist() == frame.to_numpy().tolist(), name
 
 
-def test_what_was_detected_is_noted_or_warned_of(tmp_path):
+def test_what_was_detected_is_warned_of(tmp_path):
     (tmp_path / "t.csv").write_text("a;b\n1,5;2\n")
-    assert read_table(tmp_path / "t.csv").notes == (
-        f"{tmp_path / 't.csv'} is read as separated by semicolons and written with decimal commas",
-    )
     with pytest.warns(TableWarning, match="separated by semicolons"):
         assert table_file(tmp_path / "t.csv")["a"].tolist() == [1.5]
 
@@ -165,13 +162,6 @@ def test_files_and_archives_are_bounded(tmp_path, monkeypatch):
     with pytest.raises(TableError, match="at most 10000 columns; got 10001"):
         table_file(tmp_path / "wide.csv")
     monkeypatch.undo()
-
-
-def test_duplicate_headers_are_told_with_the_other_faults_where_asked(tmp_path):
-    (tmp_path / "t.csv").write_text("a,a,b\n1,2,3\n")
-    faults = []
-    assert read_table(tmp_path / "t.csv", faults=faults).frame.shape == (1, 3)
-    assert faults == ["several columns are called a: keep one of each"]
 
 
 @settings(max_examples=60, derandomize=True, deadline=None)

@@ -116,34 +116,17 @@ def test_roles_are_those_that_a_person_gives_or_open(tmp_path, name):
     assert plain.get("question", "cases") == question
     assert plain.get("identity") == identity
     assert {each: told.get(each) for each in wanted} == wanted
-    assert set(told.values()) - {"context", "state", "static", "other"} == set(wanted.values()) & {
-        "action",
-        "outcome",
-    }
-    assert [role for role in ("outcome", "action") if f"{MARK}: role: {role}" in text] == list(open_)
-    assert [role for role in ("outcome", "action") if any(f"Add {role}=" in note for note in notes)] == list(
-        open_
-    )
+    both = ("outcome", "action")
+    assert set(told.values()) - {"context", "state", "static", "other"} == set(wanted.values()) & {*both}
+    assert [role for role in both if f"{MARK}: role: {role}" in text] == list(open_)
+    assert [role for role in both if any(f"Add {role}=" in note for note in notes)] == list(open_)
     guessed = [note.split()[1] for note in notes if "its name says it" in note]
-    assert sorted(guessed) == sorted(each for each, role in wanted.items() if role in ("action", "outcome"))
+    assert sorted(guessed) == sorted(each for each, role in wanted.items() if role in both)
     # Nothing that cannot be set, or that nobody asks for, is offered either.
     offered = " ".join(line for line in text.splitlines() if f"{MARK}: role" in line)
-    never = (
-        "age",
-        "agesq",
-        "female",
-        "Month",
-        "Day",
-        "mon",
-        "tues",
-        "wed",
-        "t",
-        "Sex",
-        "year",
-        "west",
-        "d82",
-    )
-    assert not set(offered.replace(",", "").split()) & {*never, "State", "county", "Freq"}
+    days = {"Month", "Day", "mon", "tues", "wed", "t", "year", "d82"}
+    never = days | {"age", "agesq", "female", "Sex", "west", "State", "county", "Freq"}
+    assert not set(offered.replace(",", "").split()) & never
 
 
 @pytest.mark.parametrize("name", ["persons", "dosed", "weather", "crossed", "panel", "pumps", "experiments"])
@@ -154,14 +137,9 @@ def test_a_draft_that_asks_nothing_passes_the_check_once_it_is_filled_in(tmp_pat
         "panel": {"action": "police", "outcome": "crime", "unit": "county"},
         "pumps": {"action": "shift,valve"},
     }.get(name, {})
-    others = {"pumps": pumps(), "experiments": experiments()}
-    frame = (
-        pd.concat([crossed()] * 5)
-        if name == "crossed"
-        else others[name]
-        if name in others
-        else CASES[name][0]
-    )
+    frames = {table: frame for table, (frame, *_) in CASES.items()}
+    frames |= {"crossed": pd.concat([crossed()] * 5), "pumps": pumps(), "experiments": experiments()}
+    frame = frames[name]
     question = "trials" if name == "experiments" else "auto"
     text, _ = drafted(tmp_path, frame, question, **typed)
     assert f"{MARK}: role" not in text
@@ -211,9 +189,8 @@ def test_what_no_row_or_unit_can_begin_with_is_left_out(tmp_path):
     assert "  # d82: left out: a part of the calendar: the time says it\n" in text
     late = panel().assign(late=lambda each: (each["year"] == 1986) * RANDOM.integers(0, 2, 72))
     text, _ = drafted(tmp_path, late)
-    assert "  # late: left out: only 0 of 12 units have another value than 0\n" in text, (
-        "in no step but the last"
-    )
+    # In no step but the last.
+    assert "  # late: left out: only 0 of 12 units have another value than 0\n" in text
     rows = persons().assign(drinks=np.repeat([0, 1], 30), often=[np.nan] * 25 + [2] * 5 + [1, 3] * 15)
     rows.loc[25:29, "drinks"] = 1
     text, _ = drafted(tmp_path, rows)

@@ -9,11 +9,7 @@ from rehearsal_torch.data.problem_file.diagnostics import ProblemError
 from rehearsal_torch.data.tables.reader import ReadTable, TableError
 from rehearsal_torch.problems.drafts.draft_yaml import MARK
 from rehearsal_torch.problems.drafts.role_guesses import Source
-from rehearsal_torch.problems.drafts.sequence_draft import (
-    episodes,
-    sequence_draft,
-    step_lines,
-)
+from rehearsal_torch.problems.drafts.sequence_draft import episodes, sequence_draft, step_lines
 from rehearsal_torch.problems.sequences.sequence_file import OwnSequence, sequence_problem
 from tests.problems.conftest import pumps
 
@@ -35,16 +31,10 @@ def test_a_draft_is_complete_but_for_the_reward(tmp_path):
     file.write_text(text.replace("reward:  # <- fill in, such as\n#   weights", "reward:\n  weights"))
     plain = yaml.safe_load(file.read_text())
     assert (plain["unit"], plain["time"]) == ("pump", "hour")
-    roles = {
-        name: about if isinstance(about, str) else about["role"] for name, about in plain["variables"].items()
-    }
-    assert roles == {
-        "wear": "state",
-        "maker": "static",
-        "shift": "action",
-        "valve": "action",
-        "oil": "state",
-    }
+    stated = plain["variables"].items()
+    roles = {name: about if isinstance(about, str) else about["role"] for name, about in stated}
+    states, actions = {"wear": "state", "oil": "state"}, {"shift": "action", "valve": "action"}
+    assert roles == {**states, **actions, "maker": "static"}
     problem = OwnSequence(file)
     assert len(problem.all) == 40
     assert problem.roles.static[0].values == ("A", "B")
@@ -143,12 +133,9 @@ def test_units_are_dropped_while_half_of_them_stay(lacking):
     frame = frame[~((frame["pump"] < lacking) & (frame["hour"] == 2))]
     parts, text = said(frame)
     assert "# Some units lack steps. They are faults (refuse),\n# take their unit out (drop)" in text
-    if lacking == 4:
-        assert parts == {"missing": "drop"}
-        assert "6 of 10 units are left" in text
-    else:
-        assert parts == {"missing": {"carry": 1}}
-        assert "10 of 10 units are left" in text
+    rule, left = ("drop", 6) if lacking == 4 else ({"carry": 1}, 10)
+    assert parts == {"missing": rule}
+    assert f"{left} of 10 units are left" in text
 
 
 def test_the_last_state_lacks_no_action():
