@@ -201,10 +201,7 @@ def test_a_task_over_which_all_workers_die_is_an_error(context):
 def test_workers_with_other_versions_or_without_the_package_are_refused(context, monkeypatch):
     here = task_pool._facts()
     for there, said in (
-        (
-            here | {"process": "other", "torch": "1.0"},
-            "tcp://a:1 would compute other numbers",
-        ),
+        (here | {"process": "other", "torch": "1.0"}, "tcp://a:1 would compute other numbers"),
         (here, "threads of the process that sends them work"),
         (ModuleNotFoundError("No module"), "worker tcp://a:1 cannot import this package: No module"),
     ):

@@ -35,12 +35,7 @@ def test_a_value_may_hold_an_equals_sign():
 @settings(max_examples=20, deadline=None, derandomize=True)
 @given(
     values=st.fixed_dictionaries(
-        {"out": TEXTS},
-        optional={
-            "shape": st.sampled_from(["cube", "ball"]),
-            "count": TEXTS,
-            "seed": TEXTS,
-        },
+        {"out": TEXTS}, optional={"shape": st.sampled_from(["cube", "ball"]), "count": TEXTS, "seed": TEXTS}
     ),
     order=st.randoms(use_true_random=False),
 )

@@ -17,13 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # A small ward, whose training and decisions take seconds.
 WARD = ROOT / "tests/scripts"
 TOY = ("--config-dir", str(WARD / "conf"), "+experiment=toy")
-CBO = (
-    "+experiment=cbo",
-    "limit=6",
-    "search.screened=64",
-    "search.starts=6",
-    "search.steps=15",
-)
+CBO = ("+experiment=cbo", "limit=6", "search.screened=64", "search.starts=6", "search.steps=15")
 # The trials that the optimiser tells.
 TRIALS = 20
 

@@ -124,10 +124,7 @@ def record(out: Path, jobs: Sequence[Job], repeat: int) -> dict[str, Any]:
         content["rows"][job.key] = (
             {name: getattr(job, name) for name in names}
             | found
-            | {
-                "seconds": round(spent, 2),
-                "load": round(load, 2),
-            }
+            | {"seconds": round(spent, 2), "load": round(load, 2)}
         )
         write_text(path, json.dumps(content, indent=1) + "\n")
         told = f"{found['ours_ms']:10.3f} ms {found['theirs_ms']:10.3f} ms  ratio {found['ratio']:7.3f}"

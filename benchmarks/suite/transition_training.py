@@ -60,10 +60,5 @@ def trained(rows: int) -> Contest:
         return Quality("mean negative log-likelihood", *losses, TOLERANCE, SHUFFLED, higher=False)
 
     return Contest(
-        ours,
-        theirs,
-        quality,
-        repeat=5,
-        facts=lambda *_: {"transitions_of_an_epoch": rows},
-        units=EPOCHS,
+        ours, theirs, quality, repeat=5, facts=lambda *_: {"transitions_of_an_epoch": rows}, units=EPOCHS
     )

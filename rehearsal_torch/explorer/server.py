@@ -113,10 +113,7 @@ def server(session: Session, port: int) -> App:
     app = FastAPI(title="rehearsal explore", docs_url=None, redoc_url=None, openapi_url=None)
     app.get("/")(lambda: _file_response(session.page))
     app.get("/page/{name}")(_file_response)
-    for path, (body, answer) in {
-        "run": (None, lambda: session.describe()),
-        **session.questions(),
-    }.items():
+    for path, (body, answer) in {"run": (None, lambda: session.describe()), **session.questions()}.items():
         _add_route(app, f"/api/{path}", body, answer)
     app.add_exception_handler(RequestValidationError, _invalid_question)
     app.add_exception_handler(HTTPException, _http_error)

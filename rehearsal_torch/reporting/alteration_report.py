@@ -269,11 +269,7 @@ def method_rows(summaries: Mapping[str, MethodSummary]) -> list[list[str]]:
         ),
         (bounds, "  their mean width", lambda m: figure(m.truth.width)),
         (bounds, "  one-sided lower bounds that it reaches", lambda m: percent(m.truth.least)),
-        (
-            True,
-            "median seconds per decision",
-            lambda m: "-" if math.isnan(m.seconds) else f"{m.seconds:.2g}",
-        ),
+        (True, "median seconds per decision", lambda m: "-" if math.isnan(m.seconds) else f"{m.seconds:.2g}"),
     ]
     return [[head, *map(cell, methods)] for shown, head, cell in lines if shown]
 

@@ -241,10 +241,7 @@ def _summaries(rows: Sequence[Row], first: str, second: str) -> dict[tuple[str, 
 def _crossed(heading: str, found: Summaries, columns: Sequence[str]) -> list[dict[str, str]]:
     """Mean and standard deviation, one table row for each first key and one column for each second key."""
     return [
-        {
-            heading: name,
-            **{each: plus_minus(found[name, each]) for each in columns if (name, each) in found},
-        }
+        {heading: name, **{each: plus_minus(found[name, each]) for each in columns if (name, each) in found}}
         for name in distinct([name for name, _ in found])
     ]
 

@@ -212,11 +212,7 @@ def typed(rows: Sequence[Mapping[str, str]]) -> list[Row]:
     """Rows read from CSV, with numbers as numbers."""
     whole = ("seed", "rounds", "round")
     return [
-        {
-            **row,
-            **{name: number(row[name]) for name in NUMBERS},
-            **{name: int(row[name]) for name in whole},
-        }
+        {**row, **{name: number(row[name]) for name in NUMBERS}, **{name: int(row[name]) for name in whole}}
         for row in rows
     ]
 

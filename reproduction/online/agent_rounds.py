@@ -101,10 +101,7 @@ def world_of(world: str, rounds: int, repeat: int, joint: bool) -> "RehearsalWor
         return Bermuda("qwz23", [ACTIONABLE] if joint else None, size=size, seed=repeat)
     candidates = [("recommend", "discount")] if joint else None
     return RideHailing(
-        released=world == "ride_hailing_released",
-        candidates=candidates,
-        size=size,
-        seed=repeat,
+        released=world == "ride_hailing_released", candidates=candidates, size=size, seed=repeat
     )
 
 

@@ -76,7 +76,7 @@ def retrained(options: Mapping[str, Any], job: Training) -> list[Row]:
             f"dataset.seed={configuration(options).seed}",
             f"+dataset.limit={options['episodes']}",
             f"seed={job.seed}",
-        ],
+        ]
     )
     problem = problem_of(config)
     assert isinstance(problem, SepsisSimulated)

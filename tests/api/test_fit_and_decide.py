@@ -8,8 +8,7 @@ EPISODES = "branch_and_bound"
 
 
 @pytest.mark.parametrize(
-    "weights",
-    [{"SOFA": -1.0, "GCS": 0.5}, {"mean BP": 1e-3}, {"a:b": 1, "c,d": -2}, {"x=1": 2, "(y)": 3}],
+    "weights", [{"SOFA": -1.0, "GCS": 0.5}, {"mean BP": 1e-3}, {"a:b": 1, "c,d": -2}, {"x=1": 2, "(y)": 3}]
 )
 def test_mappings_arrive_as_they_were_given(weights):
     config = configuration(EPISODES, {"objective.reward.weights": weights}, ("objective",), reward="linear")
@@ -17,8 +16,7 @@ def test_mappings_arrive_as_they_were_given(weights):
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["plain", "with blanks, and commas", "it's", "a\\b", "ends\\", "a\\'b", "null", "3", "{x: [1"],
+    "text", ["plain", "with blanks, and commas", "it's", "a\\b", "ends\\", "a\\'b", "null", "3", "{x: [1"]
 )
 def test_texts_arrive_as_they_were_given(text):
     config = configuration("cme", {"dataset.identity": text}, ("dataset",), experiment="own_table")

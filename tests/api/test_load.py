@@ -125,12 +125,7 @@ def test_damaged_and_mixed_folders_are_refused(folder, tmp_path, frame):  # noqa
         ({"search": {"steps": 3}}, "search asks to build None"),
         ({"search": {"_args_": [], "_target_": "x"}}, r"search: unknown instruction \['_args_'\]"),
         (
-            {
-                "search": {
-                    "_target_": "rehearsal_torch.search.search.NoAction",
-                    "a": {"b": "${oc.env:HOME}"},
-                }
-            },
+            {"search": {"_target_": "rehearsal_torch.search.search.NoAction", "a": {"b": "${oc.env:HOME}"}}},
             r"search\.a: unknown instruction in",
         ),
         ({"search": 3}, "search: expected a dict"),

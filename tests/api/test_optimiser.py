@@ -93,8 +93,7 @@ def test_the_same_seed_asks_the_same_and_another_seed_something_else():
 def test_a_batch_is_spread_out(structure):
     made = told(
         optimiser(
-            surrogate=partial(PLAIN, structure=structure),
-            objective=partial(ConfidenceBound, beta=4.0),
+            surrogate=partial(PLAIN, structure=structure), objective=partial(ConfidenceBound, beta=4.0)
         ),
         7,
     )
@@ -111,8 +110,7 @@ def test_a_batch_is_spread_out(structure):
     # What is pending counts, whether it was asked for at once or one by one.
     again = told(
         optimiser(
-            surrogate=partial(PLAIN, structure=structure),
-            objective=partial(ConfidenceBound, beta=4.0),
+            surrogate=partial(PLAIN, structure=structure), objective=partial(ConfidenceBound, beta=4.0)
         ),
         7,
     )

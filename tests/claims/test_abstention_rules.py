@@ -322,13 +322,7 @@ def test_guarding_twice_changes_nothing(task, declines):
     for decision in (
         setting(),
         setting(done=0.1),
-        setting(
-            value=30.0,
-            findings=(
-                Finding("note", "few rows"),
-                Finding("note", "hidden cause"),
-            ),
-        ),
+        setting(value=30.0, findings=(Finding("note", "few rows"), Finding("note", "hidden cause"))),
         NOTHING,
     ):
         over = objective(task, x=3.0)

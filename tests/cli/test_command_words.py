@@ -126,11 +126,7 @@ def file(tmp_path, monkeypatch):
         ("question: cases\n", [], ["+experiment=own_problem"]),
         ("question: sequence\n", ["seed=1"], ["+experiment=own_sequence"]),
         ("question: trials\nmethod: ucb\n", [], ["+experiment=own_trials", "decision=ucb"]),
-        (
-            "question: sequence\nchanges: 5\n",
-            [],
-            ["+experiment=own_sequence", "objective.changes=5"],
-        ),
+        ("question: sequence\nchanges: 5\n", [], ["+experiment=own_sequence", "objective.changes=5"]),
         ("question: sequence\nchanges: 5\n", ["objective.changes=2"], ["+experiment=own_sequence"]),
         ("question: sequence\nchanges: many\n", [], ["+experiment=own_sequence"]),
         ("question: sequence\nchanges: yes\n", [], ["+experiment=own_sequence"]),

@@ -35,10 +35,7 @@ CHANGED = {
         "rosenbrock",
         {"noise": {"means": [-0.2, 0.4], "factors": [1.4, 1.0]}, "scale": 2.0},
     ),
-    "epidemic, 13, row, sum": (
-        "epidemic",
-        {"actions": 13, "inputs": "row", "noise": {"sigma": 0.3}},
-    ),
+    "epidemic, 13, row, sum": ("epidemic", {"actions": 13, "inputs": "row", "noise": {"sigma": 0.3}}),
     "pooled testing, whole": ("pooled_testing", {"whole": True, "noise": {"sigma": 0.4}}),
     "pooled testing, no noise": ("pooled_testing", {"noise_scale": 0.0}),
     "drawn network, strained": ("drawn_network", {"traits": ["misspecified", "noise", "levels", "far"]}),

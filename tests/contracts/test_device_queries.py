@@ -94,10 +94,7 @@ def test_a_moved_causal_model_is_queried_as_on_the_cpu(phi: str, decoder: str, p
     actions = torch.tensor([[0.4, 0.2], [1.5, -0.3]], dtype=DOUBLE)
 
     def found(asked: ExogenousModel) -> list[Tensor]:
-        tables = [
-            counterfactual(asked, rows, {"a": 0.3}),
-            counterfactual(asked, rows, fixed={"X": 0.1}),
-        ]
+        tables = [counterfactual(asked, rows, {"a": 0.3}), counterfactual(asked, rows, fixed={"X": 0.1})]
         assert all(isinstance(each, Table) for each in tables)
         return [
             recover(asked, rows),

@@ -46,13 +46,7 @@ TRIPLES = sorted(
     | {(*pair, surrogate) for pair, surrogate in PAIRS.items()}
 )
 # Searches and acquisition functions that take seconds even when small.
-LONG = (
-    "adam_in_box",
-    "cheapest_alteration",
-    "informative",
-    "informative_online",
-    "informative_published",
-)
+LONG = ("adam_in_box", "cheapest_alteration", "informative", "informative_online", "informative_published")
 
 
 @cache

@@ -86,11 +86,7 @@ def setting(name, value):
 
 @pytest.mark.parametrize(
     "world",
-    [
-        STORES,
-        TwoStores(size=SampleSize(10, 2)),
-        RideHailing(size=SampleSize(10, 2)),
-    ],
+    [STORES, TwoStores(size=SampleSize(10, 2)), RideHailing(size=SampleSize(10, 2))],
     ids=["stores", "changing", "route"],
 )
 def test_no_world_and_no_certificate_takes_what_may_not_be_set(world):

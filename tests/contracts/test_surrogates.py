@@ -135,11 +135,7 @@ def test_courses_are_double_precision_without_gradients_and_leave_the_random_sta
 def test_the_slope_bounds_what_a_step_in_coordinates_is_worth(name: str):
     made = fitted(name)
     here, there = torch.randn(
-        2,
-        50,
-        made.members * len(made.names),
-        dtype=torch.float64,
-        generator=torch.Generator().manual_seed(0),
+        2, 50, made.members * len(made.names), dtype=torch.float64, generator=torch.Generator().manual_seed(0)
     )
     moved = (made.units(here) - made.units(there)).abs()
     apart = (here - there).abs().unflatten(-1, (made.members, -1)).mean(-2)

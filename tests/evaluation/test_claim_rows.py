@@ -54,11 +54,7 @@ def test_with_nothing_altered_the_claim_is_that_of_doing_nothing():
 
 
 def test_with_nothing_altered_and_known_present_values_the_claim_is_that_of_keeping_them():
-    kept = {
-        "alteration": None,
-        "status": "leave",
-        "unchanged": {"point": 0.6, "lower": 0.5, "upper": 0.7},
-    }
+    kept = {"alteration": None, "status": "leave", "unchanged": {"point": 0.6, "lower": 0.5, "upper": 0.7}}
     assert row("w", "m", 2, DECIDED | kept)["estimate"] == 0.6
     assert row("w", "m", 2, DECIDED | {"unchanged": {"point": 0.6}})["estimate"] == 0.8
 

@@ -29,14 +29,8 @@ def test_a_report_says_few_levels_against_no_action(tmp_path):
 @pytest.mark.parametrize(
     ("one", "text"),
     [
-        (
-            effect(),
-            "quit yes against no action: +12 percentage points (95% interval 7 to 17), doubly robust",
-        ),
-        (
-            effect(2.5, None, told=False),
-            "quit 2.5 against no action: +12 percentage points (95% interval",
-        ),
+        (effect(), "quit yes against no action: +12 percentage points (95% interval 7 to 17), doubly robust"),
+        (effect(2.5, None, told=False), "quit 2.5 against no action: +12 percentage points (95% interval"),
         (effect(contradicted=True), "the two contradict each other"),
     ],
 )

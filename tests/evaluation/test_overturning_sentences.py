@@ -54,10 +54,7 @@ def test_one_sentence_about_all():
 def test_one_sentence_about_the_graphs():
     def line(stand, worst, judged=1.0, acted=True):
         found = {"stand": stand, "worst": worst, "worst_graph": 2, "worst_weight": 0.1, "graphs": 3}
-        return {
-            "alteration": {"a": 1.0} if acted else None,
-            "trace": {"graphs": found | {"judged": judged}},
-        }
+        return {"alteration": {"a": 1.0} if acted else None, "trace": {"graphs": found | {"judged": judged}}}
 
     assert graphs_overall([line(1.0, 0.2), line(0.9, -0.05, 0.99), line(0.0, -0.9, acted=False)]) == (
         "Over 3 candidate graphs, better than no action under 95.0% of the posterior (least 90.0%); graphs "

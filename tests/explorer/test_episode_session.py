@@ -280,10 +280,7 @@ POINTS = Wording("SOFA", -1.0, "points")
             {"gap": float("inf"), "stopped": "stopped after node_limit=3 expanded nodes"},
             f"{UNKNOWN} Why: stopped after node_limit=3 expanded nodes.",
         ),
-        (
-            {},
-            UNKNOWN,
-        ),
+        ({}, UNKNOWN),
     ],
 )
 def test_the_state_of_the_proof_is_a_sentence(trace, said):

@@ -170,10 +170,7 @@ class Formed(Schema):
         ({"either": 3}, ["either: expected a mapping of either form; got 3"]),
         ({"either": {}}, ["either: expected a mapping of either form; got {}"]),
         ({"either": {1: 2, "1": 3, "2": 1}}, ["either: 1 occurs twice: keep one"]),
-        (
-            {"either": {"depth": 1, "widht": 2}},
-            ["either.widht: unknown key; did you mean 'width'?"],
-        ),
+        ({"either": {"depth": 1, "widht": 2}}, ["either.widht: unknown key; did you mean 'width'?"]),
         ({"either": {"a": "x"}}, ["either.a: expected a number; got 'x': write a number; strings are"]),
         ({"few": [1]}, ["few: expected at least 2 entries; got 1"]),
         ({"few": [1, 2, 3, 4]}, ["few: expected at most 3 entries; got 4"]),

@@ -64,11 +64,7 @@ def test_files_are_checked_and_drafted_without_torch(tmp_path, typed):
     (tmp_path / "trials.yaml").write_text(TRIALS)
     (tmp_path / "begun.yaml").write_text(TRIALS.replace("data: experiments.csv\n", ""))
     ended = subprocess.run(
-        [sys.executable, "-c", LOADED, *typed],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-c", LOADED, *typed], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.splitlines()[-1] == "False"

@@ -62,11 +62,7 @@ RUN = {
     ],
     "decide path=problem.yaml": [*KERNEL, "workers=1"],
     "decide path=machines/problem.yaml": [*MACHINES, "limit=2"],
-    "train +experiment=own_episodes dataset=machines limit=10": [
-        *MACHINES,
-        "dataset.machines=60",
-        "limit=2",
-    ],
+    "train +experiment=own_episodes dataset=machines limit=10": [*MACHINES, "dataset.machines=60", "limit=2"],
     "learn_graph data=table.csv context=season outcomes=customers": ["resamples=2"],
     "decide +experiment=ride_hailing": SCENARIOS,
     "decide +experiment=bermuda_online search.tau=0.5": SCENARIOS,

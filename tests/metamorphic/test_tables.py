@@ -17,12 +17,7 @@ import rehearsal_torch as rt
 
 pytestmark = pytest.mark.filterwarnings("ignore::rehearsal_torch.user_error.RequestWarning")
 TASK = {
-    "graph": [
-        "x -> {u a y}",
-        "{ward smoker} -> {u a y}",
-        "u -> {a y}",
-        "a -> y",
-    ],
+    "graph": ["x -> {u a y}", "{ward smoker} -> {u a y}", "u -> {a y}", "a -> y"],
     "context": ["x", "ward", "smoker"],
     "codings": {"ward": "categorical", "smoker": "binary"},
 }
@@ -103,9 +98,7 @@ FILES = {
     "parquet": lambda rows, file: rows.to_parquet(file),
 }
 QUICK = ["none", "outcome_regression"]
-SLOW = [
-    *("qwz23_offline", "qwz23_success", "qwz23_online", "qwz23_published", "micns_online", "grad_rh"),
-]
+SLOW = [*("qwz23_offline", "qwz23_success", "qwz23_online", "qwz23_published", "micns_online", "grad_rh")]
 METHODS = [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
 of_method = pytest.mark.parametrize("method", METHODS)
 

@@ -36,10 +36,7 @@ def linear():
     [
         (GaussianSuccess, {}),
         (ChanceCost, {"level": 0.8}),
-        (
-            ScenarioCount,
-            {"search_scenarios": 40, "validation_scenarios": 10, "test_scenarios": 10},
-        ),
+        (ScenarioCount, {"search_scenarios": 40, "validation_scenarios": 10, "test_scenarios": 10}),
     ],
 )
 def test_there_is_an_objective_for_each_candidate_set_of_the_task(linear, made_of, options):

@@ -72,9 +72,7 @@ def test_what_it_says_is_what_happens_and_was_not_chosen_by():
     assert torch.equal(sets[0](actions), sets[0].values_and_shares(actions)[0])
     some = torch.tensor([2, 0])
     for whole, part in zip(
-        sets[0].values_and_shares(actions),
-        sets[0].values_and_shares(actions[some], which=some),
-        strict=True,
+        sets[0].values_and_shares(actions), sets[0].values_and_shares(actions[some], which=some), strict=True
     ):
         torch.testing.assert_close(part, whole[some])
     assert sets[0].values_and_shares(actions)[1].tolist() != pytest.approx(

@@ -67,8 +67,7 @@ def test_values_are_in_standard_deviations_of_the_finite_means_at_visited_action
 def test_a_round_sets_every_action():
     model = linear_chain()
     with pytest.raises(
-        ValueError,
-        match=r"^3: \['b'\] may not be set; feasible are \['a'\]: a round sets every action",
+        ValueError, match=r"^3: \['b'\] may not be set; feasible are \['a'\]: a round sets every action"
     ):
         PosteriorMean(model, RehearsalCase("3", {}, {"a": (0.0, 1.0)}))
 

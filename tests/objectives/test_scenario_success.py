@@ -157,8 +157,7 @@ def test_a_face_is_violated_beyond_a_billionth_of_its_scale_and_of_its_slack() -
 
 
 @pytest.mark.parametrize(
-    ("slack", "unit"),
-    [(1.0, 1.0), (1e-3, 1.0), (0.9e-3, 0.9e-3), (1e3, 1.0), (1.1e3, 1.1e3), (1e-9, 1e-9)],
+    ("slack", "unit"), [(1.0, 1.0), (1e-3, 1.0), (0.9e-3, 0.9e-3), (1e3, 1.0), (1.1e3, 1.1e3), (1e-9, 1e-9)]
 )
 def test_the_scale_of_a_face_is_one_unless_its_numbers_are_of_another_order(slack, unit) -> None:
     made = Scenarios(torch.zeros(3, 1, 1, dtype=DOUBLE), number([[[slack]], [[-slack]], [[1e12]]]))

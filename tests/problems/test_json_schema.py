@@ -12,12 +12,7 @@ from rehearsal_torch.problems.sequences.sequence_schema import SequenceProblem
 from tests.data.problem_file.conftest import RIGHT
 from tests.problems.conftest import SEQUENCE, TRIALS
 
-FULL = {
-    **RIGHT,
-    "cases": [{"x": 1, "name": "b"}],
-    "bounds": {"a": ["current - 1", 1]},
-    "candidates": [["a"]],
-}
+FULL = {**RIGHT, "cases": [{"x": 1, "name": "b"}], "bounds": {"a": ["current - 1", 1]}, "candidates": [["a"]]}
 IMPUTED = {**RIGHT, "missing": {"impute": 20}}
 WELL = {"cases": [RIGHT, FULL, IMPUTED], "sequence": [SEQUENCE], "trials": [TRIALS]}
 

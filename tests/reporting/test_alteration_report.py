@@ -27,11 +27,7 @@ SCORES = [(0.8, 0.4, 0.9), (0.6, 0.5, 0.7), (0.3, 0.3, 0.8)]
 def line(index, score=True):
     acted = index < 2
     one = {"index": index, "kind": "rehearse", "identity": str(index), "given": {"x": 0.25 * index}}
-    one |= {
-        "status": "may" if acted else "leave",
-        "alteration": {"a": 1.5} if acted else None,
-        "value": 0.1,
-    }
+    one |= {"status": "may" if acted else "leave", "alteration": {"a": 1.5} if acted else None, "value": 0.1}
     one |= {
         "estimate": {
             "point": 0.7,

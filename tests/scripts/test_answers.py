@@ -8,13 +8,7 @@ import pytest
 from tests.scripts.typing_in import surroundings, typed
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["seeed=1"],
-        ["-m", "seed=0,1", "decision=astar,gredy"],
-    ],
-)
+@pytest.mark.parametrize("arguments", [["seeed=1"], ["-m", "seed=0,1", "decision=astar,gredy"]])
 def test_slips_are_answered_at_once(tmp_path, arguments):
     # Processor time, and the least of three: what the machine does besides must not decide the test.
     answers = [typed(tmp_path, "train", *arguments) for _ in range(3)]

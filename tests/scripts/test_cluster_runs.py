@@ -34,11 +34,7 @@ def cluster(monkeypatch):
 
     monkeypatch.syspath_prepend(str(HERE))
     with LocalCluster(
-        n_workers=2,
-        threads_per_worker=1,
-        processes=True,
-        dashboard_address="127.0.0.1:0",
-        silence_logs=50,
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", silence_logs=50
     ) as started:
         yield started
 

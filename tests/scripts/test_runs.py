@@ -197,14 +197,7 @@ def test_shards_merge_to_the_same_bytes(place, cohort, launcher):
 
 
 def test_a_failed_job_does_not_sink_a_sweep(place):
-    sweep = (
-        "-m",
-        *TOY,
-        "checkpoint=trained",
-        "dataset.broken=true,false",
-        "limit=1",
-        "out=sweep",
-    )
+    sweep = ("-m", *TOY, "checkpoint=trained", "dataset.broken=true,false", "limit=1", "out=sweep")
     answer = called(place, "decide", *sweep)
     assert answer.code == 1, answer.err
     states = [json.loads((place / f"sweep/{number}/status.json").read_text()) for number in (0, 1)]

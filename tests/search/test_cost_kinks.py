@@ -20,13 +20,7 @@ from rehearsal_torch.search.search import Budget, NoAction, check_worth, chosen
 from tests.toys.priced import CASES, COSTS, TASK, WORTH, reached, rows, truths
 
 PRICED = TASK | {"costs": COSTS, "worth": WORTH}
-WEIGHING = {
-    "care": 1.0,
-    "qwz23_offline": 1.0,
-    "qwz23_success": 3.0,
-    "outcome_regression": 3.0,
-    "cme": 6.0,
-}
+WEIGHING = {"care": 1.0, "qwz23_offline": 1.0, "qwz23_success": 3.0, "outcome_regression": 3.0, "cme": 6.0}
 
 
 def rehearsed(task=PRICED, cases=CASES, method="care", **settings):

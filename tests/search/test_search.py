@@ -70,13 +70,7 @@ def decided(values, appraisals=BOTH, facts=None, **more):
         torch.full((len(some_cases), 1), float(index), dtype=torch.float64) for index in range(len(values))
     ]
     return chosen(
-        objective,
-        actions,
-        torch.tensor(values, dtype=torch.float64),
-        "test",
-        Budget(),
-        facts,
-        **more,
+        objective, actions, torch.tensor(values, dtype=torch.float64), "test", Budget(), facts, **more
     )
 
 

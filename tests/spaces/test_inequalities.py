@@ -65,9 +65,7 @@ NAMES = st.sampled_from(["a", "b c", "and", "größe", "x.1", 'say "y"'])
 NUMBERS = st.floats(-1e6, 1e6, allow_subnormal=False)
 WEIGHTS = NUMBERS.filter(lambda each: abs(each) > 1e-9)
 FACES = st.lists(
-    st.tuples(st.dictionaries(NAMES, WEIGHTS, min_size=1, max_size=3), NUMBERS),
-    min_size=1,
-    max_size=4,
+    st.tuples(st.dictionaries(NAMES, WEIGHTS, min_size=1, max_size=3), NUMBERS), min_size=1, max_size=4
 )
 
 

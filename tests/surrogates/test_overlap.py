@@ -87,10 +87,7 @@ def test_a_graph_that_the_table_contradicts_is_reported_and_a_true_one_is_not():
         RehearsalGraph.of({"a": ["x"], "m": ["a"], "y": ["x"]}), ("x",), WORLD.task.box, WORLD.task.region
     )
     said = untrue_graph(WORLD.table(200), wrong)
-    assert [each.text.split(" cannot")[0] for each in said] == [
-        "setting a",
-        "setting m",
-    ]
+    assert [each.text.split(" cannot")[0] for each in said] == ["setting a", "setting m"]
     assert seen(WORLD.table(200), wrong).contradictions() == said
     assert untrue_graph(WORLD.table(200), WORLD.task) == []
 

@@ -164,10 +164,7 @@ def test_a_model_answers_as_its_network():
 @pytest.mark.parametrize(
     ("actions", "words"),
     [
-        (
-            {"dose": 1.0},
-            r"\['dose'\] are not actions: .* action\[5\], or \['vaso', 'fluid'",
-        ),
+        ({"dose": 1.0}, r"\['dose'\] are not actions: .* action\[5\], or \['vaso', 'fluid'"),
         ({"action[6]": 1}, "expected a whole number for a time step 0 ... 5"),
         ({"action[1]": 1.5}, "expected a whole number"),
         ({"action[1]": 9}, "expected action numbers 0 ... 8; got . to 9"),

@@ -57,10 +57,7 @@ class WrittenModel(CausalModel):
 
 
 def plain(
-    parents: Mapping[str, Sequence[str]],
-    actions: Mapping[str, object],
-    reward: object,
-    limits: object = None,
+    parents: Mapping[str, Sequence[str]], actions: Mapping[str, object], reward: object, limits: object = None
 ) -> CausalTask:
     return CausalTask.of(
         {"graph": {"parents": parents}, "actions": actions, "reward": reward, "limits": limits}

@@ -98,7 +98,7 @@ DECISIONS = sorted(
 )
 # Pairs of objective and search, each with a surrogate that it can judge.
 PAIRS = {(objective, search): surrogate for surrogate, objective, search in map(choices, DECISIONS)} | {
-    ("gaussian_success", "projection_newton_published"): "linear_structural",
+    ("gaussian_success", "projection_newton_published"): "linear_structural"
 }
 JUDGES = {
     surrogate: (objective, search)

@@ -88,11 +88,7 @@ def test_a_loss_with_draws_of_its_own_resumes_to_the_same_bits(tmp_path: Path):
     Descent(max_epochs=4, batch_size=32, progress=False).train(whole, examples)
     with pytest.raises(KilledError):
         Descent(
-            max_epochs=4,
-            batch_size=32,
-            progress=False,
-            folder=tmp_path,
-            callbacks=[lambda: Killer(2, 1)],
+            max_epochs=4, batch_size=32, progress=False, folder=tmp_path, callbacks=[lambda: Killer(2, 1)]
         ).train(Noisy(), examples)
     torch.manual_seed(99)
     Descent(max_epochs=4, batch_size=32, progress=False, folder=tmp_path).train(resumed, examples)
@@ -170,12 +166,7 @@ def test_lightnings_file_holds_plain_values_only(tmp_path: Path):
     )
     state = torch.load(tmp_path / "step" / "last.ckpt", weights_only=True)
     assert state["hyper_parameters"]["batch_size"] == 256
-    assert {type(value) for value in state["hyper_parameters"].values()} <= {
-        int,
-        float,
-        str,
-        type(None),
-    }
+    assert {type(value) for value in state["hyper_parameters"].values()} <= {int, float, str, type(None)}
     assert len(state["readings"]) == 4
 
 

@@ -160,10 +160,7 @@ def files(run):
     found = {str(path.relative_to(run)) for path in run.rglob("*") if path.is_file()}
     # Of a merged run each part has the record of its own configuration.
     kept = {name for name in found if not name[0].isdigit() and "lock" not in name and ".hydra" not in name}
-    return kept - {
-        "multirun.yaml",
-        "sweep.json",
-    }
+    return kept - {"multirun.yaml", "sweep.json"}
 
 
 @pytest.mark.bench

@@ -15,12 +15,7 @@ from tests.toys.explored import run_folder
 def test_folder_and_options_are_read(tmp_path):
     assert VERBS["explore"].read_with_paths(["RUN"]) == (
         [Path("RUN")],
-        {
-            "port": "0",
-            "host": "127.0.0.1",
-            "method": "excbo",
-            "open": "false",
-        },
+        {"port": "0", "host": "127.0.0.1", "method": "excbo", "open": "false"},
     )
     folders, given = VERBS["explore"].read_with_paths(["run=a/b", "port=8000", "open=true"])
     assert (folders, given["open"], given["port"]) == ([Path("a/b")], "true", "8000")

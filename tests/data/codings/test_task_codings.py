@@ -8,12 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.data.codings.coding import Coding
-from rehearsal_torch.data.codings.task_codings import (
-    classes_of,
-    codings_in,
-    expanded,
-    levels_in,
-)
+from rehearsal_torch.data.codings.task_codings import classes_of, codings_in, expanded, levels_in
 from rehearsal_torch.data.problem_file.task_file import region_in
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.task_compatibility import differences, fingerprint

@@ -138,10 +138,7 @@ def test_what_is_written_comes_back_to_the_last_digit(tmp_path, trials):
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [
-        (WHOLE.text()[:-40], "cannot be read as JSON"),
-        ("[" * 100_000, "levels of nesting"),
-    ],
+    [(WHOLE.text()[:-40], "cannot be read as JSON"), ("[" * 100_000, "levels of nesting")],
 )
 def test_damaged_files_are_told(tmp_path, text, message):
     (tmp_path / "t.json").write_text(text, encoding="utf-8")

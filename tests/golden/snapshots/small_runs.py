@@ -134,10 +134,7 @@ RUNS: dict[str, tuple[Files, tuple[str, ...]]] = {
         ),
     ),
     "yes_no": (answered, ("problem.yaml",)),
-    "sequence": (
-        machines,
-        ("problem.yaml", "limit=3"),
-    ),
+    "sequence": (machines, ("problem.yaml", "limit=3")),
     "trials": (brews, ("problem.yaml", *OPTIMISED)),
     "world_trials": (nothing, ("+experiment=cbo", "dataset=dropwave", "limit=2", *OPTIMISED)),
     "sepsis": (

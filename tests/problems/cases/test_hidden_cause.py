@@ -165,11 +165,7 @@ def test_no_action_is_what_the_rows_show(make, gamma):
 @pytest.mark.bench
 @pytest.mark.parametrize(
     ("make", "method", "seeds", "least"),
-    [
-        (Loan, "care", 10, 0.95),
-        (LinSyn1, "care", 10, 0.95),
-        (Loan, "cme", 3, 0.9),
-    ],
+    [(Loan, "care", 10, 0.95), (LinSyn1, "care", 10, 0.95), (Loan, "cme", 3, 0.9)],
 )
 def test_at_the_true_strength_the_bounds_of_an_estimated_interval_hold_the_truth(make, method, seeds, least):
     # Over seeds 400-409: care 200 of 200 and 199 of 199; cme on the bank 189 of 198.

@@ -180,10 +180,7 @@ def test_success_is_that_all_rows_are_as_desired_also_where_a_disc_is_wanted():
 
 
 @pytest.mark.parametrize(
-    ("settings_", "said"),
-    [
-        ({"validation": None}, "validation: expected a share of the rows"),
-    ],
+    ("settings_", "said"), [({"validation": None}, "validation: expected a share of the rows")]
 )
 def test_sizes_that_make_no_world_are_refused(settings_, said):
     with pytest.raises(ValueError, match=said):

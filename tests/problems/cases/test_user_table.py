@@ -212,7 +212,7 @@ def test_a_region_with_rows_inside_and_outside_is_not_mentioned(region):
             Polytope.of({"y": (4.0, None), "z": (0.0, 4.5)}),
             "y is at most 3, and the region asks for at least 4; z is at least 5, and the region asks for at "
             "most 4.5",
-        ),
+        )
     ],
 )
 def test_a_region_without_rows_is_told_with_what_it_lacks(region, why):

@@ -306,11 +306,7 @@ def test_rows_are_sorted_by_unit_and_time_and_keep_their_lines():
 def test_units_may_be_text_and_whole_numbers_with_a_point():
     frame = table(3, 2)
     assert rows_read(frame.assign(pump=frame["pump"].astype(float)))[0][UNIT].iloc[0] == "1"
-    assert set(rows_read(frame.assign(pump="p" + frame["pump"].astype(str)))[0][UNIT]) == {
-        "p1",
-        "p2",
-        "p3",
-    }
+    assert set(rows_read(frame.assign(pump="p" + frame["pump"].astype(str)))[0][UNIT]) == {"p1", "p2", "p3"}
 
 
 def test_numbered_levels_are_read_from_numbers_and_texts():

@@ -125,11 +125,9 @@ def test_noises_have_mean_0_and_variance_1_and_are_not_normal(kind):
     noise = _unit(NOISES[kind])
     assert (noise.mean, noise.variance) == pytest.approx((0.0, 1.0), abs=1e-12)
     draws = noise.draw(40_000, np.random.default_rng(1))
-    assert {
-        "skewed": skew(draws) > 1,
-        "heavy tails": kurtosis(draws) > 5,
-        "two modes": kurtosis(draws) < -1,
-    }[kind]
+    assert {"skewed": skew(draws) > 1, "heavy tails": kurtosis(draws) > 5, "two modes": kurtosis(draws) < -1}[
+        kind
+    ]
 
 
 def test_one_or_two_actions_have_two_to_five_levels():

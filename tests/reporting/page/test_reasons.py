@@ -116,10 +116,7 @@ def test_a_graph_that_is_none_is_told(tmp_path):
 
 def test_a_large_graph_is_listed_alone(tmp_path):
     names = [f"v{number}" for number in range(DRAWN + 1)]
-    graph = {
-        "cliques": [[name] for name in names],
-        "edges": [list(pair) for pair in pairwise(names)],
-    }
+    graph = {"cliques": [[name] for name in names], "edges": [list(pair) for pair in pairwise(names)]}
     page = graph_shown(tmp_path, graph)
     assert page.count("img") == 0
     assert f"The graph has {DRAWN + 1} variables, too many to be drawn." in page.said

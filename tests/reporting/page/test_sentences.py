@@ -131,11 +131,7 @@ def test_the_mean_is_over_the_cases_within_the_data():
 
 
 WORDS = Wording(
-    "SOFA",
-    -1.0,
-    "points",
-    "4 h",
-    (Dose("V", "vasopressor", "mcg/kg/min"), Dose("F", "fluids", "mL/4 h")),
+    "SOFA", -1.0, "points", "4 h", (Dose("V", "vasopressor", "mcg/kg/min"), Dose("F", "fluids", "mL/4 h"))
 )
 
 

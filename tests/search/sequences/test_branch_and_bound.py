@@ -304,11 +304,7 @@ def test_a_fallback_of_ones_own_keeps_its_smaller_limit_of_nodes():
     made = BranchAndBound(node_limit=50, fallback=own)
     assert [
         made._limited_fallback(objective, UNLIMITED, expanded).node_limit for expanded in (10, 49, 60)
-    ] == [
-        3,
-        1,
-        0,
-    ]
+    ] == [3, 1, 0]
     assert BranchAndBound(fallback=own)._limited_fallback(objective, UNLIMITED, 10).node_limit == 3
     other = BranchAndBound(node_limit=50, fallback=AStar())
     assert other._limited_fallback(objective, UNLIMITED, 10).node_limit == 40

@@ -372,10 +372,7 @@ def test_a_span_holds_the_events_of_its_step_also_among_some_of_the_events(seed,
 
 @settings(max_examples=15, deadline=None, derandomize=True)
 @given(
-    seed=st.integers(0, 10_000),
-    horizon=st.integers(3, 7),
-    changes=st.integers(1, 4),
-    learnt=st.booleans(),
+    seed=st.integers(0, 10_000), horizon=st.integers(3, 7), changes=st.integers(1, 4), learnt=st.booleans()
 )
 def test_sets_of_events_gain_what_a_replay_of_their_sequence_gains(seed, horizon, changes, learnt):
     make = transition_episode if learnt else curved_episode

@@ -136,11 +136,7 @@ def test_lightning_trains_to_the_same_evidence_and_held_out_rows_do_not_stop_it(
         max_epochs=300, batch_size=64, learning_rate=0.05, patience=1, precision="64-true", progress=False
     )
     trained = fit(ExogenousModel(CHAIN, fitting="train"), table, descent, chain(30, 5))
-    assert torch.allclose(
-        posterior_of(solved.encoder),
-        posterior_of(trained.encoder),
-        atol=1e-3,
-    )
+    assert torch.allclose(posterior_of(solved.encoder), posterior_of(trained.encoder), atol=1e-3)
     assert {name for _, name, _ in descent.history} == {"encoder/train_loss"}
     assert torch.allclose(answers(solved), answers(trained), atol=0.02)
 

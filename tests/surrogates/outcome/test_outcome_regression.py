@@ -37,14 +37,7 @@ from tests.toys.rehearsal_toys import (
     sequential_table,
 )
 
-SMALL = {
-    "members": 2,
-    "blocks": 4,
-    "functions": 3,
-    "frequencies": 20,
-    "evidence_rows": 60,
-    "iterations": 5,
-}
+SMALL = {"members": 2, "blocks": 4, "functions": 3, "frequencies": 20, "evidence_rows": 60, "iterations": 5}
 
 
 def fitted(task, table, **settings):

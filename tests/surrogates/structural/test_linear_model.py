@@ -19,11 +19,7 @@ def linear_model(seed, altered=(), units=(1.0,) * 5, lead=()):
     root = (stream.normal(size=(*lead, 5, 5)) * 0.4 + np.eye(5)) * units[:, None]
     free = np.array([name not in altered for name in NAMES], dtype=float)
     covariance = root @ np.swapaxes(root, -1, -2) * free * free[:, None]
-    made = (
-        weights * free,
-        stream.normal(size=(*lead, 5)) * units * free,
-        covariance,
-    )
+    made = (weights * free, stream.normal(size=(*lead, 5)) * units * free, covariance)
     return LinearModel(NAMES, tuple(altered), *(torch.from_numpy(each) for each in made))
 
 
