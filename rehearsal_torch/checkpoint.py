@@ -8,7 +8,8 @@
 
 Loading runs no code from the folder. The configuration is read as plain YAML; each ``_target_`` must be a
 class that this package, or a module that the caller trusts, defines itself: the object decides, not the
-prefix of its dotted path. Weights are read without unpickling; the surrogate may hold no more numbers.
+prefix of its dotted path. Weights are read without unpickling; the surrogate that is
+built may hold no more numbers than they.
 
 A damaged state (non-finite numbers, inconsistent sizes) is refused on writing and on reading. The weights
 are written first and the card, with their SHA-256, last, so that a partly written folder is refused as well.
