@@ -1,7 +1,9 @@
 """Errors that the user can correct, as one paragraph each: fault, place and remedy."""
 
 import errno
+import shutil
 import subprocess
+import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -27,8 +29,6 @@ _REMEDY_OF_CODE = {getattr(errno, name): remedy for remedy, names in _REMEDIES.i
 # importing them takes time.
 _WORKER_DEATHS = ("TerminatedWorkerError", "BrokenProcessPool")
 _JOB_DEATHS = ("FailedJobError", "UncompletedJobError")
-# The beginning of submitit's message where SLURM is not installed.
-_NO_SLURM = 'Could not detect "srun"'
 
 
 class UserError(Exception):
@@ -111,7 +111,7 @@ def user_error_from(error: BaseException) -> UserError | None:
         fault = f"the cluster refused the submission, and no job was started ({reason})"
         remedy = "Correct the settings hydra.launcher.*, and run the same command with resume=FOLDER"
         return UserError(fault, "hydra/launcher", remedy)
-    if isinstance(error, RuntimeError) and str(error).startswith(_NO_SLURM):
+    if isinstance(error, RuntimeError) and _raised_by(error, "submitit") and shutil.which("srun") is None:
         fault = "the commands of SLURM (sbatch, srun) are not on this machine"
         remedy = "Type the command on a machine of the cluster, or take hydra/launcher=submitit_local"
         return UserError(fault, "hydra/launcher", remedy)
@@ -128,6 +128,12 @@ def user_error_from(error: BaseException) -> UserError | None:
         fault = f"the operating system cannot read or write here ({error.strerror})"
         return UserError(fault, target, _REMEDY_OF_CODE[error.errno].capitalize())
     return None
+
+
+def _raised_by(error: BaseException, package: str) -> bool:
+    """Whether a package raised an error itself."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return bool(frames) and frames[-1].f_globals["__name__"].partition(".")[0] == package
 
 
 def _refused_by_cluster(error: BaseException) -> bool:

@@ -331,7 +331,8 @@ def _loggers(how: "Descent", folder: Path, processes: int) -> Iterator["Logger"]
         except ModuleNotFoundError as error:
             if name not in _EXTRAS:
                 raise
-            package = (error.name or name).partition(".")[0]
+            module = error.name or name
+            package = module.partition(".")[0]
             dependency = f", which {name} needs for these settings" if package != name else ""
             requirement = package if dependency else f"'rehearsal-torch[{_EXTRAS[name]}]'"
             raise ModuleNotFoundError(
