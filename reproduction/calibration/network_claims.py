@@ -192,16 +192,13 @@ def _claimed(found: Recommended, names: Sequence[str], expected: Callable[[Tenso
     true, other = float(expected(_settings(found.action, names))), math.nan
     if found.runner_up is not None:
         other = float(expected(_settings(found.runner_up, names)))
-    low = getattr(found, "low", found.predicted - 1.96 * found.std)
-    high = getattr(found, "high", found.predicted + 1.96 * found.std)
-    contradicted = getattr(found, "contradicted", None)
     row = dict.fromkeys(NUMBERS, math.nan) | {
         "claimed": found.predicted,
-        "low": low,
-        "high": high,
+        "low": found.low,
+        "high": found.high,
         "true": true,
-        "held": float(low <= true <= high),
-        "silent": math.nan if contradicted is None else float(not contradicted),
+        "held": float(found.low <= true <= found.high),
+        "silent": float(not found.contradicted),
     }
     if found.chance is not None and true != other:
         row["better"] = float(true > other)

@@ -13,9 +13,9 @@ TASK = {
 }
 # a + drug <= 1.5 leaves drug = 0, or drug = 1 with a <= .5.
 LIMITS = {"normals": [[1.0, 0.0, 1.0]], "offsets": [1.5]}
-METHODS = "excbo", "excbo_paper", "mcbo", "eifn", "eicf", "qlognei", "qlogei", "qucb"
+METHODS = "excbo", "excbo_paper", "mcbo", "eifn", "eicf", "qlognei", "qlogei", "function_network"
 # Some ten seconds each, under either task; with limits, those that ascend by BoTorch's functions, and more.
-LONG = ("mcbo", "qlogei", "qucb")
+LONG = ("mcbo", "qlogei", "function_network")
 LONG_WITH_LIMITS = ("qlognei", "eifn", "eicf", "excbo_paper")
 BASELINES = "ucb", "random_actions", "sobol_actions"
 ROUNDS = 15

@@ -28,13 +28,7 @@ SCENARIOS = [
     "objective.validation_scenarios=200",
     "objective.test_scenarios=100",
 ]
-TRIALS = [
-    "search.screened=32",
-    "search.starts=6",
-    "search.steps=5",
-    "objective.draws=8",
-    "objective.evaluation_draws=16",
-]
+TRIALS = ["search.screened=32", "search.starts=6", "search.steps=5", "objective.draws=8"]
 CHECKPOINT = "decide +experiment=sepsis checkpoint=checkpoints/sepsis"
 SHARDS = "decide -m +experiment=sepsis checkpoint=checkpoints/sepsis shards=4 'shard=range(4)'"
 PUBLISHED = "surrogate=transition_published reward=linear"

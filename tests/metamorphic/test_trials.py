@@ -14,7 +14,7 @@ from tests.golden import inputs
 
 NAMES = ("a0", "a1", "X", "Y")
 QUICK = ["qlognei", "ucb"]
-SLOW = ["eicf", "eifn", "excbo", "excbo_paper", "mcbo", "qlogei", "qucb"]
+SLOW = ["eicf", "eifn", "excbo", "excbo_paper", "mcbo", "qlogei"]
 METHODS = [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
 of_method = pytest.mark.parametrize("method", METHODS)
 EXACT = {

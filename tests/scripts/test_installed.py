@@ -146,7 +146,7 @@ def test_the_readme_reads_well_away_from_the_repository(wheel):
 
 
 def test_nothing_of_a_checkout_is_on_the_path(installed, tmp_path):
-    code = f"import sys, json, {PACKAGE}\nfrom {PACKAGE}.files.installation import checkout, conf_folder\n"
+    code = f"import sys, json, {PACKAGE}\nfrom {PACKAGE}.files.package_paths import checkout, conf_folder\n"
     code += (
         f"print(json.dumps([sys.path, {PACKAGE}.__file__, str(conf_folder()), checkout() is None, "
         f"{PACKAGE}.__version__]))"

@@ -74,18 +74,24 @@ def test_a_network_is_told_its_start_design_and_every_round_and_compared_with_th
     for row, count in zip(rows, (len(design), len(design) + 2, len(design) + 3), strict=True):
         assert row["tried"] == pytest.approx(float(true[:count].max()))
         assert float(row["true"]) in true[:count].tolist()
-        assert (row["low"], row["high"]) == pytest.approx((0.02, 1.98))
-        assert row["held"] == (0.02 <= row["true"] <= 1.98)
+        assert (row["low"], row["high"]) == pytest.approx(
+            (1 - 0.5 * norm.ppf(0.975), 1 + 0.5 * norm.ppf(0.975))
+        )
+        assert row["held"] == (row["low"] <= row["true"] <= row["high"])
         assert (row["optimum"], row["reach"]) == (world.optimal_value, world.reach)
-        assert math.isnan(row["silent"])
+        assert row["silent"] == 1.0
     assert math.isnan(rows[0]["seconds"])
     assert rows[1]["seconds"] >= 0
 
 
 @pytest.mark.parametrize(("contradicted", "silent"), [((), 1.0), (("Y",), 0.0)])
 def test_intervals_and_residuals_are_those_that_the_recommendation_has(contradicted, silent):
-    row = network_rows(1, 1, kept([], low=-1e9, high=1e9, contradicted=contradicted))[0]
-    assert (row["low"], row["high"], row["held"], row["silent"]) == (-1e9, 1e9, 1.0, silent)
+    row = network_rows(1, 1, kept([], std=1e9, contradicted=contradicted))[0]
+    assert (row["high"] - row["low"], row["held"], row["silent"]) == (
+        pytest.approx(2e9 * norm.ppf(0.975)),
+        1.0,
+        silent,
+    )
 
 
 def test_the_chance_of_two_means_has_the_closed_form():
