@@ -220,13 +220,13 @@ class RunFolder:
         """The text and parsed object of each complete line of decisions.jsonl; RunFolderError if damaged."""
         name, decided = "decisions.jsonl", []
         for number, text in enumerate(self._complete_lines(name), 1):
-            where = self._line(name, number)
+            where = f"{self.path / name}, line {number}"
             try:
                 line = checked(json_of(text, where), where, _SCHEMAS[name], ("index", "status"))
                 if fault := _fault(line):
-                    raise ValueError(f"{where}: {fault}")
+                    raise ValueError(fault)
             except ValueError as error:
-                raise RunFolderError(f"{error}. {self._remedy(name, number)}") from error
+                raise self._damaged(name, number, str(error).removeprefix(where).lstrip(": ")) from error
             decided.append((text, line))
         return decided
 
@@ -255,19 +255,12 @@ class RunFolder:
                     raise self._damaged(name, number, f"expected text; got {fault}")
                 yield text
 
-    def _line(self, name: str, number: int) -> str:
-        return f"{self.path / name}, line {number}"
-
     def _damaged(self, name: str, number: int, fault: str) -> RunFolderError:
-        return RunFolderError(f"{self._line(name, number)}: {fault}. {self._remedy(name, number)}")
-
-    def _remedy(self, name: str, number: int) -> str:
-        """What to do about a line that cannot be read."""
-        remedy = f"Nothing was changed: restore the file from a copy, or delete line {number}"
-        if name != "decisions.jsonl":
-            return remedy
         earlier = f"the {number - 1} before it are kept" if number > 1 else "none is kept"
-        return f"{remedy} and all lines after it: their decisions are made again, {earlier}"
+        remedy = f"restore the file from a copy, or delete line {number}"
+        if name == "decisions.jsonl":
+            remedy += f" and all lines after it: their decisions are made again, {earlier}"
+        return RunFolderError(f"{self.path / name}, line {number}: {fault}. Nothing was changed: {remedy}")
 
 
 def replace_folder(folder: Path, finished: Path) -> None:
