@@ -164,8 +164,9 @@ class CausalTask:
             "drop those rows, or measure again",
         )
         gaps = [name for name in self.nodes if name not in self.reward.names]
-        check_fit(table.records(), (*self.actions, *self.nodes), MIN_ROWS, "nodes", remedies, (), gaps)
-        if lacking := self._few(table.records()) or self._same(table.records()):
+        rows = table.records()
+        check_fit(rows, (*self.actions, *self.nodes), MIN_ROWS, "nodes", remedies, (), gaps)
+        if lacking := self._few(rows) or self._same(rows):
             raise ValueError(f"no model can be fitted yet: {lacking}; {remedies[0]}")
 
     def lacking(self, rows: Records) -> str:

@@ -101,7 +101,9 @@ def _rows(sheet: Any) -> Iterator[tuple[int, list[Any]]]:
 
     book, previous = sheet.parent, 0
     custom = enumerate(book._number_formats, BUILTIN_FORMATS_MAX_SIZE)
-    percents = {number for number, form in (*BUILTIN_FORMATS.items(), *custom) if "%" in form}
+    percents = {
+        number for number, form in (*BUILTIN_FORMATS.items(), *custom) if "%" in _LITERAL.sub("", form)
+    }
     percent = {place for place, style in enumerate(book._cell_styles) if style.numFmtId in percents}
     with sheet._get_source() as source:
         parser = WorkSheetParser(
@@ -123,6 +125,10 @@ def _rows(sheet: Any) -> Iterator[tuple[int, list[Any]]]:
             filled = {cell["column"]: _as_shown(cell, percent) for cell in cells if cell["value"] is not None}
             if filled:
                 yield row_number - 1, [filled.get(column) for column in range(1, max(filled) + 1)]
+
+
+# What a number format shows as it stands there: a percent sign in it scales nothing.
+_LITERAL = re.compile(r'"[^"]*"|\\.')
 
 
 def _as_shown(cell: Mapping[str, Any], percent: Collection[int]) -> Any:

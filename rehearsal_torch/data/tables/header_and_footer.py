@@ -91,11 +91,12 @@ def units_below(frame: pd.DataFrame) -> dict[int, str]:
     for column in range(frame.shape[1] if len(frame) > 2 else 0):
         text = plain_text(str(frame.iloc[0, column])) if frame.iloc[:1, column].notna().all() else ""
         bracketed = _BRACKETS.fullmatch(text) is not None
-        if not text or MISSING.fullmatch(text):
+        unit = text[1:-1].strip() if bracketed else text
+        if not unit or MISSING.fullmatch(unit):
             continue
         if not bracketed and not (_UNITS.fullmatch(text) and _all_numbers(frame.iloc[1:, column])):
             return {}
-        units[column] = text[1:-1].strip() if bracketed else text
+        units[column] = unit
     return units if any(_all_numbers(frame.iloc[1:, column]) for column in units) else {}
 
 

@@ -56,6 +56,16 @@ def test_percentages_are_read_as_of_the_sheet_saved_as_text(tmp_path):
     assert sheet.units == text.units == {"rate": "%"}
 
 
+@pytest.mark.parametrize("form", ['0.0"%"', r"0\%", '0 "% of beds"'])
+def test_a_percent_sign_that_only_stands_there_scales_nothing(tmp_path, form):
+    book = Workbook()
+    for row in (["rate"], [45.0], [7.5]):
+        book.active.append(row)
+        book.active.cell(book.active.max_row, 1).number_format = form
+    book.save(tmp_path / "t.xlsx")
+    assert read_workbook(tmp_path / "t.xlsx").frame["rate"].tolist() == [45.0, 7.5]
+
+
 def test_a_large_workbook_and_one_that_nothing_can_read_are_refused(tmp_path, monkeypatch):
     file = written(tmp_path / "t.xlsx", first=[(1, ["a"]), (2, [1])])
     monkeypatch.setattr(excel, "BYTES", 100)
