@@ -224,9 +224,9 @@ class RunFolder:
             try:
                 line = checked(json_of(text, where), where, _SCHEMAS[name], ("index", "status"))
                 if fault := _fault(line):
-                    raise ValueError(fault)
-            except ValueError as error:
-                raise self._damaged(name, number, str(error).removeprefix(where).lstrip(": ")) from error
+                    raise PlainFileError(fault)
+            except PlainFileError as error:
+                raise self._damaged(name, number, error.fault) from error
             decided.append((text, line))
         return decided
 

@@ -32,11 +32,18 @@ _Loader: type = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class PlainFileError(InputError):
-    """An unreadable file or text, with the line of the error and that where its part begins, if known."""
+    """An unreadable file or text.
 
-    def __init__(self, words: str, line: int | None = None, since: int | None = None) -> None:
-        super().__init__(words)
-        self.line, self.since = line, since
+    Attributes:
+        fault: What is wrong, without the file or text in which it is.
+        line, since: The line of the error, and that where its part begins, if known.
+    """
+
+    def __init__(
+        self, fault: str, line: int | None = None, since: int | None = None, where: str = ""
+    ) -> None:
+        super().__init__(f"{where}: {fault}" if where else fault)
+        self.fault, self.line, self.since = fault, line, since
 
 
 class NoFileError(PlainFileError):
@@ -115,17 +122,15 @@ def _parse(kind: str, where: str, parse: Callable[[], Any]) -> Any:
     try:
         return parse()
     except PlainFileError as error:
-        raise PlainFileError(f"{where}: {error}") from error
+        raise PlainFileError(error.fault, where=where) from error
     except RecursionError as error:
-        raise PlainFileError(
-            f"{where}: expected {kind} with at most {DEPTH} levels of nesting; there are more"
-        ) from error
+        words = f"expected {kind} with at most {DEPTH} levels of nesting; there are more"
+        raise PlainFileError(words, where=where) from error
     except yaml.MarkedYAMLError as error:
         raise _syntax_error(kind, where, error) from error
     except (yaml.YAMLError, ValueError, TypeError, OverflowError) as error:
-        raise PlainFileError(
-            f"{where} cannot be read as {kind}: {beginning(' '.join(str(error).split()), 300)}"
-        ) from error
+        words = f"cannot be read as {kind}: {beginning(' '.join(str(error).split()), 300)}"
+        raise PlainFileError(words, where=where) from error
 
 
 def _syntax_error(kind: str, where: str, error: yaml.MarkedYAMLError) -> PlainFileError:
@@ -137,7 +142,7 @@ def _syntax_error(kind: str, where: str, error: yaml.MarkedYAMLError) -> PlainFi
     context = f", {error.context}" if error.context else ""
     opening = f" that begins in line {since}" if context and since is not None and since != line else ""
     words = " ".join(f"{position}{error.problem or 'it is not finished'}{context}{opening}".split())
-    return PlainFileError(f"{where} cannot be read as {kind}: {beginning(words, 300)}", line, since)
+    return PlainFileError(f"cannot be read as {kind}: {beginning(words, 300)}", line, since, where)
 
 
 def _measure(text: str) -> None:
@@ -224,17 +229,15 @@ def checked(
     content: Any, where: str, forms: Mapping[str, str], needed: Sequence[str] = (), remedy: str = ""
 ) -> dict[str, Any]:
     """A mapping with the keys `needed`, values of the kinds `forms` (`is_a`); else a PlainFileError."""
-    ending = f": {remedy}" if remedy else ""
     if not isinstance(content, dict):
-        raise PlainFileError(f"{where}: expected a mapping of names to values; got {shown(content)}{ending}")
-    if absent := [key for key in needed if key not in content]:
-        raise PlainFileError(
-            f"{where}: expected the keys {', '.join(needed)}; there is no {' and no '.join(absent)}{ending}"
-        )
-    for key, form in forms.items():
-        if key in content and not is_a(content[key], form):
-            raise PlainFileError(f"{where}: {key}: expected {form}; got {shown(content[key])}{ending}")
-    return content
+        fault = f"expected a mapping of names to values; got {shown(content)}"
+    elif absent := [key for key in needed if key not in content]:
+        fault = f"expected the keys {', '.join(needed)}; there is no {' and no '.join(absent)}"
+    elif wrong := [key for key, form in forms.items() if key in content and not is_a(content[key], form)]:
+        fault = f"{wrong[0]}: expected {forms[wrong[0]]}; got {shown(content[wrong[0]])}"
+    else:
+        return content
+    raise PlainFileError(f"{fault}: {remedy}" if remedy else fault, where=where)
 
 
 def is_a(value: Any, form: str) -> bool:
