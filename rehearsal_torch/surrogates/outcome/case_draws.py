@@ -35,6 +35,7 @@ class CaseDraws:
     def __init__(self, draws: SharedDraws, contexts: Tensor, many: bool = False) -> None:
         self.draws, self.models = draws, draws.models
         self.known = draws.known(contexts)
+        self.near = min(draws.near, self.known.shape[-2])
         self.around = draws.around(self.known) if many and self.models.between is None else None
 
     @cached_property
@@ -42,6 +43,9 @@ class CaseDraws:
         """Points (x, u, v) (B, N, m, p), usual actions (B, N, m, l, k), and their weights (B, N, m, l)."""
         draws, models, z = self.draws, self.models, self.known
         if len(models.usual) == 1:
+            if models.usual[0].regressed:
+                # The residuals of actions differ between points that are alike.
+                z = self._at_all_points(z)
             actions, weights = models.usual[0].usual(draws.usual[0], z)
             if models.between is not None:
                 actions, weights = _pick_alternative(actions, weights).unsqueeze(-2), weights[..., :1] * 0 + 1
@@ -80,29 +84,35 @@ class CaseDraws:
     def outcomes(self, actions: Tensor | None, stream: torch.Generator) -> Tensor:
         """Draws of t (n, q) in the first case at standardised actions (B, k), or at the usual ones."""
         z, alternatives, weights = self.usual
+        alternatives = alternatives.expand(-1, -1, self.draws.points, -1, -1)
+        weights = weights.expand(-1, -1, self.draws.points, -1)
         actions_seen = _pick_alternative(alternatives, weights, LATER)
         if actions is not None:
             z, actions_seen = self._inputs(actions.unsqueeze(0))
             z, actions_seen = z.expand(*actions_seen.shape[:-1], -1)[0], actions_seen[0]
-        inputs = torch.cat((z, actions_seen), -1)[0]
+        inputs = torch.cat((self._at_all_points(z), self._at_all_points(actions_seen)), -1)[0]
         values = self.draws.outcomes(inputs, stream)
         return values.reshape(-1, values.shape[-1])
 
     def _inputs(self, actions: Tensor) -> tuple[Tensor, Tensor]:
         """Points (x, u, v) and the actions on which the outcome depends, (c, B, N, m, .)."""
         draws = self.draws
-        at_points = actions[:, :, None, None].expand(-1, -1, draws.blocks, draws.points, -1)
+        at_points = actions[:, :, None, None].expand(-1, -1, *self.known.shape[1:3], -1)
         z = draws.with_between(self.known, at_points)
         if self.models.front_door:
             at_points = self.usual[1][..., 0, :].expand_as(at_points)
         return z, at_points
+
+    def _at_all_points(self, points: Tensor) -> Tensor:
+        """Points that are alike, (..., N, 1, p), as all m points; others as they are."""
+        return points.expand(*points.shape[:-2], self.draws.points, -1)
 
     def _cells_per_action(self) -> int:
         """Numbers of the largest tensor for each action."""
         draws = self.draws
         features = 0 if self.around is not None else draws.models.outcomes[0].coefficients.shape[1]
         residual_count = draws.each * (draws.counted[0].shape[-2] if draws.counted else 1)
-        return max(1, len(self.known) * draws.blocks * draws.points * max(features, residual_count))
+        return max(1, self.known[..., 0].numel() * max(features, residual_count))
 
     def _values(self, actions: Tensor) -> Values:
         draws, none = self.draws, self.none
@@ -132,7 +142,7 @@ class CaseDraws:
     @cached_property
     def _surroundings(self) -> tuple[Surroundings, Tensor]:
         """Some points among the rows, and their usual actions (B N m', k); without v between actions."""
-        return self._surroundings_at(self.known[..., : self.draws.near, :])
+        return self._surroundings_at(self.known[..., : self.near, :])
 
     def _surroundings_at(self, points: Tensor) -> tuple[Surroundings, Tensor]:
         observed = self.models.near.observed(points).flatten(0, -2)
@@ -140,14 +150,14 @@ class CaseDraws:
 
     def _far(self, actions: Tensor) -> Tensor:
         """Whether no row is near some of the points, (c, B, N, m'), 0 or 1."""
-        draws, near = self.draws, self.models.near
-        at_points = actions[:, :, None, None].expand(-1, -1, draws.blocks, draws.near, -1)
+        near = self.models.near
+        at_points = actions[:, :, None, None].expand(-1, -1, self.draws.blocks, self.near, -1)
         if not near.known:
             return at_points.new_ones(at_points.shape[:-1])
         if self.models.between is None or self.models.front_door:
             (surroundings, usual), a = self._surroundings, at_points.flatten(1, -2)
         else:
-            points = self._inputs(actions)[0][..., : draws.near, :]
+            points = self._inputs(actions)[0][..., : self.near, :]
             (surroundings, usual), a = self._surroundings_at(points), at_points.flatten(0, -2)
         far = near.far(surroundings, a - usual, a).reshape(at_points.shape[:-1])
         return (far | self._far_beside(actions) if self.models.beside else far).to(at_points)
@@ -156,7 +166,7 @@ class CaseDraws:
         """Whether no row is near the outcome's inputs by the front door, (c, B, N, m') bool."""
         assert self.models.beside is not None
         near, habit = self.models.beside
-        points, actions_seen = (tensor[..., : self.draws.near, :] for tensor in self._inputs(actions))
+        points, actions_seen = (tensor[..., : self.near, :] for tensor in self._inputs(actions))
         observed = near.observed(points).flatten(0, -2)
         a = actions_seen.flatten(0, -2)
         return near.far(near.around(observed), a - habit(observed), a).reshape(actions_seen.shape[:-1])

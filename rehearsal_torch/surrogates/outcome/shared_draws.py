@@ -167,12 +167,13 @@ class SharedDraws:
         ]
 
     def known(self, contexts: Tensor) -> Tensor:
-        """(x, u) of the points, (B, |X|) -> (B, N, m, |X| + |U|)."""
-        expanded = contexts[:, None, None].expand(-1, self.blocks, self.points, -1)
-        before = self.models.before
+        """(x, u) of the points, (B, |X|) -> (B, N, m, |X| + |U|); a single point of each block, m = 1, where
+        all points are alike, without u and v.
+        """
+        single, before = contexts[:, None, None].expand(-1, self.blocks, 1, -1), self.models.before
+        expanded = single.expand(-1, -1, self.points, -1)
         if before is None or self.before is None or self.functions.before is None:
-            return expanded
-        single = contexts[:, None, None].expand(-1, self.blocks, 1, -1)
+            return single if self.models.between is None else expanded
         means = before.drawn(self.functions.before.functions, single)
         draws = self._discretise(
             means + before.scales(single) * self.before, means, "u", self.models.columns, expanded

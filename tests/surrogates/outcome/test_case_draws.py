@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.surrogates.outcome.case_draws import LATER, CaseDraws, _pick_alternative
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
+from rehearsal_torch.surrogates.outcome.shared_draws import SharedDraws
 from rehearsal_torch.training.surrogate_fit import fit
 from tests.surrogates.outcome.test_outcome_regression import SMALL
 from tests.toys.rehearsal_toys import (
@@ -162,3 +163,21 @@ def test_what_is_usual_at_first_and_later_is_drawn_apart():
     assert float(first.mean()) == pytest.approx(0.5, abs=0.05)
     assert float(later.mean()) == pytest.approx(0.5, abs=0.05)
     assert float((first == later).double().mean()) == pytest.approx(0.5, abs=0.08)
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_points_without_covariates_of_their_own_are_computed_once(monkeypatch, many):
+    model, contexts = fitted(levelled(("x", "u")), levelled_table(150)), drawn(4, 2)
+    actions = levels_of(model).unsqueeze(1).expand(3, 4, 1)
+    single = cases_of(model, contexts, many=many)
+    assert single.known.shape[-2] == single.none.shape[-2] == 1
+    values = single.values(actions)
+    outcomes = single.outcomes(actions[0], torch.Generator().manual_seed(0))
+    monkeypatch.setattr(
+        SharedDraws, "known", lambda draws, at: at[:, None, None].expand(-1, draws.blocks, 8, -1)
+    )
+    every = cases_of(model, contexts, many=many)
+    assert every.known.shape[-2] == 8
+    for name, value in vars(every.values(actions)).items():
+        torch.testing.assert_close(getattr(values, name), value, rtol=0, atol=1e-12)
+    assert torch.equal(outcomes, every.outcomes(actions[0], torch.Generator().manual_seed(0)))
