@@ -158,9 +158,10 @@ def rounds(
         certify: Returns a certificate for (surrogate, objective, decision); None for no certificates.
         claims: Replaces the claims of the decisions and of no action (`claims`); None keeps the method's own.
         seed: Determines all random draws, together with the case's index.
-        workers: Processes that share the rounds, each with one thread; 1 computes them in this process. Above
-            1, a copy on the CPU decides for a model on a GPU; and within
-            ``joblib.parallel_config(backend="dask")``, that cluster computes so many batches at a time.
+        workers: Processes that may share the rounds, each with one thread, where the first batch says that it
+            pays (`task_pool`); 1 computes them in this process. Above 1, a copy on the CPU decides for a
+            model on a GPU; and within ``joblib.parallel_config(backend="dask")``, that cluster computes so
+            many batches at a time.
         begin: The number of leading `indices` to skip, which an earlier run has decided.
         answers: For an online run, the world's responses in the skipped rounds, in order. The surrogate is
             refitted after each of them, so it must be passed in its state before the first one.
@@ -214,7 +215,8 @@ def rounds(
     batches = method.batches(all_indices)
     while batches and len(batches[0]) <= begin:
         begin -= len(batches.pop(0))
-    return islice(chain.from_iterable(results(_Method.rounds, method, batches, workers)), begin, None)
+    rounds = chain.from_iterable(results(_Method.rounds, method, batches, workers, timed=True))
+    return islice(rounds, begin, None)
 
 
 def _online_rounds(

@@ -188,10 +188,12 @@ def test_hidden_causes_are_weighed_offline_by_the_rule_of_the_kind(kind, learn, 
 
 
 @pytest.mark.parametrize(
-    ("workers", "cases", "shared"), [(1, 4, 0), (2, 1, 0), (2, 2, 2), (2, 4, 2), (8, 3, 3)]
+    ("workers", "cases", "pays", "shared"),
+    [(1, 4, 0, 0), (2, 1, 0, 0), (2, 2, 0, 0), (2, 4, 0, 2), (8, 3, 0, 2), (2, 4, 10, 0)],
 )
-def test_rounds_are_shared_by_no_more_processes_than_groups(workers, cases, shared, monkeypatch):
+def test_rounds_after_the_first_group_are_shared_where_that_pays(workers, cases, pays, shared, monkeypatch):
     asked = []
+    monkeypatch.setattr(task_pool, "PAYS", pays)
 
     def noted(work, method, groups, count, ahead):
         asked.append(count)
