@@ -5,7 +5,8 @@ seconds, so that a log stays short. Both go to the standard error, which leaves 
 answers. A thread writes the line, so that it also appears during one long step.
 
 The time left is the mean time per step times the steps left; it is omitted until five steps have ended or a
-tenth of those left, as the first one includes the start of processes. Of nested phases, such as the fits of
+tenth of those left, as the first one includes the start of processes. Who can foretell it says so instead
+(`Progress.expect`). Of nested phases, such as the fits of
 an online run, the outermost writes: its own line, or, with `whole`, theirs with the total time.
 """
 
@@ -77,12 +78,17 @@ class Progress:
         self.quiet, self.whole, self.clock, self.note = quiet, whole, clock, ""
         self.stream = sys.stderr if stream is None else stream
         self._before, self._began, self._shown = done, clock(), 0
+        self._due: float | None = None
         self._ended, self._turn = threading.Event(), threading.Lock()
         self._thread: threading.Thread | None = None
 
     def at(self, done: int, note: str = "") -> None:
         """Sets the number of steps done, and a note for the end of the line."""
         self.done, self.note = done, note
+
+    def expect(self, seconds: float) -> None:
+        """Sets the time left, in place of the mean time per step times the steps left."""
+        self._due = self.clock() + seconds
 
     def begin(self, done: int) -> None:
         """Sets the number of steps done before, which the estimate of the time left does not count."""
@@ -95,7 +101,14 @@ class Progress:
         parts = [f"{self.phase}: " + " ".join(part for part in (self.steps, count) if part)]
         parts = [self.phase] if parts[0].endswith(": ") else parts
         new = self.done - self._before
-        if self.total is not None and new > 0 and (new >= ENOUGH or 10 * new >= self.total - self.done):
+        if self._due is not None and self._due > self.clock():
+            parts.append(f"about {duration(self._due - self.clock())} left")
+        elif (
+            self._due is None
+            and self.total is not None
+            and new > 0
+            and (new >= ENOUGH or 10 * new >= self.total - self.done)
+        ):
             remaining = duration(elapsed / new * max(self.total - self.done, 0))
             parts.append(f"{'at most' if self.at_most else 'about'} {remaining} left")
         else:

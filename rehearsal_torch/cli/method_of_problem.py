@@ -7,7 +7,7 @@ choice, which a resumed run keeps, is recorded in the run folder:
     method_choice.json    the chosen method, the sentences, and the configuration of the deciding method
 """
 
-from functools import partial
+from contextlib import nullcontext
 from typing import Any
 
 from omegaconf import DictConfig
@@ -23,6 +23,7 @@ from rehearsal_torch.methods.presets import CHOOSE, GROUPS, methods
 from rehearsal_torch.methods.run_parts import Run, build
 from rehearsal_torch.objectives.objective import class_of, settings_of
 from rehearsal_torch.problems.problem import Problem
+from rehearsal_torch.progress import Progress
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError
 
@@ -123,7 +124,8 @@ def _choice_record(
 ) -> dict[str, Any]:
     """The folder's record of the choice, or a new one."""
     if not (folder.path / RECORD).exists():
-        choice = choose(config, problem, None if sweep else partial(print, flush=True), workers)
+        with nullcontext() if sweep else Progress("comparing the methods") as progress:
+            choice = choose(config, problem, progress, workers)
         record(choice, with_method(config, choice.chosen, choice.model), folder)
     saved = recorded(folder)
     names = [saved["chosen"], *([saved["model"]] if saved.get("model") is not None else [])]

@@ -39,7 +39,7 @@ Tibshirani and Tibshirani (2009) (the bias); the disagreement of judges and the 
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
@@ -61,6 +61,7 @@ from rehearsal_torch.methods.method_comparison import Candidate, Compared, Limit
 from rehearsal_torch.methods.presets import AUTO, CHOOSE, capabilities, decides_for, methods, nodes
 from rehearsal_torch.methods.run_parts import Run, build, suits
 from rehearsal_torch.problems.problem import Problem
+from rehearsal_torch.progress import Progress
 from rehearsal_torch.surrogates.surrogate import Surrogate
 from rehearsal_torch.training.surrogate_fit import fit
 from rehearsal_torch.user_error import UserError, as_user_error, did_you_mean
@@ -315,9 +316,9 @@ _QUESTIONS = {"rehearse": "cases of a table", "look_back": "a sequence", "optimi
 
 
 def choose(
-    config: DictConfig, problem: Problem, told: Callable[[str], None] | None = None, workers: int = 1
+    config: DictConfig, problem: Problem, progress: Progress | None = None, workers: int = 1
 ) -> Choice:
-    """Compares the methods that apply to a problem, and chooses one; `told` receives lines of progress.
+    """Compares the methods that apply to a problem, and chooses one, as a phase of `progress`.
     UserError if the problem is of another kind, a limit is out of range, or nothing can be compared.
     """
     same_kind(problem, "rehearse")
@@ -326,7 +327,7 @@ def choose(
     with as_user_error("decision=auto"):
         limits = Limits(**plain(config)[CHOOSE])
         candidates, others = applicable(config, problem)
-        comparison = compared(table, problem.facts().units, task, candidates, limits, seed, told, workers)
+        comparison = compared(table, problem.facts().units, task, candidates, limits, seed, progress, workers)
         may_do_nothing = all(row.method != NOTHING for row in others)
         remaining = [row for row in others if row.method != NOTHING]
         refused = [Standing(name, False, False, reason) for name, reason in comparison.refused.items()]

@@ -81,7 +81,7 @@ def test_what_was_chosen_decides_and_is_kept_when_the_run_is_resumed(
 ):
     asked = []
 
-    def choose(config, problem, told, workers):
+    def choose(config, problem, progress, workers):
         asked.append(config.choose.cases)
         return chosen(found({"care": [0.6] * 4}, NOTHING), 200)
 

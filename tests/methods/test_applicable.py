@@ -18,6 +18,7 @@ from rehearsal_torch.methods.method_choice import (
 )
 from rehearsal_torch.methods.presets import CHOOSE, GROUPS
 from rehearsal_torch.problems.cases.user_table import RehearsalTable
+from rehearsal_torch.progress import Progress
 from rehearsal_torch.run_folder import RunFolder
 from rehearsal_torch.user_error import UserError
 from tests.methods.test_method_choice import NOTHING, found
@@ -107,12 +108,11 @@ def test_a_problem_of_another_kind_and_a_limit_out_of_range_are_refused():
 
 
 @pytest.mark.bench
-def test_the_methods_that_apply_are_compared():
+def test_the_methods_that_apply_are_compared(capsys):
     config = configured(*BANK, "choose.repeats=2", "choose.cases=2")
-    lines = []
-    choice = choose(config, problem_of(config), lines.append)
+    choice = choose(config, problem_of(config), Progress("comparing"))
     compared = [each.method for each in choice.standings if each.compared]
     assert compared == list(SIMPLEST_FIRST)
     assert (choice.rows, choice.of, choice.halves, choice.cases) == (60, 60, 4, 2)
     assert all(0 <= choice.standing(name).value <= 1 for name in compared)
-    assert len(lines) == 2
+    assert len(capsys.readouterr().out.splitlines()) == 3
