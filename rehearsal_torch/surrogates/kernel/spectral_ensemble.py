@@ -220,21 +220,17 @@ class SpectralRidge(Solved):
         """See `AlterationValue.value_and_gradient`."""
         if self.first:
             return self._sequential_gradient(prepared, actions)
-        values, along, across, cosines, sines = self._collected(prepared, actions)
-        return values, (across * cosines - along * sines) @ self.on_actions.to(actions)
-
-    def _collected(
-        self, prepared: Prepared, actions: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """J of the smoothed desirability, c1 cos + c2 sin of (t + w'a) collected, and the two waves."""
-        waves = prepared.pieces[0].to(actions)
-        cosine, sine = waves.chunk(2, -1)
-        even, odd = self.coefficients[:, 0].to(actions).chunk(2)
-        along, across = even * cosine + odd * sine, odd * cosine - even * sine
+        along, across = self._amplitudes(prepared, actions)
         phases = actions @ self.on_actions.to(actions).mT
         cosines, sines = phases.cos(), phases.sin()
         values = self.mean[0].to(actions) + (along * cosines + across * sines).sum(-1)
-        return values, along, across, cosines, sines
+        return values, (across * cosines - along * sines) @ self.on_actions.to(actions)
+
+    def _amplitudes(self, prepared: Prepared, like: Tensor) -> tuple[Tensor, Tensor]:
+        """The amplitudes of cos(w'a) and sin(w'a) in J of the smoothed desirability, (B, M) each."""
+        cosine, sine = prepared.pieces[0].to(like).chunk(2, -1)
+        even, odd = self.coefficients[:, 0].to(like).chunk(2)
+        return even * cosine + odd * sine, odd * cosine - even * sine
 
     def _sequential_gradient(self, prepared: Prepared, actions: Tensor) -> tuple[Tensor, Tensor]:
         """Value and gradient if the embedding depends on the first actions: in mean + q'e(v) both vary."""
@@ -311,13 +307,14 @@ class SpectralRidge(Solved):
 
     def values_everywhere(self, prepared: Prepared, actions: Tensor) -> Tensor:
         """J of the smoothed desirability at the same actions (n, k) in every context, (B, n), in float32."""
-        points = actions.to(torch.float32).unsqueeze(1)
+        points = actions.to(torch.float32)
         if self.first:
-            points = points.expand(-1, len(prepared.contexts), -1)
+            points = points.unsqueeze(1).expand(-1, len(prepared.contexts), -1)
             k = self.embedding.similar(self._inputs(prepared, points).to(points))
             return self._sequential_value(self.mixture(prepared, points, 0), k)[0].mT
-        # One wave for all contexts.
-        return self._collected(prepared, points)[0].mT
+        along, across = self._amplitudes(prepared, points)
+        phases = points @ self.on_actions.to(points).mT
+        return self.mean[0].to(points) + along @ phases.cos().mT + across @ phases.sin().mT
 
 
 def misplaced(places: Tensor, count: int, rows: int) -> str:
