@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.files.memory import memory_note
 from rehearsal_torch.methods.method_choice import Noted
 from rehearsal_torch.methods.run_parts import Run
 from rehearsal_torch.problems.problem import Problem
@@ -50,7 +51,8 @@ def described(
     folder.write_json("run.json", run | recorded)
     if not sweep:
         lines = whole(card) if asked(config, "tables") else brief(card)
-        notes = [f"Note: {sentence}." for sentence in problem.facts().notes]
+        memory = memory_note(problem.kind, len(table), len(table.names))
+        notes = [f"Note: {sentence}." for sentence in (*problem.facts().notes, *filter(None, [memory]))]
         print("\n".join(["Data", *(f"  {line}" for line in lines), *notes]), flush=True)
     return fingerprint
 

@@ -241,9 +241,14 @@ class FeatureRegression(Solved):
         return torch.cat([*waves, *polynomial, inputs.new_ones(*inputs.shape[:-1], 1)], -1)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """The posterior means, (..., p) -> (..., q)."""
-        means = [self.features(inputs, output) @ beta for output, beta in enumerate(self.coefficients)]
-        return self.location + self.scale * torch.stack(means, -1)
+        """The posterior means, (..., p) -> (..., q); of many points in blocks."""
+        points = inputs.reshape(inputs.shape[:-1].numel(), inputs.shape[-1])
+        block = max(1, CHUNK // self.coefficients.shape[1])
+        means = [
+            torch.cat([self.features(rows, output) @ beta for rows in points.split(block)])
+            for output, beta in enumerate(self.coefficients)
+        ]
+        return self.location + self.scale * torch.stack(means, -1).reshape(*inputs.shape[:-1], self.outputs)
 
     def draws(self, count: int, stream: torch.Generator) -> Tensor:
         """Coefficients of functions drawn from the posterior, (q, D, F), of standardised outputs."""
