@@ -43,6 +43,7 @@ from rehearsal_torch.files.bounded_yaml import (
     NUMBER,
     TEXTS,
     WHOLE,
+    WHOLES,
     PlainFileError,
     checked,
     is_a,
@@ -309,9 +310,8 @@ def _fault(line: Mapping[str, Any]) -> str:
 def _are_draws(draws: Mapping[str, Any]) -> bool:
     """Whether the draws can be read as `data.mean_gain.GainDraws`."""
     lists = [draws.get("gain"), draws.get("lowest", draws.get("gain"))]
-    for counts in lists:
-        if not (isinstance(counts, list) and counts and all(is_a(count, WHOLE) for count in counts)):
-            return False
+    if not all(counts and is_a(counts, WHOLES) for counts in lists):
+        return False
     fits = draws.get("fits")
     if not isinstance(fits, int) or fits < 1 or any(len(counts or ()) % fits for counts in lists):
         return False

@@ -223,6 +223,7 @@ def _size(count: int) -> str:
 
 LARGEST = sys.float_info.max
 TEXTS, NUMBER, WHOLE = "a list of strings", "a number", "a whole number"
+WHOLES = "a list of whole numbers"
 
 
 def checked(
@@ -249,6 +250,13 @@ def _number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and -LARGEST <= value <= LARGEST
 
 
+def _are_whole(values: Any) -> bool:
+    """Whether a value is a list of whole numbers, by its types and ends alone, for long lists."""
+    if not isinstance(values, list) or set(map(type, values)) - {int}:
+        return False
+    return not values or (min(values) >= -(2**63) and max(values) < 2**63)
+
+
 def _is_list_of(values: Any, kind: type) -> bool:
     return isinstance(values, list) and all(isinstance(value, kind) for value in values)
 
@@ -266,7 +274,8 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
         isinstance(value, dict) and all(number is None or _number(number) for number in value.values())
     ),
     NUMBER: _number,
-    WHOLE: lambda value: _number(value) and isinstance(value, int) and -(2**63) <= value < 2**63,
+    WHOLE: lambda value: _are_whole([value]),
+    WHOLES: _are_whole,
 }
 
 

@@ -7,10 +7,10 @@
     unit, codings             columns that say which rows belong together, and what texts are as numbers
     costs, worth              of a change, and of a desired outcome (`data.costs`)
 
-A problem file says the same in the words of its table: roles, kinds, texts (`data.problem_file.cases_schema`).
-A task is what comes of that, as configurations and saved models keep it, with indicators in the place of
-classes and faces in that of inequalities, and needs no rows; its keys are therefore its own, with the same
-types, and both are built by `built_parts`.
+A problem file says the same in the words of its table, by roles, kinds and texts
+(`data.problem_file.cases_schema`). A task is what comes of that, as configurations and saved models keep it,
+with indicators in the place of classes and faces in that of inequalities, and needs no rows; its keys are
+therefore its own, with the same types, and both are built by `built_parts`.
 
 A task is a YAML file or a mapping. All faults of all parts are listed at once, each with the dotted path of
 the key, what was expected and what was found. A single name stands for a list of one; lists of lists (edges,
