@@ -4,18 +4,20 @@ On a terminal the line is replaced in place, from five seconds on; elsewhere a p
 seconds, so that a log stays short. Both go to the standard error, which leaves the standard output to the
 answers. A thread writes the line, so that it also appears during one long step.
 
-The time left is the mean time per step times the steps left; it is omitted until five steps have ended or a
-tenth of those left, as the first one includes the start of processes. Who can foretell it says so instead
-(`Progress.expect`). Of nested phases, such as the fits of
-an online run, the outermost writes: its own line, or, with `whole`, theirs with the total time.
+The time left is the steps left times the mean time of the later half of those that have ended, as the first
+ones include the start of processes; it is omitted until five have ended, or a tenth of those left. Who can
+foretell it says so instead (`Progress.expect`). Of nested phases, such as the fits of an online run, the
+outermost writes: its own line, or, with `whole`, theirs with the total time.
 """
 
 import shutil
 import sys
 import threading
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from operator import itemgetter
 from typing import TextIO
 
 # Seconds before the first line on a terminal, between its updates, and between plain lines.
@@ -78,6 +80,8 @@ class Progress:
         self.quiet, self.whole, self.clock, self.note = quiet, whole, clock, ""
         self.stream = sys.stderr if stream is None else stream
         self._before, self._began, self._shown = done, clock(), 0
+        # When how many steps had ended.
+        self._ends = [(self._began, done)]
         self._due: float | None = None
         self._ended, self._turn = threading.Event(), threading.Lock()
         self._thread: threading.Thread | None = None
@@ -85,6 +89,7 @@ class Progress:
     def at(self, done: int, note: str = "") -> None:
         """Sets the number of steps done, and a note for the end of the line."""
         self.done, self.note = done, note
+        self._ends.append((self.clock(), done))
 
     def expect(self, seconds: float) -> None:
         """Sets the time left, in place of the mean time per step times the steps left."""
@@ -93,6 +98,7 @@ class Progress:
     def begin(self, done: int) -> None:
         """Sets the number of steps done before, which the estimate of the time left does not count."""
         self.done = self._before = done
+        self._ends = [(self._began, done)]
 
     def line(self) -> str:
         """The phase's current line."""
@@ -109,8 +115,12 @@ class Progress:
             and new > 0
             and (new >= ENOUGH or 10 * new >= self.total - self.done)
         ):
-            remaining = duration(elapsed / new * max(self.total - self.done, 0))
-            parts.append(f"{'at most' if self.at_most else 'about'} {remaining} left")
+            ends = list(self._ends)
+            half = bisect_right(ends, self._before + new / 2, hi=len(ends) - 1, key=itemgetter(1))
+            (since, earlier), (last, done) = ends[max(half - 1, 0)], ends[-1]
+            pace = (last - since) / max(done - earlier, 1)
+            left = pace * max(self.total - done, 0) - (self.clock() - last)
+            parts.append(f"{'at most' if self.at_most else 'about'} {duration(left)} left")
         else:
             parts.append(f"{duration(elapsed)} so far")
         return ", ".join(parts) + (f"; {self.note}" if self.note else "")
@@ -123,6 +133,7 @@ class Progress:
 
     def __enter__(self) -> "Progress":
         self._began = self.clock()
+        self._ends = [(self._began, self._before)]
         if not _last_line:
             _last_line.append(self._began)
         if self.quiet:

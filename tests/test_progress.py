@@ -1,6 +1,7 @@
 """Progress: what a line says at which time, that long phases write one in time, and short ones nothing."""
 
 import io
+import re
 import time
 
 import pytest
@@ -57,6 +58,12 @@ def test_a_phase_of_phases_says_the_inner_line_with_its_own_time():
             assert outer.shown() == "fitting the model, 1 min 10 s so far"
 
 
+def seconds_of(line):
+    """The seconds left that a line names."""
+    minutes, seconds = re.search(r"about (?:(\d+) min )?(\d+) s left", line).groups()
+    return 60 * int(minutes or 0) + int(seconds)
+
+
 def test_one_step_of_many_says_nothing_of_the_time_left():
     clock = Clock()
     line = Progress("deciding", 30, clock=clock)
@@ -65,11 +72,24 @@ def test_one_step_of_many_says_nothing_of_the_time_left():
     assert line.line() == "deciding: 1 of 30, 18 s so far", "most of it was spent on starting"
     clock.now += 3
     line.at(3)
-    assert line.line() == "deciding: 3 of 30, about 3 min 9 s left"
+    assert line.line() == "deciding: 3 of 30, about 40 s left", "the later steps are faster"
     long = Progress("deciding", 1000, clock=clock)
     clock.now += 300
     long.at(5)
     assert long.line() == "deciding: 5 of 1000, about 16 h 35 min left"
+
+
+@pytest.mark.parametrize(("start", "burst"), [(0, 1), (15, 1), (15, 8), (5, 10)])
+def test_the_time_left_is_right_within_a_factor_of_two_at_every_tenth_of_the_way(start, burst):
+    clock = Clock()
+    line = Progress("deciding", 200, clock=clock)
+    clock.now += start
+    for done in range(1, 201):
+        clock.now += burst if done % burst == 0 else 0
+        line.at(done)
+        if done % 20 == 0 and done < 200:
+            ratio = seconds_of(line.line()) / (200 - done)
+            assert 0.5 <= ratio <= 2, (done, line.line())
 
 
 def test_what_was_done_before_counts_as_done_and_not_as_fast():
