@@ -37,7 +37,13 @@ from typing import Any
 import charset_normalizer
 import pandas as pd
 
-from rehearsal_torch.data.tables.header_and_footer import KNOWN, TITLES, filled_columns, header_place
+from rehearsal_torch.data.tables.header_and_footer import (
+    KNOWN,
+    TITLES,
+    filled_columns,
+    header_place,
+    joined_header,
+)
 from rehearsal_torch.data.tables.header_checks import (
     NO_DATA_BASE,
     ReadTable,
@@ -216,7 +222,8 @@ def cells_as_written(table: ReadTable) -> pd.DataFrame | None:
         cells = text.parsed(dtype=str, na_values=[])
     except (TableError, OSError):
         return None
-    cells = cells.set_axis(names_of(text.header), axis=1)
+    names, *_ = joined_header(text.header, cells.replace("", None).dropna(how="all"))
+    cells = cells.set_axis(names_of(names), axis=1)
     unchanged = set(table.frame.columns) <= set(cells.columns) and set(table.frame.index) <= set(cells.index)
     return cells.loc[table.frame.index, table.frame.columns] if unchanged else None
 

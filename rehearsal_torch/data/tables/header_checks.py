@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 from rehearsal_torch.data.tables.cell_values import EMPTY, Notes, column_of, plain_text, unit_of
-from rehearsal_torch.data.tables.header_and_footer import footers, units_below
+from rehearsal_torch.data.tables.header_and_footer import footers, is_data, joined_header, units_below
 from rehearsal_torch.files.bounded_yaml import repeated
 from rehearsal_torch.files.redaction import InputError, beginning
 from rehearsal_torch.files.schema import is_number
@@ -149,10 +149,31 @@ def table_of(
         faults: Takes faults of the whole table, which are an error otherwise.
         sign: The decimal sign of texts.
     """
-    names = [None if cell is None else plain_text(str(cell)) or None for cell in header]
     frame, empty_words = _split_empty_words(cells.set_axis(range(cells.shape[1]), axis=1))
     frame = frame.dropna(how="all")
-    table_faults, notes, reading_notes = header_faults(names, frame), list[str](), Notes()
+    joined, rows, described = joined_header(header, frame)
+    names = [name or None for name in joined]
+    notes, reading_notes = list[str](), Notes()
+    if rows:
+        what = f"its header goes on to {line_words(int(frame.index[rows - 1]))}"
+        notes.append(f"of {where}, {what} ({beginning(', '.join(filter(None, names)), 60)})")
+        frame = frame.iloc[rows:]
+    # A column of numbers repeats no name.
+    texts = frame[frame[0] == joined[0]] if len(frame) and all(frame.dtypes == frame.dtypes[0]) else frame[:0]
+    if len(repeats := texts.index[(texts == joined).all(axis=1)]):
+        notes.append(f"of {where}, the header stands again in {line_words(int(repeats[0]))}, and is left out")
+        frame = frame.drop(index=repeats)
+    if is_data(joined, frame):
+        got = ", ".join(repr(beginning(name, 20)) for name in joined[:3])
+        remedy = "write a row of names above it; a name that is a number needs a letter, such as y2020"
+        raise TableError(
+            f"{where}: expected the names of columns in the first row; got data ({got}): {remedy}"
+        )
+    table_faults = header_faults(names, frame)
+    if described:
+        line = line_words(int(frame.index[0]))
+        remedy = "delete it if it describes the columns, or give each column one name in one line"
+        table_faults.append(f"{line} has texts alone, above numbers: {remedy}")
     if count := footers(frame, sign):
         frame, footer = frame.iloc[:-count], frame.iloc[-count:]
         first, last = int(footer.index[0]) + 2, int(footer.index[-1]) + 2
@@ -164,7 +185,7 @@ def table_of(
         what = f"{line_words(int(frame.index[0]))} has units and is no row of the table"
         notes.append(f"of {where}, {what} ({', '.join(stated_units.values())[:60]})")
         frame = frame.iloc[1:]
-    for column, name in enumerate(names_of(header)):
+    for column, name in enumerate(names_of(joined)):
         if names[column] is None and not frame[column].notna().any():
             continue
         columns[name] = column_of(frame[column], name, reading_notes, sign)

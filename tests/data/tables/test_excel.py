@@ -66,6 +66,56 @@ def test_a_percent_sign_that_only_stands_there_scales_nothing(tmp_path, form):
     assert read_workbook(tmp_path / "t.xlsx").frame["rate"].tolist() == [45.0, 7.5]
 
 
+def test_merged_cells_count_where_they_are_seen(tmp_path):
+    """Of four rows below one merged cell, three had an empty one, without a word."""
+    book = Workbook()
+    rows = [
+        ["site", "T", None, "y"],
+        [None, "set", "actual", None],
+        *([None, n, n + 0.5, 7 - n] for n in range(6)),
+    ]
+    for row in rows:
+        book.active.append(row)
+    book.active["A3"], book.active["A6"] = "north", "south"
+    for area in ("A1:A2", "B1:C1", "A3:A5", "A6:A8"):
+        book.active.merge_cells(area)
+    book.save(tmp_path / "t.xlsx")
+    read = read_workbook(tmp_path / "t.xlsx")
+    assert list(read.frame.columns) == ["site", "T set", "T actual", "y"]
+    assert read.frame["site"].tolist() == ["north"] * 3 + ["south"] * 3
+    assert "merged cells (A3:A5, A6:A8) count in each row" in read.notes[0]
+    book.active.delete_rows(2)
+    book.save(tmp_path / "t.xlsx")
+    with pytest.raises(TableError, match="B1:C1 of the header is merged over 2 columns: give each its own"):
+        read_workbook(tmp_path / "t.xlsx")
+
+
+@pytest.mark.parametrize(
+    ("result", "calculates", "refused"),
+    [
+        (b"<v/>", True, True),
+        (b"<v/>", False, True),
+        (b"<v>0</v>", True, True),
+        (b"<v>0</v>", False, False),
+        (b"<v>2</v>", True, False),
+    ],
+)
+def test_formulas_that_nobody_calculated_are_refused(tmp_path, result, calculates, refused):
+    """They were empty cells, or zeros, without a word."""
+    file = written(tmp_path / "t.xlsx", first=[(1, ["a", "b"]), (2, [1, "=2*A2"]), (3, [3, 4])])
+    asks = b'fullCalcOnLoad="1"' if calculates else b""
+    parts = {"sheet1.xml": (b"<v />", result), "workbook.xml": (b'fullCalcOnLoad="1"', asks)}
+    file = changed(
+        file, **{name: lambda text, ends=ends: text.replace(*ends) for name, ends in parts.items()}
+    )
+    if refused:
+        words = "expected the results of formulas; 1 have none, first in B2: open the workbook in your"
+        with pytest.raises(TableError, match=words):
+            read_workbook(file)
+    else:
+        assert read_workbook(file).frame["b"].tolist() == [float(result[3:4]), 4]
+
+
 def test_a_large_workbook_and_one_that_nothing_can_read_are_refused(tmp_path, monkeypatch):
     file = written(tmp_path / "t.xlsx", first=[(1, ["a"]), (2, [1])])
     monkeypatch.setattr(excel, "BYTES", 100)
@@ -78,13 +128,14 @@ def test_a_large_workbook_and_one_that_nothing_can_read_are_refused(tmp_path, mo
         read_workbook(file)
 
 
-def changed(file, change):
-    """A workbook with another text of its first sheet."""
+def changed(file, change=None, **changes):
+    """A workbook with another text of its first sheet, or of the parts that are named."""
+    changes = {"sheet1.xml": change} if change else changes
     made = file.with_name("changed.xlsx")
     with ZipFile(file) as before, ZipFile(made, "w", ZIP_DEFLATED) as after:
         for name in before.namelist():
             content = before.read(name)
-            after.writestr(name, change(content) if name.endswith("sheet1.xml") else content)
+            after.writestr(name, changes.get(name.split("/")[-1], bytes)(content))
     return made
 
 

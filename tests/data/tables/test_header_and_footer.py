@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 from openpyxl import Workbook
 
+from rehearsal_torch.data.tables.csv_file import cells_as_written
 from rehearsal_torch.data.tables.reader import TableError, read_table
 
 ROWS = ["B1,20,80.5", "B2,21,81.5", "B3,25,84"]
@@ -120,6 +121,57 @@ def test_a_sum_of_decimal_commas_and_thousands_is_a_sum(tmp_path):
     text = "Bericht;;\n;;\nName;Wert (kg);Datum\nA;1.234,5;19.02.2024\nB;2,5;20.02.2024\nSumme;1.237,00;\n"
     (tmp_path / "t.csv").write_text(text, encoding="utf-8")
     assert read_table(tmp_path / "t.csv").frame["Wert (kg)"].tolist() == [1234.5, 2.5]
+
+
+@pytest.mark.parametrize(
+    ("header", "names"),
+    [
+        (["run,T,,y", ",set,actual,"], ["run", "T set", "T actual", "y"]),
+        (["run,T,T,y", ",set,actual,"], ["run", "T set", "T actual", "y"]),
+        ([",T,,y", "run,set,actual,(%)"], ["run", "T set", "T actual", "y (%)"]),
+        ([",T,T,y", ",mean,sd,y", "run,,,"], ["run", "T mean", "T sd", "y"]),
+        (["run,T,,y", ",set,actual,", ",°C,°C,"], ["run", "T set", "T actual", "y"]),
+    ],
+)
+def test_a_header_of_groups_goes_on_in_the_next_line(tmp_path, header, names):
+    """The second line was a row, which made texts of its columns, and names were missing or repeated."""
+    rows = ["B1,20,20.5,1", "B2,21,21.5,3", "B3,25,25,2"]
+    read = table(tmp_path, [*header, *rows])
+    assert list(read.frame.columns) == names
+    assert read.frame.iloc[:, 1].tolist() == [20, 21, 25]
+    assert read.frame.index[0] == len(header) - 1
+    assert read.units.get("T set", "") == header[-1].split(",")[1] * ("°C" in header[-1])
+    assert f"its header goes on to line {3 if header[-1] == 'run,,,' else 2} (run, T" in read.notes[0]
+    assert cells_as_written(read).iloc[0, 2] == "20.5"
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (["run,t,y", "Run,Set temperature,Yield", *ROWS], "line 2 has texts alone, above numbers: delete it"),
+        (ROWS, r"got data \('B1', '20', '80.5'\): write a row of names above it"),
+        (["20,80.5,0", "21,81.5,0", "22,84,1"], "expected the names of columns in the first row; got data"),
+        (["f,yes,3", "m,no,4", "f,yes,5", "m,yes,2"], "expected the names of columns in the first row"),
+        (["f,yes,a", "m,no,b", "f,yes,c"], "expected the names of columns in the first row; got data"),
+    ],
+)
+def test_lines_that_are_no_header_are_refused(tmp_path, lines, words):
+    """Texts of a second line made texts of all columns, and a first row of data gave the names."""
+    with pytest.raises(TableError, match=words):
+        table(tmp_path, lines)
+
+
+@pytest.mark.parametrize("header", ["k,2019,2020", "k,2020,2019", "B1,t,y", "k,0.5,1.5", "k,7,y"])
+def test_numbers_in_order_and_names_like_one_cell_are_a_header(tmp_path, header):
+    assert list(table(tmp_path, [header, "B1,1,2", "B2,3,4", "B2,3,5"]).frame.columns) == header.split(",")
+
+
+def test_a_header_that_stands_again_is_no_row(tmp_path):
+    """Parts of a table, put together, had their headers as rows, which made texts of all columns."""
+    read = table(tmp_path, ["run,t,y", *ROWS, "run,t,y", *ROWS])
+    assert read.frame.t.tolist() == [20, 21, 25] * 2
+    assert list(read.frame.index) == [0, 1, 2, 4, 5, 6]
+    assert "the header stands again in line 5, and is left out" in read.notes[0]
 
 
 @pytest.mark.parametrize("second", ["years,mg/dl,", "(y),(mg/dl),(-)", "y,mg/dl,-"])
