@@ -100,6 +100,7 @@ $notes
 data: $file
 $gaps
 $identity
+$unit
 
 # Every variable, with its role: context is known before deciding, an action may be set, an outcome should
 # come out as desired, other is anything else. Kinds: continuous, integer, binary, ordinal, categorical;
@@ -130,6 +131,10 @@ IDENTITY = """
 # The column that names the cases (guessed: it has another value in every row). The names stand in the
 # files of a run and in its report; delete the line if these may not be shared.
 identity: $name"""
+UNIT = """
+# The column that says which rows belong together (guessed: several rows have the same): they are held out
+# together.
+unit: $name"""
 BOUNDS = """# How far each case may go from its present value.
 # bounds: {$name: [current - 1, current + 1]}"""
 
@@ -137,16 +142,18 @@ BOUNDS = """# How far each case may go from its present value.
 def cases_draft(source: Source) -> tuple[str, list[str]]:
     """The text of a problem file of cases, and notes; TableError if fewer than two columns can be used."""
     frame = source.table.frame
-    columns = columns_of(frame)
+    columns = columns_of(frame, units=source.table.units)
     _check_two_usable(source, columns, "numbers or of few texts, an action and an outcome")
     roles = roles_of(columns, source)
     outcome_names = roles.names["outcome"]
     chosen = [*roles.names["action"], *outcome_names]
     columns = _mark_constant(without_copies(columns, roles), chosen)
     variables = _select_variables(columns, roles)
-    context, actions, outcomes = (
-        [column for column in variables if _role(column, roles) == role]
-        for role in ("context", "action", "outcome")
+    context, actions = (
+        [column for column in variables if _role(column, roles) == role] for role in ("context", "action")
+    )
+    groups = sorted(
+        (column.name for column in columns if column.groups), key=lambda name: frame[name].nunique()
     )
     identifiers = sorted((column for column in columns if column.naming), key=lambda column: column.naming)
     missing = ", ".join(f"{column.name}: {column.missing}" for column in variables if column.missing)
@@ -161,8 +168,9 @@ def cases_draft(source: Source) -> tuple[str, list[str]]:
         rows=str(len(frame)),
         gaps=filled(MISSING, some=missing) if missing else "",
         identity=filled(IDENTITY, name=scalar(identifiers[0].name)) if identifiers else "",
+        unit=filled(UNIT, name=scalar(groups[-1])) if groups else "",
         arrows=arrows(([column.name for column in context], chosen), (roles.names["action"], outcome_names)),
-        wanted=value(_desired_example((outcomes or variables or columns)[-1])),
+        wanted=value(_desired_example(roles.outcome_in(variables))),
         case=", ".join(f"{scalar(name)}: {cell}" for name, cell in cells.items()),
         bounds=filled(BOUNDS, name=scalar(numeric_actions[0])) if numeric_actions else "",
     )
@@ -189,7 +197,7 @@ def _select_variables(columns: Sequence[Column], roles: Roles) -> list[Column]:
 
 def _omitted_lines(columns: Sequence[Column], variables: Sequence[Column]) -> list[str]:
     reason = f"one of more than {COLUMNS}"
-    return [omitted(column.name, column.left_out or reason) for column in columns if column not in variables]
+    return omitted({column.name: column.left_out or reason for column in columns if column not in variables})
 
 
 def _check_two_usable(source: Source, columns: Sequence[Column], expected: str) -> None:
@@ -221,7 +229,7 @@ def _variable_line(column: Column, roles: Roles) -> str:
         # A whole number that no row has cannot be offered.
         kind = kind if len(offered) > np.floor(high) - np.ceil(low) else "continuous"
         stated, note = {"range": f"[{low:.6g}, {high:.6g}]"}, f"{note}; the range holds nine of ten"
-    return variable(column.name, note, role, kind=kind, **stated)
+    return variable(column.name, note, role, kind=kind, unit=scalar(column.unit), **stated)
 
 
 def _usual_value(column: Column) -> str:
@@ -279,7 +287,7 @@ def trials_draft(source: Source) -> tuple[str, list[str]]:
     waiting = _pending_rows(source)
     frame, pending = source.table.frame[~waiting], source.table.frame[waiting]
     known_before = [str(name) for name in frame.columns if np.isfinite(numbers_of(pending[name])).all()]
-    columns = columns_of(frame, most_missing=0.0, varying=False)
+    columns = columns_of(frame, most_missing=0.0, varying=False, units=source.table.units)
     columns = [replace(column, left_out="it has texts") if column.levels else column for column in columns]
     # What is not known before the result is no action by its name.
     for index, column in enumerate(columns):
@@ -318,4 +326,4 @@ def _pending_rows(source: Source) -> np.ndarray:
 def _experiment_line(column: Column, roles: Roles) -> str:
     role, (low, high) = roles.of(column.name, "other"), (column.numbers.min(), column.numbers.max())
     ends = {"range": f"[{low:.6g}, {high if low < high else low + 1:.6g}]"} if role == "action" else {}
-    return variable(column.name, roles.note(column), role, **ends)
+    return variable(column.name, roles.note(column), role, unit=scalar(column.unit), **ends)
