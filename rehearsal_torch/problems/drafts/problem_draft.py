@@ -25,7 +25,6 @@ from rehearsal_torch.problems.drafts.draft_yaml import (
     filled,
     flow,
     node,
-    omitted,
     scalar,
     term,
     value,
@@ -91,11 +90,7 @@ def draft(
     return text, notes + draft_notes
 
 
-CASES = """\
-# A problem of $rows rows. Correct what is guessed, fill in what is marked, then type
-#   rehearsal check $written
-$notes
-
+CASES = """
 # The table, relative to the folder of this file.
 data: $file
 $gaps
@@ -107,8 +102,6 @@ $unit
 # levels are texts in the order of their codes 0, 1, ...
 variables:
 $variables
-$marks
-$omitted
 
 # What directly influences what, an arrow for each; x <-> y if a hidden cause moves both. Add what is
 # missing, or name a file (.dagitty, .gml, .graphml).
@@ -163,9 +156,9 @@ def cases_draft(source: Source) -> tuple[str, list[str]]:
     return source.fill(
         CASES,
         roles,
-        variables=[_variable_line(column, roles) for column in variables],
-        omitted=_omitted_lines(columns, variables),
-        rows=str(len(frame)),
+        f"{len(frame)} rows",
+        [_variable_line(column, roles) for column in variables],
+        _left_out(columns, variables),
         gaps=filled(MISSING, some=missing) if missing else "",
         identity=filled(IDENTITY, name=scalar(identifiers[0].name)) if identifiers else "",
         unit=filled(UNIT, name=scalar(groups[-1])) if groups else "",
@@ -195,9 +188,9 @@ def _select_variables(columns: Sequence[Column], roles: Roles) -> list[Column]:
     return sorted(filter(chosen.__contains__, usable), key=lambda column: rank.get(column.name, 0))
 
 
-def _omitted_lines(columns: Sequence[Column], variables: Sequence[Column]) -> list[str]:
+def _left_out(columns: Sequence[Column], variables: Sequence[Column]) -> dict[str, str]:
     reason = f"one of more than {COLUMNS}"
-    return omitted({column.name: column.left_out or reason for column in columns if column not in variables})
+    return {column.name: column.left_out or reason for column in columns if column not in variables}
 
 
 def _check_two_usable(source: Source, columns: Sequence[Column], expected: str) -> None:
@@ -252,11 +245,7 @@ def _desired_example(outcome: Column) -> str:
     return f"{name} = {levels[-1]}" if outcome.kind == "binary" else f"{name} <= {levels[-2]}"
 
 
-TRIALS = """\
-# A problem of $rows experiments. Correct what is guessed, fill in what is marked,
-# then type   rehearsal check $written
-$waiting
-$notes
+TRIALS = """$waiting
 
 # Which experiment next?
 question: trials
@@ -267,8 +256,6 @@ data: $file
 # measured in each experiment. An action has a range, or levels: [0, 1, 2].
 variables:
 $variables
-$marks
-$omitted
 
 # What directly influences what, an arrow for each; nothing leads into an action.
 graph: $mark: the arrows; delete the # before those that hold
@@ -304,9 +291,9 @@ def trials_draft(source: Source) -> tuple[str, list[str]]:
     return source.fill(
         TRIALS,
         roles,
-        variables=[_experiment_line(column, roles) for column in variables],
-        omitted=_omitted_lines(columns, variables),
-        rows=str(len(frame)),
+        f"{len(frame)} experiments",
+        [_experiment_line(column, roles) for column in variables],
+        _left_out(columns, variables),
         waiting=waiting_note if len(pending) else "",
         arrows=arrows((actions, [*other_names, *outcomes]), (other_names, outcomes)),
         reward=scalar(outcomes[0]) if outcomes else f"{MARK}: an outcome",

@@ -30,7 +30,7 @@ from rehearsal_torch.data.tables.cell_values import DATE
 from rehearsal_torch.data.tables.identifiers import identifier, words_of
 from rehearsal_torch.data.tables.reader import ReadTable, TableError, are_whole, number_faults, numbers_of
 from rehearsal_torch.files.schema import is_number, meant
-from rehearsal_torch.problems.drafts.draft_yaml import MARK, filled, scalar
+from rehearsal_torch.problems.drafts.draft_yaml import MARK, filled, omitted, scalar
 
 # The most classes, the rows that each has at least on average, and the most values of an integer variable.
 CLASSES, ROWS_PER_CLASS, INTEGERS = 12, 2, 20
@@ -71,7 +71,6 @@ BACKGROUND = {
 WITH_UNIT = ("continuous", "integer")
 COPY, ROWS, FEWEST, MANY_ROWS = 0.999, 2000, 10, 30
 _UNNAMED = re.compile(r"Unnamed: \d+(_level_\d+)?")
-_NUMBER = re.compile(r"\s*[-+]?\d[\d.,]*(?:[eE][-+]?\d+)?(?:\.\d+)?\s*")
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +250,7 @@ def has_word(name: str, words: str) -> bool:
 def check_names(table: ReadTable) -> None:
     """Refuses a table without names of columns, whose first row has numbers alone."""
     names = [str(name) for name in table.frame.columns]
-    if names and all(_NUMBER.fullmatch(name) for name in names):
+    if names and all(map(is_number, names)):
         shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
         raise TableError(
             f"{table.where}: expected the names of columns in the first row; got numbers alone ({shown}): "
@@ -296,6 +295,13 @@ Ask = Callable[[str, str, Sequence[str]], Sequence[str]]
 """Asks a question for an option, such as action; the answer is among the names, or empty."""
 
 
+HEAD = """\
+# A problem of $size. Correct what is guessed, fill in what is marked, then type
+#   rehearsal check $written
+$notes
+"""
+
+
 @dataclass(frozen=True)
 class Source:
     """A table; its file, as the draft names it; the file of the draft; the typed columns; whom to ask."""
@@ -306,11 +312,26 @@ class Source:
     typed: Mapping[str, Sequence[str]] = field(default_factory=dict)
     ask: Ask | None = None
 
-    def fill(self, template: str, roles: "Roles", **parts: str | Sequence[str]) -> tuple[str, list[str]]:
-        """The text of a draft, and the notes on its roles."""
-        notes = [f"# {note}." for note in self.table.notes]
-        common = {"written": self.written, "file": scalar(self.file), "mark": MARK}
-        text = filled(template, notes=notes, marks=roles.marks, **common, **parts)
+    def fill(
+        self,
+        template: str,
+        roles: "Roles",
+        size: str,
+        variables: Sequence[str],
+        left_out: Mapping[str, str],
+        **parts: str | Sequence[str],
+    ) -> tuple[str, list[str]]:
+        """The text of a draft, with lines for variables and for what is left out, and notes on its roles."""
+        text = filled(
+            HEAD + template,
+            size=size,
+            written=self.written,
+            notes=[f"# {note}." for note in self.table.notes],
+            file=scalar(self.file),
+            mark=MARK,
+            variables=[*variables, *roles.marks, *omitted(left_out)],
+            **parts,
+        )
         return text + "\n", roles.notes
 
 

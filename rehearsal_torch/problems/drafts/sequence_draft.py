@@ -23,7 +23,7 @@ from pandas.api.types import is_float_dtype
 
 from rehearsal_torch.data.tables.identifiers import PERSONS, identifier
 from rehearsal_torch.data.tables.reader import TableError
-from rehearsal_torch.problems.drafts.draft_yaml import MARK, filled, flow, omitted, scalar, variable
+from rehearsal_torch.problems.drafts.draft_yaml import MARK, filled, flow, scalar, variable
 from rehearsal_torch.problems.drafts.role_guesses import (
     BACKGROUND,
     CALENDAR,
@@ -193,12 +193,9 @@ def sequence_draft(source: Source) -> tuple[str, list[str]]:
     return source.fill(
         SEQUENCE,
         roles,
-        variables=[line for role, line in lines if role],
-        omitted=omitted(
-            {column.name: why for column, (role, why) in zip(columns, lines, strict=True) if not role}
-        ),
-        rows=str(len(frame)),
-        units=str(frame[unit].nunique()),
+        f"{len(frame)} rows, of {frame[unit].nunique()} of {unit}",
+        [line for role, line in lines if role],
+        {column.name: why for column, (role, why) in zip(columns, lines, strict=True) if not role},
         unit=scalar(unit),
         time=scalar(time),
         first=scalar(example),
@@ -207,11 +204,7 @@ def sequence_draft(source: Source) -> tuple[str, list[str]]:
     )
 
 
-SEQUENCE = """\
-# A problem of $rows rows, of $units of $unit. Correct what is guessed, fill in what is marked, then
-# type   rehearsal check $written
-$notes
-
+SEQUENCE = """
 # Which actions, step by step, should have been others?
 question: sequence
 # The table, relative to the folder of this file.
@@ -225,8 +218,6 @@ time: $time
 # stand in order, from least to most; amounts have a unit.
 variables:
 $variables
-$marks
-$omitted
 
 # What a step is worth: weights of states, points beyond limits (a score), costs of actions.
 reward:  $mark, such as
