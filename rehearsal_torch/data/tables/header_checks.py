@@ -61,8 +61,7 @@ class ReadTable:
         frame: The rows; the index is the line minus two.
         where: The name of the table in messages.
         notes: What the reader decided by itself (separator, decimal sign, sheet), one sentence each.
-        signs: Separator and decimal sign of a text; those of .csv for everything else.
-        file: The file of text that it was read from; None for everything else.
+        signs: Separator and decimal sign of a text, whose `file` is kept; those of .csv for everything else.
         listed: Of a list in a problem file: the line of each of its members there; empty for everything else.
         units: The unit of each column that says one, in its name, ``Temp. (°C)``, or in its cells.
     """
@@ -139,15 +138,8 @@ def raise_or_collect(found: Sequence[str], where: str, faults: list[str] | None)
 def table_of(
     cells: pd.DataFrame, header: Sequence[Any], where: str, faults: list[str] | None = None, sign: str = "."
 ) -> ReadTable:
-    """The table of the cells below a header, with a note for each kind of cells that are read otherwise than
-    they are written.
-
-    Args:
-        cells: A column for each cell of the header; the index is the line minus two.
-        header: The names of the columns; None or blanks for a column without a name.
-        where: The name of the table in messages.
-        faults: Takes faults of the whole table, which are an error otherwise.
-        sign: The decimal sign of texts.
+    """The table of the cells below a header, as many columns as it has cells, with a note for each kind of
+    cells that are read otherwise than they are written. The index is the line minus two.
     """
     frame, empty_words = _split_empty_words(cells.set_axis(range(cells.shape[1]), axis=1))
     frame = frame.dropna(how="all")
