@@ -135,7 +135,7 @@ BOUNDS = """# How far each case may go from its present value.
 def cases_draft(source: Source) -> tuple[str, list[str]]:
     """The text of a problem file of cases, and notes; TableError if fewer than two columns can be used."""
     frame = source.table.frame
-    columns = columns_of(frame, units=source.table.units)
+    columns = columns_of(frame)
     _check_two_usable(source, columns, "numbers or of few texts, an action and an outcome")
     roles = roles_of(columns, source)
     outcome_names = roles.names["outcome"]
@@ -222,7 +222,7 @@ def _variable_line(column: Column, roles: Roles) -> str:
         # A whole number that no row has cannot be offered.
         kind = kind if len(offered) > np.floor(high) - np.ceil(low) else "continuous"
         stated, note = {"range": f"[{low:.6g}, {high:.6g}]"}, f"{note}; the range holds nine of ten"
-    return variable(column.name, note, role, kind=kind, unit=scalar(column.unit), **stated)
+    return variable(column.name, note, role, kind=kind, unit=roles.unit(column), **stated)
 
 
 def _usual_value(column: Column) -> str:
@@ -274,7 +274,7 @@ def trials_draft(source: Source) -> tuple[str, list[str]]:
     waiting = _pending_rows(source)
     frame, pending = source.table.frame[~waiting], source.table.frame[waiting]
     known_before = [str(name) for name in frame.columns if np.isfinite(numbers_of(pending[name])).all()]
-    columns = columns_of(frame, most_missing=0.0, varying=False, units=source.table.units)
+    columns = columns_of(frame, most_missing=0.0, varying=False)
     columns = [replace(column, left_out="it has texts") if column.levels else column for column in columns]
     # What is not known before the result is no action by its name.
     for index, column in enumerate(columns):
@@ -313,4 +313,4 @@ def _pending_rows(source: Source) -> np.ndarray:
 def _experiment_line(column: Column, roles: Roles) -> str:
     role, (low, high) = roles.of(column.name, "other"), (column.numbers.min(), column.numbers.max())
     ends = {"range": f"[{low:.6g}, {high if low < high else low + 1:.6g}]"} if role == "action" else {}
-    return variable(column.name, roles.note(column), role, unit=scalar(column.unit), **ends)
+    return variable(column.name, roles.note(column), role, unit=roles.unit(column), **ends)

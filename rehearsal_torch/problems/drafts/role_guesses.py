@@ -20,7 +20,6 @@ from collections.abc import Callable, Mapping, Sequence
 from csv import reader
 from dataclasses import dataclass, field, replace
 from itertools import product
-from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -68,7 +67,6 @@ BACKGROUND = {
     COUNT: r"n|n?cases|n?controls|counts?|freq|frequency|number|nr|population|weights|wgt|fnlwgt",
     "a unit of measurement": "units?|uom",
 }
-WITH_UNIT = ("continuous", "integer")
 COPY, ROWS, FEWEST, MANY_ROWS = 0.999, 2000, 10, 30
 _UNNAMED = re.compile(r"Unnamed: \d+(_level_\d+)?")
 
@@ -86,7 +84,6 @@ class Column:
         named_role: "outcome" or "action" if its name says that it is one; else empty.
         naming: Whether it can name the cases: 1, or 2 for names of persons; else 0.
         groups: Whether it is left out and names what several rows belong to.
-        unit: Of numbers; empty if unknown.
     """
 
     name: str
@@ -98,7 +95,6 @@ class Column:
     named_role: str = ""
     naming: int = 0
     groups: bool = False
-    unit: str = ""
 
     @property
     def numbers(self) -> np.ndarray:
@@ -118,20 +114,11 @@ class Column:
         return f"{' '.join(', '.join(self.levels).split()) or ends}{missing}"
 
 
-def columns_of(
-    frame: pd.DataFrame,
-    most_missing: float = 0.5,
-    varying: bool = True,
-    units: Mapping[str, str] = MappingProxyType({}),
-) -> list[Column]:
-    """The columns of a table, which may lack a share of their values, with their units. Unless they must be
-    `varying`, actions and outcomes may have one value, as in the first rows of a campaign.
+def columns_of(frame: pd.DataFrame, most_missing: float = 0.5, varying: bool = True) -> list[Column]:
+    """The columns of a table, which may lack a share of their values. Unless they must be `varying`, actions
+    and outcomes may have one value, as in the first rows of a campaign.
     """
     columns = [_column(frame[name], str(name), most_missing, varying) for name in frame.columns]
-    columns = [
-        replace(column, unit=units.get(column.name, "")) if column.kind in WITH_UNIT else column
-        for column in columns
-    ]
     # Of two columns one was set, even if it is 1, 2, 3, ...
     if sum(not column.left_out for column in columns) < 2:
         columns = [replace(column, left_out=column.left_out.replace(NUMBERS, "")) for column in columns]
@@ -338,17 +325,22 @@ class Source:
 @dataclass(frozen=True)
 class Roles:
     """Columns of each role, the reason for each of them, the open roles with their candidates, and
-    columns that were left out though their name says a role: this, and why.
+    columns that were left out though their name says a role: this, and why. The units are the table's.
     """
 
     names: Mapping[str, Sequence[str]]
     reasons: dict[str, str]
     open: dict[str, Sequence[str]]
     lost: Mapping[str, tuple[str, str]]
+    units: Mapping[str, str]
 
     def of(self, name: str, other: str) -> str:
         """The role of a column; `other` if it has none of the two."""
         return next((role for role, names in self.names.items() if name in names), other)
+
+    def unit(self, column: Column) -> str:
+        """The unit of a column of numbers as a YAML scalar; empty if it is unknown."""
+        return scalar(self.units.get(column.name, "")) * (column.kind in ("continuous", "integer"))
 
     def note(self, column: Column) -> str:
         """The comment at the line of a column."""
@@ -397,7 +389,7 @@ def roles_of(
     left_out = {column.name: column.left_out for column in columns}
     named = {column.name: column.named_role for column in columns if column.named_role}
     lost = {name: (role, left_out[name]) for name, role in named.items() if left_out[name]}
-    roles = Roles(names, {}, {}, lost)
+    roles = Roles(names, {}, {}, lost, source.table.units)
     for step, (role, role_columns) in product((TYPED, NAMED, ALONE, OPEN), names.items()):
         if role_columns:
             continue

@@ -173,7 +173,7 @@ def sequence_draft(source: Source) -> tuple[str, list[str]]:
     unit, time = unit_and_time
     times_by_unit = pd.Series(times_of(frame[time])).groupby(frame[unit].to_numpy())
     first_and_last = times_by_unit.idxmin().to_numpy(), times_by_unit.idxmax().to_numpy()
-    columns = columns_of(frame, most_missing=1.0, units=source.table.units)
+    columns = columns_of(frame, most_missing=1.0)
     columns = [column for column in columns if column.name not in unit_and_time]
     columns = [_within_units(column, frame, *unit_and_time, *first_and_last) for column in columns]
     roles = roles_of(columns, source, numbers=True)
@@ -284,4 +284,4 @@ def _variable_line(column: Column, roles: Roles) -> tuple[str, str]:
         return role, variable(column.name, note, role, levels=written_levels)
     never = f"; {MARK}: amounts start at 0: subtract the usual one, or give levels" if values.min() else ""
     note = f"{note}; amounts{never}" if role == "action" else note
-    return role, variable(column.name, note, role, unit=scalar(column.unit))
+    return role, variable(column.name, note, role, unit=roles.unit(column))
