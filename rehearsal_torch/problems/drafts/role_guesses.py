@@ -237,7 +237,8 @@ def has_word(name: str, words: str) -> bool:
 def check_names(table: ReadTable) -> None:
     """Refuses a table without names of columns, whose first row has numbers alone."""
     names = [str(name) for name in table.frame.columns]
-    if names and all(map(is_number, names)):
+    # The second of two columns called 59.0 is 59.0.1.
+    if names and all(is_number(re.sub(r"\.\d+\Z", "", name)) for name in names):
         shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
         raise TableError(
             f"{table.where}: expected the names of columns in the first row; got numbers alone ({shown}): "

@@ -26,10 +26,10 @@ RANDOM = np.random.default_rng(0)
 
 
 def test_a_first_row_of_numbers_is_refused():
-    frame = pd.DataFrame([[1.0, 2.0, 3.0, 4.0]], columns=["1e-3", "2.0", "59.0", "61"])
+    frame = pd.DataFrame([[1.0, 2.0, 3.0, 4.0]], columns=["59.0", "2.0", "59.0.1", "1e-3"])
     with pytest.raises(TableError) as refused:
         check_names(ReadTable(frame, "t.csv", ()))
-    assert "in the first row; got numbers alone (1e-3, 2.0, 59.0, ...): write a row" in str(refused.value)
+    assert "in the first row; got numbers alone (59.0, 2.0, 59.0.1, ...): write a row" in str(refused.value)
     check_names(ReadTable(frame.rename(columns={"2.0": "y2020"}), "t.csv", ()))
 
 
