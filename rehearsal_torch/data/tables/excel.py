@@ -30,14 +30,7 @@ from xml.etree.ElementTree import ParseError
 from zipfile import BadZipFile, ZipFile
 
 from rehearsal_torch.data.tables.header_and_footer import KNOWN, TITLES, header_place
-from rehearsal_torch.data.tables.header_checks import (
-    EXTRA,
-    ReadTable,
-    TableError,
-    frame_of,
-    raise_or_collect,
-    titles_note,
-)
+from rehearsal_torch.data.tables.header_checks import EXTRA, ReadTable, TableError, frame_of, titles_note
 from rehearsal_torch.files.redaction import beginning
 from rehearsal_torch.files.schema import meant
 
@@ -46,8 +39,6 @@ BYTES = 2**29
 # Limits: rows, by the format; marks (XML tags) of a row or text, and rows and texts, which stay in memory.
 ROWS, MARKS, ITEMS = 2**20, 2**22, 2**24
 PIECE = 2**20
-# Merged cells that a note names.
-SHOWN = 3
 _ITEM = re.compile(rb"<(?:[\w.-]+:)?(?:row|si)\b")
 _MERGED = re.compile(rb'<(?:[\w.-]+:)?mergeCell\b[^<>]*?\bref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"')
 _PROLOGUE = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<\?[^>]*\?>\s*)*")
@@ -76,30 +67,24 @@ def read_workbook(file: Path, sheet: str | None = None, faults: list[str] | None
             with ZipFile(stream) as archive:
                 merged, calculates = _inspect(archive, file)
             book = load_workbook(stream, read_only=True, data_only=True, keep_links=False)
-            table, formulas = _read_sheet(book, sheet, file, faults, merged)
+            return _read_sheet(book, sheet, file, faults, merged, calculates)
     except (*DAMAGED, InvalidFileException) as error:
         if isinstance(error, TableError):
             raise
         reason = beginning(" ".join(str(error).split()), 100)
         remedy = "save it again, or save the sheet as 'CSV UTF-8 (comma delimited)'"
         raise TableError(f"{file} is not an Excel workbook, or is damaged ({reason}): {remedy}") from error
-    kinds = (_EMPTY, *(_ZERO,) * (calculates and _RESULT not in formulas))
-    cells = [cell for kind in kinds for cell in formulas.get(kind, ())]
-    if cells:
-        expected = f"expected the results of formulas; {len(cells)} have none, first in {cells[0]}"
-        remedy = "open the workbook in your spreadsheet program, and save it there"
-        raise TableError(f"{file}: {expected}: {remedy}")
-    return table
-
-
-# Results of formulas.
-_EMPTY, _ZERO, _RESULT = "empty", "zero", "result"
 
 
 def _read_sheet(
-    book: Any, sheet: str | None, file: Path, faults: list[str] | None, merged: Mapping[str, Sequence[bytes]]
-) -> tuple[ReadTable, Mapping[str, Sequence[str]]]:
-    """The table of a sheet, by default of the first that is not hidden; its formulas, by their results."""
+    book: Any,
+    sheet: str | None,
+    file: Path,
+    faults: list[str] | None,
+    merged: Mapping[str, Sequence[bytes]],
+    calculates: bool,
+) -> ReadTable:
+    """The table of a sheet, by default of the first that is not hidden."""
     from openpyxl.utils import range_boundaries
 
     names = [each.title for each in sorted(book.worksheets, key=lambda each: each.sheet_state != "visible")]
@@ -108,32 +93,24 @@ def _read_sheet(
     if sheet is not None and sheet not in names:
         raise TableError(f"{file}: there is no sheet {sheet!r}; {meant(sheet, names)}")
     chosen = sheet or names[0]
-    formulas: dict[str, list[str]] = {}
-    names_of_areas = [area.decode() for area in merged.get(book[chosen]._worksheet_path, ())]
-    areas = {name: range_boundaries(name) for name in names_of_areas}
-    rows = _rows(book[chosen], formulas)
+    areas = [range_boundaries(area.decode()) for area in merged.get(book[chosen]._worksheet_path, ())]
+    rows = _rows(book[chosen], file, calculates)
     first = [*islice(rows, TITLES + KNOWN)]
     if not first:
         raise TableError(f"{file}, sheet {chosen!r}: it is empty; expected a header row")
     place = header_place([row for _, row in first])
     above, header = first[place]
     # The next line may name what the last cell of the header spans.
-    spans = {name: area for name, area in areas.items() if area[1] == above + 1 and area[0] < area[2]}
-    header += [None] * (max((right for *_, right, _ in spans.values()), default=0) - len(header))
-    below = _filled_down(chain(first[place + 1 :], rows), areas.values())
+    width = max((right for _, top, right, _ in areas if top == above + 1), default=0)
+    below = _filled_down(chain(first[place + 1 :], rows), areas)
+    header += [None] * (width - len(header))
     table = frame_of(header, ((index - 1, row) for index, row in below), str(file), faults)
-    for name, (left, _, right, _) in spans.items():
-        if any(f"Unnamed: {column}" in table.frame for column in range(left, right)):
-            fault = f"{name} of the header is merged over {right - left + 1} columns: give each its own name"
-            raise_or_collect([fault], str(file), faults)
     notes = [f"of {file}, the first of {len(names)} sheets is read, {chosen!r}"]
     notes = notes if sheet is None and len(names) > 1 else []
-    ordered = sorted(areas.items(), key=lambda item: item[1][1::-1])
-    if in_body := [name for name, (_, top, *_) in ordered if top - 2 in table.frame.index]:
-        shown = ", ".join(in_body[:SHOWN]) + ", ..." * (len(in_body) > SHOWN)
-        notes.append(f"of {file}, merged cells ({shown}) count in each row, and in their first column")
-    notes += [*titles_note(str(file), above, place > 0), *table.notes]
-    return replace(table, notes=tuple(notes)), formulas
+    if lines := sorted(top for _, top, *_ in areas if top - 2 in table.frame.index):
+        what = f"cells that are merged ({len(lines)}, first in line {lines[0]})"
+        notes.append(f"of {file}, {what} count in each row, and in their first column")
+    return replace(table, notes=(*notes, *titles_note(str(file), above, place > 0), *table.notes))
 
 
 def _filled_down(
@@ -152,9 +129,9 @@ def _filled_down(
         yield index, row
 
 
-def _rows(sheet: Any, formulas: dict[str, list[str]]) -> Iterator[tuple[int, list[Any]]]:
-    """The index from 0, and the cells, of each row with a cell; a workbook may state a wrong size. `formulas`
-    takes the cells with one, by their results.
+def _rows(sheet: Any, file: Path, calculates: bool) -> Iterator[tuple[int, list[Any]]]:
+    """The index from 0, and the cells, of each row with a cell; a workbook may state a wrong size. Formulas
+    without a result are a TableError, as are zeros alone where a calculation is asked for.
     """
     from openpyxl.styles.numbers import BUILTIN_FORMATS, BUILTIN_FORMATS_MAX_SIZE
     from openpyxl.worksheet._reader import FORMULA_TAG, WorkSheetParser
@@ -174,15 +151,15 @@ def _rows(sheet: Any, formulas: dict[str, list[str]]) -> Iterator[tuple[int, lis
             date_formats=book._date_formats,
             timedelta_formats=book._timedelta_formats,
         )
-        parse_cell = parser.parse_cell
+        parse_cell, empty, zero, other = parser.parse_cell, list[str](), list[str](), list[str]()
 
         def parse_formula(element: Any) -> Any:
             cell = parse_cell(element)
             if element.find(FORMULA_TAG) is not None:
                 # An empty text is a result.
-                empty = cell["value"] is None and element.get("t") != "str"
-                kind = _EMPTY if empty else _ZERO if cell["value"] == 0 else _RESULT
-                formulas.setdefault(kind, []).append(str(element.get("r")))
+                has_none = cell["value"] is None and element.get("t") != "str"
+                kind = empty if has_none else zero if cell["value"] == 0 else other
+                kind.append(str(element.get("r")))
             return cell
 
         parser.parse_cell = parse_formula
@@ -197,6 +174,10 @@ def _rows(sheet: Any, formulas: dict[str, list[str]]) -> Iterator[tuple[int, lis
             filled = {cell["column"]: _as_shown(cell, percent) for cell in cells if cell["value"] is not None}
             if filled:
                 yield row_number - 1, [filled.get(column) for column in range(1, max(filled) + 1)]
+    if missing := empty + zero * (calculates and not other):
+        expected = f"expected the results of formulas; {len(missing)} have none, first in {missing[0]}"
+        remedy = "open the workbook in your spreadsheet program, and save it there"
+        raise TableError(f"{file}: {expected}: {remedy}")
 
 
 # What a number format shows as it stands there: a percent sign in it scales nothing.

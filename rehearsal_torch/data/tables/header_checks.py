@@ -117,13 +117,14 @@ def titles_note(where: str, above: int, titled: bool) -> list[str]:
 
 
 def header_faults(header: Sequence[str | None], frame: pd.DataFrame) -> list[str]:
-    """Faults of duplicate column names, and of several unnamed columns with values."""
+    """Faults of duplicate column names, and of unnamed columns with values but one in front, the index."""
     duplicates = sorted(repeated(name for name in header if name is not None))
     faults = [f"several columns are called {', '.join(duplicates)}: keep one of each"] if duplicates else []
     has_values = frame.notna().any().to_numpy()
     unnamed = [str(column + 1) for column, name in enumerate(header) if name is None and has_values[column]]
-    if len(unnamed) > 1:
-        faults.append(f"columns {', '.join(unnamed)} have values and no name: name them, or delete them")
+    if unnamed not in ([], ["1"]):
+        what = "columns" if len(unnamed) > 1 else "column"
+        faults.append(f"values without a name in {what} {', '.join(unnamed)}: name each, or delete it")
     return faults
 
 

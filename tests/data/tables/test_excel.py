@@ -83,7 +83,7 @@ def test_merged_cells_count_where_they_are_seen(tmp_path):
     read = read_workbook(tmp_path / "t.xlsx")
     assert list(read.frame.columns) == ["site", "T set", "T actual", "y"]
     assert read.frame["site"].tolist() == ["north"] * 3 + ["south"] * 3
-    assert "merged cells (A3:A5, A6:A8) count in each row" in read.notes[0]
+    assert "cells that are merged (2, first in line 3) count in each row" in read.notes[0]
 
 
 def test_a_formula_whose_result_is_zero_is_calculated(tmp_path):
