@@ -87,20 +87,18 @@ def test_no_row_is_taken_for_a_footer(tmp_path, last):
     assert len(found.frame) == 4
 
 
-def test_rows_of_one_label_are_no_footers(tmp_path):
-    rows = ["Low,8.6,0", "Low,1.5,1", "High,7.7,0", "mean,1,1", "mean,1,1"]
-    assert len(table(tmp_path, ["power,speed,success", *rows]).frame) == 5
-
-
-def test_of_a_block_of_statistics_all_must_be_those(tmp_path):
-    block = ["mean,22,82", "min,20,80.5", "max,25,84", "n,3,3"]
-    assert len(table(tmp_path, ["run,t,y", *ROWS, *block]).frame) == 3
-    assert len(table(tmp_path, ["run,t,y", *ROWS, *block[:3], "n,4,3"]).frame) == 7
-
-
-def test_a_level_that_is_called_total_is_a_row(tmp_path):
-    found = table(tmp_path, ["kind,t", "total,1", "part,2", "total,3"])
-    assert found.frame.kind.tolist() == ["total", "part", "total"]
+@pytest.mark.parametrize(
+    ("lines", "rows"),
+    [
+        (["power,speed", "Low,8.6", "Low,1.5", "High,7.7", "mean,1", "mean,1"], 5),
+        (["run,t,y", *ROWS, "mean,22,82", "min,20,80.5", "max,25,84", "n,3,3"], 3),
+        (["run,t,y", *ROWS, "mean,22,82", "min,20,80.5", "max,25,84", "n,4,3"], 7),
+        (["kind,t", "total,1", "part,2", "total,3"], 3),
+    ],
+    ids=["one label", "a block", "one of a block is none", "a level"],
+)
+def test_rows_of_a_label_are_footers_where_all_are_statistics(tmp_path, lines, rows):
+    assert len(table(tmp_path, lines).frame) == rows
 
 
 def test_a_sum_of_decimal_commas_and_thousands_is_a_sum(tmp_path):

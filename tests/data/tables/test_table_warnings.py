@@ -76,20 +76,23 @@ def test_how_often_it_is_there_and_what_to_do_is_told():
     assert sentence.startswith("4500 of 30000 rows have exactly -9")
 
 
-@pytest.mark.parametrize("value", [-1, 99])
-def test_usual_codes_are_told_beside_whole_numbers(value):
-    ages = np.random.default_rng(0).integers(0, 80, 2000)
-    assert told(put(ages, value, 400) + 0.0) == [value]
+AGES = np.random.default_rng(0).integers(0, 80, 2000)
+PRESSURE = put(72 + 12 * np.random.default_rng(0).normal(size=700), 0.0, 35)
 
 
-def test_two_codes_in_one_column_are_both_told():
-    assert told(put(put(Y, -8.0, 30)[::-1], -9.0, 20)) == [-9, -8]
-
-
-def test_zero_is_told_where_the_others_keep_away_from_it():
-    pressure = 72 + 12 * np.random.default_rng(0).normal(size=700)
-    assert told(put(pressure, 0.0, 35)) == [0]
-    assert told(put(pressure, 0.0, 35), (0, 120)) == []
+@pytest.mark.parametrize(
+    ("column", "settable", "codes"),
+    [
+        (put(AGES, -1, 400) + 0.0, None, [-1]),
+        (put(AGES, 99, 400) + 0.0, None, [99]),
+        (put(put(Y, -8.0, 30)[::-1], -9.0, 20), None, [-9, -8]),
+        (PRESSURE, None, [0]),
+        (PRESSURE, (0, 120), []),
+    ],
+    ids=["-1", "99", "two", "zero from which others keep away", "zero that may be set"],
+)
+def test_codes_are_told(column, settable, codes):
+    assert told(column, settable) == codes
 
 
 @pytest.mark.parametrize(
