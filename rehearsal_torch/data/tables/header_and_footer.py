@@ -31,6 +31,7 @@ import numpy as np
 import pandas as pd
 
 from rehearsal_torch.data.tables.cell_values import DATE, EMPTY, MISSING, TRUTH, Notes, column_of, plain_text
+from rehearsal_torch.files.bounded_yaml import repeated
 
 # Lines that may be titles, lines by which the header is known, and rows that may be footers.
 TITLES, KNOWN, FOOTERS = 20, 60, 10
@@ -117,7 +118,7 @@ def joined_header(header: Sequence[Any], frame: pd.DataFrame) -> tuple[list[str]
             # The name of the index, which pandas writes in a line of its own.
             names, rows = [name or texts.get(column, "") for column, name in enumerate(names)], rows + 1
             continue
-        groups = any(not names[column] for column in texts if column) or len({*names}) < len(names)
+        groups = any(not names[column] for column in texts if column) or repeated(filter(None, names))
         if not above_numbers or not groups:
             return names, rows, len(above_numbers) > 1
         group = ""

@@ -2,8 +2,9 @@
 
 Kinds and roles are those of `problems.drafts.role_guesses`. All other columns that can be used are context;
 of experiments they are of the role other. Columns of which more than half is missing are left out, and so are
-copies. The first identifier that has another value in every row is proposed to name the cases. Graph and
-desired region cannot be guessed: the file has a place for them, with an example.
+copies. The first identifier that has another value in every row is proposed to name the cases, and one that
+several rows share, or a place, to say which belong together. Graph and desired region cannot be guessed: the
+file has a place for them, with an example.
 
 Of experiments, rows without a value of the outcome wait for their result: what is empty in them is no action,
 what is not is one, and else they say nothing.

@@ -4,8 +4,9 @@
                are binary, up to 20 whole ones integer, others continuous
     left out   columns without a name or with one value, numbers of rows, dates, identifiers, free texts, and
                copies: |correlation| above .999 with another one, or the same order, as a logarithm has it
-    background what nobody sets or asks for: ages, parts of the calendar, who or where somebody is, counts and
-               weights of rows, and functions of these, as a column of 0 and 1 that marks a year
+    background what nobody sets or asks for: ages, parts of the calendar (but no rates, as 20 a day), who or
+               where somebody is, counts and weights of rows, leads and lags, and functions of these, as a
+               column of 0 and 1 that marks a year
     outcome    typed; else the one whose name says it (outcome, target, y); else the only one that can be
     action     typed; else those whose names say it (dose, treatment, setting); else the only other column
 
@@ -50,7 +51,6 @@ SCALES = (
 # Words in names of outcomes, of actions, and of values before a treatment.
 OUTCOMES = "outcomes?|target|results?|response|responded|label|progression|success|yield|score|survived|y"
 ACTIONS = "actions?|treatment|treated|treat|trt|dose|dosage|drug|setting|intervention"
-# In 20 a day, per week or km/year nothing says when.
 _RATE = re.compile(r"(?:/|(?<![^\W_])(?:per|an?|each|every)(?![^\W_])) *_*[^\W_]+", re.IGNORECASE)
 BEFORE = "baseline|base|before|pre|initial|previous|past"
 CALENDAR, COUNT, FUNCTION = "a part of the calendar", "a count or a weight of rows", "a function of"

@@ -47,6 +47,7 @@ def test_titles_above_the_header_are_left_out_and_lines_keep_their_numbers(tmp_p
         ([",city,size", "Ann,Rome,x", "Bob,Oslo,3"], ["Unnamed: 0", "city", "size"]),
         (["2019,2020", "1,2"], ["2019", "2020"]),
         (["a", "x", "3"], ["a"]),
+        (["who,dose,,", "Ann,high,,", "Bob,3,,", "Eve,4,,"], ["who", "dose"]),
     ],
 )
 def test_a_header_in_the_first_line_stays_the_header(tmp_path, lines, names):
