@@ -152,7 +152,7 @@ def table_of(
         notes.append(f"of {where}, {what} ({beginning(', '.join(filter(None, names)), 60)})")
         frame = frame.iloc[rows:]
     # A column of numbers repeats no name.
-    texts = frame[frame[0] == joined[0]] if len(frame) and all(frame.dtypes == frame.dtypes[0]) else frame[:0]
+    texts = frame[frame[0] == joined[0]] if all(dtype.kind == "O" for dtype in frame.dtypes) else frame[:0]
     if len(repeats := texts.index[(texts == joined).all(axis=1)]):
         notes.append(f"of {where}, the header stands again in {line_words(int(repeats[0]))}, and is left out")
         frame = frame.drop(index=repeats)

@@ -182,30 +182,25 @@ def dummies(names, drop=0):
     return {name: (place == YEAR) + 0.0 for place, name in enumerate(names)}
 
 
+RARE = {f"dx_{place}": (np.arange(400) == 7 * place) + 0.0 for place in range(6)}
+YEARS = [f"year_{y}" for y in range(2019, 2024)]
+
+
 @pytest.mark.parametrize(
-    "names", [[f"year_{y}" for y in range(2019, 2024)], [f"y{y}" for y in range(5)], list("pqrst")]
+    ("columns", "groups"),
+    [
+        *(({"x": Y, "flag": FLAG + 0.0, **dummies(names)}, [names]) for names in (YEARS, [*"pqrst"])),
+        (dict([*dummies(["d1", "d2", "d3", "d4", "d5"]).items()][1:]), [["d2", "d3", "d4", "d5"]]),
+        (dict([*dummies("pqrst").items()][1:]), []),
+        ({"male": FLAG + 0.0, "x": Y, "female": 1.0 - FLAG}, [["male", "female"]]),
+        (RARE, []),
+        ({"one": np.ones(50), "x": Y[:50]}, []),
+        ({}, []),
+    ],
+    ids=["named", "of any name", "without a reference", "of no stem", "complement", "rare", "one", "none"],
 )
-def test_columns_of_classes_that_add_up_to_one_are_told(names):
-    columns = {"x": Y, "flag": FLAG + 0.0, **dummies(names)}
-    assert one_hot(columns) == [names]
-
-
-def test_classes_without_a_reference_are_told_by_their_names():
-    assert one_hot(
-        {name: column for name, column in list(dummies(["d1", "d2", "d3", "d4", "d5"]).items())[1:]}
-    ) == [["d2", "d3", "d4", "d5"]]
-    assert one_hot({name: column for name, column in list(dummies(list("pqrst")).items())[1:]}) == []
-
-
-def test_a_column_and_its_complement_are_told():
-    assert one_hot({"male": FLAG + 0.0, "x": Y, "female": 1.0 - FLAG}) == [["male", "female"]]
-
-
-def test_rare_flags_are_not_told_for_never_meeting():
-    rare = {f"dx_{place}": (np.arange(400) == 7 * place) + 0.0 for place in range(6)}
-    assert one_hot(rare) == []
-    assert one_hot({"one": np.ones(50), "x": Y[:50]}) == []
-    assert one_hot({}) == []
+def test_columns_of_classes_are_told(columns, groups):
+    assert one_hot(columns) == groups
 
 
 def test_rows_that_are_totals_are_told_and_classes_are_not():

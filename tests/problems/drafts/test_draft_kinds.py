@@ -229,11 +229,6 @@ def test_rows_of_one_place_belong_together_and_units_are_written(tmp_path):
     assert yaml.safe_load(text)["variables"]["crime (1/a)"] == {"role": "state", "unit": "1/a"}
 
 
-def test_the_example_of_what_is_desired_is_no_action(tmp_path):
-    text, _ = drafted(tmp_path, persons().rename(columns={"score": "w"}).drop(columns=["baseline score"]))
-    assert f"desired: {MARK}, such as w <= " in text
-
-
 def test_too_many_columns_lose_those_with_the_most_gaps(tmp_path):
     frame = pd.DataFrame({f"x{place}": normal() for place in range(70)}).assign(dose=normal(), y=normal())
     frame.loc[:9, [f"x{place}" for place in range(12)]] = np.nan

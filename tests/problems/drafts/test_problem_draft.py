@@ -65,6 +65,7 @@ def test_without_names_that_say_it_roles_are_typed_or_open():
     assert {each["role"] for each in yaml.safe_load(text)["variables"].values()} == {"context"}
     assert f"  {MARK}: role: outcome, for what should come out as desired (a, b, c)\n" in text
     assert f"  {MARK}: role: action, for what may be set (a, b, c)\n" in text
+    assert f"desired: {MARK}, such as c <= " in drafted(frame, action=["b"])
     text = drafted(frame, outcome=["c"], action=["b", "sex"])
     told = yaml.safe_load(text)["variables"]
     assert {name: each["role"] for name, each in told.items()} == {
