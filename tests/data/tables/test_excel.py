@@ -81,8 +81,8 @@ def test_merged_cells_count_where_they_are_seen(tmp_path):
         book.active.merge_cells(area)
     book.save(tmp_path / "t.xlsx")
     read = read_workbook(tmp_path / "t.xlsx")
-    assert list(read.frame.columns) == ["site", "T set", "T actual", "y"]
-    assert read.frame["site"].tolist() == ["north"] * 3 + ["south"] * 3
+    assert [*read.frame] == ["site", "T set", "T actual", "y"]
+    assert [*read.frame["site"]] == ["north"] * 3 + ["south"] * 3
     assert "cells that are merged (2, first in line 3) count in each row" in read.notes[0]
 
 
