@@ -8,9 +8,8 @@ A file is read once, piece by piece, for its size, its encoding and its first li
     separator    the comma if the header has one; otherwise that of the semicolon, the tab and the vertical
                  bar which occurs most often in the header. Where the header has a comma and another
                  separator, the one that occurs equally often in every line. Below titles, the one that makes
-                 a header of most names (`data.tables.header_and_footer`). csv.Sniffer finds the same one in
-                 113 of 124 texts of examples and tests, and none in the others, mostly of one column or two
-                 rows
+                 a header of most names (`data.tables.header_and_footer`). csv.Sniffer finds none in 11 of
+                 124 texts of examples and tests, mostly of one column or two rows
     decimal      beside another separator than the comma: the comma if no fewer of the numbers in the first
                  lines have one than a point
 
@@ -37,7 +36,13 @@ from typing import Any
 import charset_normalizer
 import pandas as pd
 
-from rehearsal_torch.data.tables.header_and_footer import KNOWN, TITLES, filled_columns, header_place
+from rehearsal_torch.data.tables.header_and_footer import (
+    KNOWN,
+    TITLES,
+    filled_columns,
+    header_place,
+    joined_header,
+)
 from rehearsal_torch.data.tables.header_checks import (
     NO_DATA_BASE,
     ReadTable,
@@ -94,8 +99,13 @@ def decimal_of(rows: list[str], separator: str) -> str:
     if separator == ",":
         return "."
     cells = [cell.strip().strip('"') for line in rows for cell in line.split(separator)]
-    commas, points = (sum(bool(pattern.fullmatch(cell)) for cell in cells) for pattern in (_COMMA, _POINT))
-    return "," if commas and commas >= points else "."
+    commas, points, _ = _numbers_in(cells)
+    return "," if commas and len(commas) >= len(points) else "."
+
+
+def _numbers_in(cells: Sequence[str]) -> list[list[str]]:
+    """The cells with a decimal comma, those with a point, and those with whole numbers."""
+    return [[cell for cell in cells if form.fullmatch(cell)] for form in (_COMMA, _POINT, _INTEGER)]
 
 
 def check_given(file: Path, lines: list[str], separator: str | None, decimal: str | None) -> None:
@@ -114,12 +124,10 @@ def check_given(file: Path, lines: list[str], separator: str | None, decimal: st
     if decimal is None:
         return
     cells = [cell.strip() for row in _cells(lines[1:], separator or detected) for cell in row]
-    with_comma, with_point, integers = (
-        [cell for cell in cells if pattern.fullmatch(cell)] for pattern in (_COMMA, _POINT, _INTEGER)
-    )
-    agreeing, against, sign = (
-        (with_comma, with_point, ".") if decimal == "," else (with_point, with_comma, ",")
-    )
+    agreeing, against, integers = _numbers_in(cells)
+    sign = "."
+    if decimal == ".":
+        agreeing, against, sign = against, agreeing, ","
     if against and not agreeing and (sign == "." or len(against) >= len(integers)):
         raise TableError(
             f"{file}: with decimal: {json.dumps(decimal)} numbers were read as texts; no number in its first "
@@ -193,9 +201,8 @@ def read_separated(
     check_given(file, text.lines, separator, decimal)
     few_columns(len(text.header), str(file))
     table = table_of(text.parsed(), text.header, str(file), faults, text.sign)
-    properties = (
-        [] if text.encoding == "utf-8-sig" else [_ENCODING_NAMES.get(text.encoding, "UTF-16") + " text"]
-    )
+    encoding = _ENCODING_NAMES.get(text.encoding, "UTF-16")
+    properties = [f"{encoding} text"] if encoding != "UTF-8" else []
     # Where both signs are the comma, decimals stand in quotes.
     if not text.separator == text.sign == ",":
         if separator is None and text.separator != ",":
@@ -216,7 +223,8 @@ def cells_as_written(table: ReadTable) -> pd.DataFrame | None:
         cells = text.parsed(dtype=str, na_values=[])
     except (TableError, OSError):
         return None
-    cells = cells.set_axis(names_of(text.header), axis=1)
+    names, *_ = joined_header(text.header, cells.replace("", None).dropna(how="all"))
+    cells = cells.set_axis(names_of(names), axis=1)
     unchanged = set(table.frame.columns) <= set(cells.columns) and set(table.frame.index) <= set(cells.index)
     return cells.loc[table.frame.index, table.frame.columns] if unchanged else None
 

@@ -145,17 +145,10 @@ def parted(
     units: Sequence[str] | None,
     order: np.ndarray,
 ) -> tuple[list[int], list[int]]:
-    """Positions of the rows to learn from, in a given order, and of the held-out rows, in the file's order.
-
-    Args:
-        complete: Which of the n rows lack no cell, (n,) bool.
-        validation: The share that is held out; None for a fifth, ten rows at least, or none if the cases are
-            elsewhere.
-        kept: "random", or the "last" of the file.
-        elsewhere: Whether the cases to decide for are others than held-out rows.
-        units: The unit of each row; None if every row stands alone.
-        order: The positions of all rows, in an order that does not depend on the file's (`content_order`);
-            from it rows are drawn at random.
+    """Positions of the rows to learn from, in a given `order` that does not depend on the file's
+    (`content_order`), and of the held-out rows, in the file's order: of the `complete` ones, (n,) bool, a
+    share, a fifth by default, or ten rows; "random" ones, or the "last" of the file; none by default if the
+    cases are `elsewhere`.
     """
     usable = np.flatnonzero(complete).tolist() if kept == "last" else order[complete[order]].tolist()
     groups: Sequence[Hashable] = range(len(complete)) if units is None else units

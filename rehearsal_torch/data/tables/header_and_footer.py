@@ -6,6 +6,13 @@ The header is the first line with a cell, unless lines of titles stand above it:
     complete    it has more cells than each line above it, and names every column that has a cell below it
     above data  a column of numbers or dates begins under it
 
+A header of groups goes on in the next line: ``Temperature | | Yield`` over ``set | actual | ``. Where that
+line has texts above columns of numbers, and no number, and the first has repeated names or none in some of
+its columns, both are the header. Beside a header that names each column, such a line describes the columns.
+
+A first row of data is no header: names are numbers above numbers, not in order as years are, or two names, or
+one beside such a number, are cells of their column, or written as all of these (``B0`` above ``B1, B2``).
+
 A line of units below the header, such as ``kg, mg/dl``, is no row: it has units in columns of numbers, and
 nothing else there; in other columns it has only units in brackets, and signs for nothing.
 
@@ -24,6 +31,7 @@ import numpy as np
 import pandas as pd
 
 from rehearsal_torch.data.tables.cell_values import DATE, EMPTY, MISSING, TRUTH, Notes, column_of, plain_text
+from rehearsal_torch.files.bounded_yaml import repeated
 
 # Lines that may be titles, lines by which the header is known, and rows that may be footers.
 TITLES, KNOWN, FOOTERS = 20, 60, 10
@@ -81,8 +89,63 @@ def header_place(rows: Sequence[Sequence[Any]]) -> int:
             cells = [plain_text(str(rows[later][column])) for later in below if column in filled[later]]
             numeric = [*map(_is_number, cells)]
             if numeric and numeric[0] and 2 * sum(numeric) >= len(numeric):
-                return line
+                above = max(earlier for earlier in filled if earlier < line)
+                groups = len(filled[above]) > 1 and filled[above][0] > columns[0]
+                return above if groups else line
     return top
+
+
+def _texts_above_numbers(frame: pd.DataFrame) -> tuple[dict[int, str], list[int]]:
+    """The texts of the first row by column, and those above columns of numbers; none if it has a number."""
+    row = [plain_text(str(cell)) for cell in frame.iloc[0]]
+    texts = {column: row[column] for column in filled_columns(row)}
+    if any(
+        _is_number(text) or MISSING.fullmatch(text) or text.casefold() in TRUTH for text in texts.values()
+    ):
+        return {}, []
+    # Units may follow.
+    return texts, [column for column in texts if _all_numbers(frame.iloc[2:, column])]
+
+
+def joined_header(header: Sequence[Any], frame: pd.DataFrame) -> tuple[list[str], int, bool]:
+    """The names of a header with those of the lines below it, how many rows of the frame these are, and
+    whether the next row describes the columns.
+    """
+    names, rows = ["" if cell is None else plain_text(str(cell)) for cell in header], 0
+    while len(frame) > rows + 2 and not units_below(frame.iloc[rows:]):
+        texts, above_numbers = _texts_above_numbers(frame.iloc[rows:])
+        if rows and texts and all(not names[column] for column in texts):
+            # The name of the index, which pandas writes in a line of its own.
+            names, rows = [name or texts.get(column, "") for column, name in enumerate(names)], rows + 1
+            continue
+        groups = any(not names[column] for column in texts if column) or repeated(filter(None, names))
+        if not above_numbers or not groups:
+            return names, rows, len(above_numbers) > 1
+        group = ""
+        for column, name in enumerate(names):
+            group, text = name or group, texts.get(column, "")
+            if text:
+                names[column] = group if text == group else f"{group} {text}".strip()
+        rows += 1
+    return names, rows, False
+
+
+def is_data(names: Sequence[str], frame: pd.DataFrame) -> bool:
+    """Whether the names of a header are a row of data."""
+    numbers, recurring = list[float](), 0
+    for column, name in enumerate(names):
+        cells = frame.iloc[:KNOWN, column].dropna().astype(str)
+        if not len(cells) or not name or DATE.match(name):
+            continue
+        if (number := pd.to_numeric(name, errors="coerce")) == number:
+            numbers += [float(number)] if _all_numbers(cells) else []
+        else:
+            written = re.sub(r"\d", "0", name)
+            alike = written != name and (cells.str.replace(r"\d", "0", regex=True) == written).all()
+            recurring += bool(alike or (cells == name).any())
+    steps = np.diff(numbers)
+    ordered = bool((steps > 0).all() or (steps < 0).all())
+    return recurring > 1 or bool(numbers and (recurring or not ordered))
 
 
 def units_below(frame: pd.DataFrame) -> dict[int, str]:

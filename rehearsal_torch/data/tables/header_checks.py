@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 from rehearsal_torch.data.tables.cell_values import EMPTY, Notes, column_of, plain_text, unit_of
-from rehearsal_torch.data.tables.header_and_footer import footers, units_below
+from rehearsal_torch.data.tables.header_and_footer import footers, is_data, joined_header, units_below
 from rehearsal_torch.files.bounded_yaml import repeated
 from rehearsal_torch.files.redaction import InputError, beginning
 from rehearsal_torch.files.schema import is_number
@@ -61,8 +61,7 @@ class ReadTable:
         frame: The rows; the index is the line minus two.
         where: The name of the table in messages.
         notes: What the reader decided by itself (separator, decimal sign, sheet), one sentence each.
-        signs: Separator and decimal sign of a text; those of .csv for everything else.
-        file: The file of text that it was read from; None for everything else.
+        signs: Separator and decimal sign of a text, whose `file` is kept; those of .csv for everything else.
         listed: Of a list in a problem file: the line of each of its members there; empty for everything else.
         units: The unit of each column that says one, in its name, ``Temp. (°C)``, or in its cells.
     """
@@ -118,13 +117,14 @@ def titles_note(where: str, above: int, titled: bool) -> list[str]:
 
 
 def header_faults(header: Sequence[str | None], frame: pd.DataFrame) -> list[str]:
-    """Faults of duplicate column names, and of several unnamed columns with values."""
+    """Faults of duplicate column names, and of unnamed columns with values but one in front, the index."""
     duplicates = sorted(repeated(name for name in header if name is not None))
     faults = [f"several columns are called {', '.join(duplicates)}: keep one of each"] if duplicates else []
     has_values = frame.notna().any().to_numpy()
     unnamed = [str(column + 1) for column, name in enumerate(header) if name is None and has_values[column]]
-    if len(unnamed) > 1:
-        faults.append(f"columns {', '.join(unnamed)} have values and no name: name them, or delete them")
+    if unnamed not in ([], ["1"]):
+        what = "columns" if len(unnamed) > 1 else "column"
+        faults.append(f"values without a name in {what} {', '.join(unnamed)}: name each, or delete it")
     return faults
 
 
@@ -139,20 +139,34 @@ def raise_or_collect(found: Sequence[str], where: str, faults: list[str] | None)
 def table_of(
     cells: pd.DataFrame, header: Sequence[Any], where: str, faults: list[str] | None = None, sign: str = "."
 ) -> ReadTable:
-    """The table of the cells below a header, with a note for each kind of cells that are read otherwise than
-    they are written.
-
-    Args:
-        cells: A column for each cell of the header; the index is the line minus two.
-        header: The names of the columns; None or blanks for a column without a name.
-        where: The name of the table in messages.
-        faults: Takes faults of the whole table, which are an error otherwise.
-        sign: The decimal sign of texts.
+    """The table of the cells below a header, as many columns as it has cells, with a note for each kind of
+    cells that are read otherwise than they are written. The index is the line minus two.
     """
-    names = [None if cell is None else plain_text(str(cell)) or None for cell in header]
     frame, empty_words = _split_empty_words(cells.set_axis(range(cells.shape[1]), axis=1))
     frame = frame.dropna(how="all")
-    table_faults, notes, reading_notes = header_faults(names, frame), list[str](), Notes()
+    joined, rows, described = joined_header(header, frame)
+    names = [name or None for name in joined]
+    notes, reading_notes = list[str](), Notes()
+    if rows:
+        what = f"its header goes on to {line_words(int(frame.index[rows - 1]))}"
+        notes.append(f"of {where}, {what} ({beginning(', '.join(filter(None, names)), 60)})")
+        frame = frame.iloc[rows:]
+    # A column of numbers repeats no name.
+    texts = frame[frame[0] == joined[0]] if all(dtype.kind == "O" for dtype in frame.dtypes) else frame[:0]
+    if len(repeats := texts.index[(texts == joined).all(axis=1)]):
+        notes.append(f"of {where}, the header stands again in {line_words(int(repeats[0]))}, and is left out")
+        frame = frame.drop(index=repeats)
+    if is_data(joined, frame):
+        got = ", ".join(repr(beginning(name, 20)) for name in joined[:3])
+        remedy = "write a row of names above it; a name that is a number needs a letter, such as y2020"
+        raise TableError(
+            f"{where}: expected the names of columns in the first row; got data ({got}): {remedy}"
+        )
+    table_faults = header_faults(names, frame)
+    if described:
+        line = line_words(int(frame.index[0]))
+        remedy = "delete it if it describes the columns, or give each column one name in one line"
+        table_faults.append(f"{line} has texts alone, above numbers: {remedy}")
     if count := footers(frame, sign):
         frame, footer = frame.iloc[:-count], frame.iloc[-count:]
         first, last = int(footer.index[0]) + 2, int(footer.index[-1]) + 2
@@ -164,7 +178,7 @@ def table_of(
         what = f"{line_words(int(frame.index[0]))} has units and is no row of the table"
         notes.append(f"of {where}, {what} ({', '.join(stated_units.values())[:60]})")
         frame = frame.iloc[1:]
-    for column, name in enumerate(names_of(header)):
+    for column, name in enumerate(names_of(joined)):
         if names[column] is None and not frame[column].notna().any():
             continue
         columns[name] = column_of(frame[column], name, reading_notes, sign)

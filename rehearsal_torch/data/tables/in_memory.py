@@ -151,14 +151,9 @@ def _to_pandas(data: Any, called: str) -> pd.DataFrame:
 def cells_of(
     given: Any, names: tuple[str, ...] | None, called: str
 ) -> tuple[tuple[str, ...], np.ndarray, np.ndarray]:
-    """The numbers of a data frame, and which of them were set: names, values (n, d), and marks (n, d).
-
-    Args:
-        names: The columns, in order; None for all but those that mark cells.
-
-    Raises:
-        TableError: if a column is not numeric and complete, or marks belong to none or are not 0 and 1; all
-            faults are listed.
+    """The numbers of a data frame, and which of them were set: names, values (n, d), and marks (n, d), of all
+    columns but marks by default. Columns that are not numeric and complete, and marks that belong to none or
+    are not 0 and 1, are a TableError.
     """
     faults: list[str] = []
     frame = data_frame(given, called, faults)

@@ -4,8 +4,7 @@
     .xlsx .xlsm                         a sheet of an Excel workbook       (extra `files`)
     .parquet .feather .arrow            columns of Arrow; also a folder of .parquet      (extra `files`)
 
-What the reader decides by itself (separator, decimal sign, sheet) is noted. The index of the data frame is
-the line number in the file minus two, so that every fault is reported with the first line in which it occurs.
+What the reader decides by itself (separator, decimal sign, sheet) is noted.
 """
 
 import datetime
@@ -67,20 +66,9 @@ def read_table(
     sheet: str | None = None,
     needed: Needed | None = None,
 ) -> ReadTable:
-    """Reads a table from a file; its ending decides how.
-
-    Args:
-        path: A file with a header row, at most 2 GiB unpacked, or a folder of Parquet files.
-        role: The name of the argument, for messages.
-        faults: Takes duplicate column names, which are an error otherwise.
-        separator: Of a text file: one of , ; | and the tab; None detects it.
-        decimal: Of a text file: the decimal sign, "." or ","; None detects it.
-        sheet: Of a workbook: the sheet; None for the first.
-        needed: Of a Parquet or Feather file: which of its columns to read, from the names of all; None for
-            all.
-
-    Raises:
-        TableError: if there is no such file, it cannot be read, or a setting is for another kind of file.
+    """Reads a table from a file of at most 2 GiB unpacked; its ending decides how. Of text, separator (, ; |
+    or the tab) and decimal sign may be given; of a workbook, the sheet; of columns of Arrow, which to read.
+    `faults` takes faults of the header; all others, and a setting for another kind of file, are a TableError.
     """
     if path is None:
         raise TableError(f"no table is given: set {role}=table.csv, a comma-separated file with a header row")
@@ -114,11 +102,7 @@ def number_columns(
     varying: bool = False,
     keep: Iterable[int] | None = None,
 ) -> np.ndarray:
-    """The named columns as float64, (n, len(names)).
-
-    Raises:
-        TableError: with all `number_faults`.
-    """
+    """The named columns as float64, (n, len(names)); all `number_faults` as a TableError."""
     rows = frame if keep is None else frame.iloc[list(keep)]
     if faults := number_faults(rows, names, min_rows, varying):
         raise TableError(listed(source, faults))

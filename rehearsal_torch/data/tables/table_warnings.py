@@ -97,11 +97,7 @@ def stand_ins(
     column: np.ndarray, settable: tuple[float, float] | None = None
 ) -> list[tuple[str, dict[str, float]]]:
     """Sentences on values of a column (n,) that may stand for missing cells, each with its numbers: the value
-    and how many rows have it.
-
-    Args:
-        column: The values; of more than 20,000 the first are looked at, which should be no special ones.
-        settable: What an action may be set to; None of other variables.
+    and how many rows have it. An action may be `settable` within two values.
     """
     head = column[:COUNTED]
     values, counts = np.unique(head[np.isfinite(head)], return_counts=True)

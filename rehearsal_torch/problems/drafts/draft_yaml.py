@@ -11,7 +11,7 @@ import yaml
 from rehearsal_torch.files.bounded_yaml import PlainFileError, read_yaml
 
 YAML = (".yaml", ".yml")
-MARK, MANY_ARROWS = "# <- fill in", 30
+MARK, MANY_ARROWS, MANY_NAMES = "# <- fill in", 30, 8
 _PARTS = {"question", "data", "variables", "desired"}
 _PLAIN = re.compile(r"[^\W\d][\w.]*")
 
@@ -34,8 +34,11 @@ def is_plain(path: str | Path) -> bool:
 
 
 def scalar(text: str) -> str:
-    """A text as a YAML scalar in one line, also within braces."""
-    return yaml.safe_dump([text], allow_unicode=True, width=10_000, default_flow_style=True).strip()[1:-1]
+    """A text as a YAML scalar in one line, also within braces; empty if it is."""
+    return (
+        text
+        and yaml.safe_dump([text], allow_unicode=True, width=10_000, default_flow_style=True).strip()[1:-1]
+    )
 
 
 def value(text: str) -> str:
@@ -54,7 +57,8 @@ def term(name: str) -> str:
 
 
 def variable(name: str, note: str, role: str, **settings: str) -> str:
-    """The line of a variable, with a note as a comment."""
+    """The line of a variable, with a note as a comment; without empty settings."""
+    settings = {key: setting for key, setting in settings.items() if setting}
     mapping = ", ".join(f"{key}: {setting}" for key, setting in {"role": role, **settings}.items())
     return f"  {scalar(name)}: {f'{{{mapping}}}' if settings else role}{f'  # {note}' if note else ''}"
 
@@ -64,9 +68,17 @@ def flow(texts: Sequence[str]) -> str:
     return f"[{', '.join(map(scalar, texts))}]"
 
 
-def omitted(name: str, why: str) -> str:
-    """The line of a column that is left out."""
-    return f"  # {scalar(name) if name.isprintable() else repr(name)[:40]}: left out: {why}"
+def omitted(reasons: Mapping[str, str]) -> list[str]:
+    """The lines of columns that are left out, with the reason of each: one line for each reason."""
+    names_by_reason: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        shown = scalar(name) if name.isprintable() else repr(name)[:40]
+        names_by_reason.setdefault(reason, []).append(shown)
+    lines = list[str]()
+    for reason, names in names_by_reason.items():
+        more = f" and {len(names) - MANY_NAMES} more" if len(names) > MANY_NAMES else ""
+        lines.append(f"  # {', '.join(names[:MANY_NAMES])}{more}: left out: {reason}")
+    return lines
 
 
 def arrows(*edges: tuple[Sequence[str], Sequence[str]]) -> list[str]:

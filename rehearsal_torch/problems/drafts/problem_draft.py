@@ -2,8 +2,9 @@
 
 Kinds and roles are those of `problems.drafts.role_guesses`. All other columns that can be used are context;
 of experiments they are of the role other. Columns of which more than half is missing are left out, and so are
-copies. The first identifier that has another value in every row is proposed to name the cases. Graph and
-desired region cannot be guessed: the file has a place for them, with an example.
+copies. The first identifier that has another value in every row is proposed to name the cases, and one that
+several rows share, or a place, to say which belong together. Graph and desired region cannot be guessed: the
+file has a place for them, with an example.
 
 Of experiments, rows without a value of the outcome wait for their result: what is empty in them is no action,
 what is not is one, and else they say nothing.
@@ -25,7 +26,6 @@ from rehearsal_torch.problems.drafts.draft_yaml import (
     filled,
     flow,
     node,
-    omitted,
     scalar,
     term,
     value,
@@ -91,23 +91,18 @@ def draft(
     return text, notes + draft_notes
 
 
-CASES = """\
-# A problem of $rows rows. Correct what is guessed, fill in what is marked, then type
-#   rehearsal check $written
-$notes
-
+CASES = """
 # The table, relative to the folder of this file.
 data: $file
 $gaps
 $identity
+$unit
 
 # Every variable, with its role: context is known before deciding, an action may be set, an outcome should
 # come out as desired, other is anything else. Kinds: continuous, integer, binary, ordinal, categorical;
 # levels are texts in the order of their codes 0, 1, ...
 variables:
 $variables
-$marks
-$omitted
 
 # What directly influences what, an arrow for each; x <-> y if a hidden cause moves both. Add what is
 # missing, or name a file (.dagitty, .gml, .graphml).
@@ -130,6 +125,10 @@ IDENTITY = """
 # The column that names the cases (guessed: it has another value in every row). The names stand in the
 # files of a run and in its report; delete the line if these may not be shared.
 identity: $name"""
+UNIT = """
+# The column that says which rows belong together (guessed: several rows have the same): they are held out
+# together.
+unit: $name"""
 BOUNDS = """# How far each case may go from its present value.
 # bounds: {$name: [current - 1, current + 1]}"""
 
@@ -144,9 +143,11 @@ def cases_draft(source: Source) -> tuple[str, list[str]]:
     chosen = [*roles.names["action"], *outcome_names]
     columns = _mark_constant(without_copies(columns, roles), chosen)
     variables = _select_variables(columns, roles)
-    context, actions, outcomes = (
-        [column for column in variables if _role(column, roles) == role]
-        for role in ("context", "action", "outcome")
+    context, actions = (
+        [column for column in variables if _role(column, roles) == role] for role in ("context", "action")
+    )
+    groups = sorted(
+        (column.name for column in columns if column.groups), key=lambda name: frame[name].nunique()
     )
     identifiers = sorted((column for column in columns if column.naming), key=lambda column: column.naming)
     missing = ", ".join(f"{column.name}: {column.missing}" for column in variables if column.missing)
@@ -156,13 +157,14 @@ def cases_draft(source: Source) -> tuple[str, list[str]]:
     return source.fill(
         CASES,
         roles,
-        variables=[_variable_line(column, roles) for column in variables],
-        omitted=_omitted_lines(columns, variables),
-        rows=str(len(frame)),
+        f"{len(frame)} rows",
+        [_variable_line(column, roles) for column in variables],
+        _left_out(columns, variables),
         gaps=filled(MISSING, some=missing) if missing else "",
         identity=filled(IDENTITY, name=scalar(identifiers[0].name)) if identifiers else "",
+        unit=filled(UNIT, name=scalar(groups[-1])) if groups else "",
         arrows=arrows(([column.name for column in context], chosen), (roles.names["action"], outcome_names)),
-        wanted=value(_desired_example((outcomes or variables or columns)[-1])),
+        wanted=value(_desired_example(roles.outcome_in(variables))),
         case=", ".join(f"{scalar(name)}: {cell}" for name, cell in cells.items()),
         bounds=filled(BOUNDS, name=scalar(numeric_actions[0])) if numeric_actions else "",
     )
@@ -187,9 +189,9 @@ def _select_variables(columns: Sequence[Column], roles: Roles) -> list[Column]:
     return sorted(filter(chosen.__contains__, usable), key=lambda column: rank.get(column.name, 0))
 
 
-def _omitted_lines(columns: Sequence[Column], variables: Sequence[Column]) -> list[str]:
+def _left_out(columns: Sequence[Column], variables: Sequence[Column]) -> dict[str, str]:
     reason = f"one of more than {COLUMNS}"
-    return [omitted(column.name, column.left_out or reason) for column in columns if column not in variables]
+    return {column.name: column.left_out or reason for column in columns if column not in variables}
 
 
 def _check_two_usable(source: Source, columns: Sequence[Column], expected: str) -> None:
@@ -221,7 +223,7 @@ def _variable_line(column: Column, roles: Roles) -> str:
         # A whole number that no row has cannot be offered.
         kind = kind if len(offered) > np.floor(high) - np.ceil(low) else "continuous"
         stated, note = {"range": f"[{low:.6g}, {high:.6g}]"}, f"{note}; the range holds nine of ten"
-    return variable(column.name, note, role, kind=kind, **stated)
+    return variable(column.name, note, role, kind=kind, unit=roles.unit(column), **stated)
 
 
 def _usual_value(column: Column) -> str:
@@ -244,11 +246,7 @@ def _desired_example(outcome: Column) -> str:
     return f"{name} = {levels[-1]}" if outcome.kind == "binary" else f"{name} <= {levels[-2]}"
 
 
-TRIALS = """\
-# A problem of $rows experiments. Correct what is guessed, fill in what is marked,
-# then type   rehearsal check $written
-$waiting
-$notes
+TRIALS = """$waiting
 
 # Which experiment next?
 question: trials
@@ -259,8 +257,6 @@ data: $file
 # measured in each experiment. An action has a range, or levels: [0, 1, 2].
 variables:
 $variables
-$marks
-$omitted
 
 # What directly influences what, an arrow for each; nothing leads into an action.
 graph: $mark: the arrows; delete the # before those that hold
@@ -296,9 +292,9 @@ def trials_draft(source: Source) -> tuple[str, list[str]]:
     return source.fill(
         TRIALS,
         roles,
-        variables=[_experiment_line(column, roles) for column in variables],
-        omitted=_omitted_lines(columns, variables),
-        rows=str(len(frame)),
+        f"{len(frame)} experiments",
+        [_experiment_line(column, roles) for column in variables],
+        _left_out(columns, variables),
         waiting=waiting_note if len(pending) else "",
         arrows=arrows((actions, [*other_names, *outcomes]), (other_names, outcomes)),
         reward=scalar(outcomes[0]) if outcomes else f"{MARK}: an outcome",
@@ -318,4 +314,4 @@ def _pending_rows(source: Source) -> np.ndarray:
 def _experiment_line(column: Column, roles: Roles) -> str:
     role, (low, high) = roles.of(column.name, "other"), (column.numbers.min(), column.numbers.max())
     ends = {"range": f"[{low:.6g}, {high if low < high else low + 1:.6g}]"} if role == "action" else {}
-    return variable(column.name, roles.note(column), role, **ends)
+    return variable(column.name, roles.note(column), role, unit=roles.unit(column), **ends)

@@ -4,8 +4,9 @@
                are binary, up to 20 whole ones integer, others continuous
     left out   columns without a name or with one value, numbers of rows, dates, identifiers, free texts, and
                copies: |correlation| above .999 with another one, or the same order, as a logarithm has it
-    background what nobody sets or asks for: ages, parts of the calendar, who or where somebody is, counts and
-               weights of rows, and functions of these, as a column of 0 and 1 that marks a year
+    background what nobody sets or asks for: ages, parts of the calendar (but no rates, as 20 a day), who or
+               where somebody is, counts and weights of rows, leads and lags, and functions of these, as a
+               column of 0 and 1 that marks a year
     outcome    typed; else the one whose name says it (outcome, target, y); else the only one that can be
     action     typed; else those whose names say it (dose, treatment, setting); else the only other column
 
@@ -29,7 +30,7 @@ from rehearsal_torch.data.tables.cell_values import DATE
 from rehearsal_torch.data.tables.identifiers import identifier, words_of
 from rehearsal_torch.data.tables.reader import ReadTable, TableError, are_whole, number_faults, numbers_of
 from rehearsal_torch.files.schema import is_number, meant
-from rehearsal_torch.problems.drafts.draft_yaml import MARK, filled, scalar
+from rehearsal_torch.problems.drafts.draft_yaml import MARK, filled, omitted, scalar
 
 # The most classes, the rows that each has at least on average, and the most values of an integer variable.
 CLASSES, ROWS_PER_CLASS, INTEGERS = 12, 2, 20
@@ -48,24 +49,26 @@ SCALES = (
     ("bronze", "silver", "gold", "platinum"),
 )
 # Words in names of outcomes, of actions, and of values before a treatment.
-OUTCOMES = "outcomes?|target|results?|response|label|progression|success|yield|score|survived|y"
+OUTCOMES = "outcomes?|target|results?|response|responded|label|progression|success|yield|score|survived|y"
 ACTIONS = "actions?|treatment|treated|treat|trt|dose|dosage|drug|setting|intervention"
+_RATE = re.compile(r"(?:/|(?<![^\W_])(?:per|an?|each|every)(?![^\W_])) *_*[^\W_]+", re.IGNORECASE)
 BEFORE = "baseline|base|before|pre|initial|previous|past"
 CALENDAR, COUNT, FUNCTION = "a part of the calendar", "a count or a weight of rows", "a function of"
+PLACE, SHIFTED = "where something is", "an earlier or a later value of another column"
 BACKGROUND = {
     "an age": r"l?age(?:s|d|gp|grp|group|sq|yrs|years)?|years old",
-    CALENDAR: "date|datetime|timestamp|day|weekday|week|month|mon|quarter|qtr|year|yr|season|period|visit"
-    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day|tues?|wed|thurs?|fri|[dy]\d\d(?:\d\d)?",
+    CALENDAR: "date|datetime|timestamp|day|weekday|weekend|holiday|week|month|mon|quarter|qtr|year|yr|season"
+    r"|period|visit|(?:mon|tues|wednes|thurs|fri|satur|sun)day|tues?|wed|thurs?|fri|[dy]\d\d(?:\d\d)?",
     "who somebody is": r"sex|gender|(?:fe)?male|race|ethnic(?:ity)?|nationality|religion|black|(?:non)?white"
     r"|hisp(?:anic)?|asian|birth(?!.*(?:control|weight))|birthplace|born|parity|marital|married",
-    "where something is": "state|province|county|country|nation|region|district|city|town|village|continent"
+    SHIFTED: r"l?lag(?!oon|er)[a-z]*\d*|lead\d+",
+    PLACE: "state|province|county|country|nation|region|district|city|town|village|continent"
     "|location|origin|latitude|longitude|lat|lon|north|south|east|west|urban|rural|site|block|batch",
     COUNT: r"n|n?cases|n?controls|counts?|freq|frequency|number|nr|population|weights|wgt|fnlwgt",
     "a unit of measurement": "units?|uom",
 }
 COPY, ROWS, FEWEST, MANY_ROWS = 0.999, 2000, 10, 30
 _UNNAMED = re.compile(r"Unnamed: \d+(_level_\d+)?")
-_NUMBER = re.compile(r"\s*[-+]?\d[\d.,]*(?:[eE][-+]?\d+)?(?:\.\d+)?\s*")
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +83,7 @@ class Column:
         background: Why nobody would set it, or ask for it; empty if one may.
         named_role: "outcome" or "action" if its name says that it is one; else empty.
         naming: Whether it can name the cases: 1, or 2 for names of persons; else 0.
+        groups: Whether it is left out and names what several rows belong to.
     """
 
     name: str
@@ -90,6 +94,7 @@ class Column:
     background: str = ""
     named_role: str = ""
     naming: int = 0
+    groups: bool = False
 
     @property
     def numbers(self) -> np.ndarray:
@@ -153,13 +158,17 @@ def _column(cells: pd.Series, name: str, most_missing: float, varying: bool) -> 
         return replace(column, left_out=DATES)
     if identity is not None:
         naming = (1 + identity.personal) * identity.unique
-        return replace(column, left_out=f"it looks like an identifier: {identity.reason}", naming=naming)
+        reason = f"it looks like an identifier: {identity.reason}"
+        return replace(
+            column, left_out=reason, naming=naming, groups=_groups(cells) and not identity.personal
+        )
     missing = len(cells) - len(observed)
     if missing > most_missing * len(cells) or not len(observed):
         return replace(column, left_out=f"{missing} of {len(cells)} values are missing")
     levels = text_levels(cells)
     if isinstance(levels, str):
-        return replace(column, left_out=levels)
+        names = background == PLACE or has_word(name, "names?")
+        return replace(column, left_out=levels, groups=names and _groups(cells))
     if levels:
         kind = "binary" if len(levels) == 2 else "ordinal" if _scale(levels) else "categorical"
         codes = [levels.index(cell.strip()) if isinstance(cell, str) else np.nan for cell in cells]
@@ -168,6 +177,11 @@ def _column(cells: pd.Series, name: str, most_missing: float, varying: bool) -> 
         return replace(column, left_out=faults[0].words)
     few_integers = len(values) <= INTEGERS and _are_counts(values)
     return replace(column, kind="binary" if len(values) == 2 else "integer" if few_integers else "continuous")
+
+
+def _groups(cells: pd.Series) -> bool:
+    """Whether a column has several rows for each of many values."""
+    return FEWEST <= cells.nunique() <= len(cells) / ROWS_PER_CLASS and not cells.isna().any()
 
 
 def _meaning_of_name(name: str, values: np.ndarray) -> tuple[str, str]:
@@ -197,8 +211,12 @@ def _are_counts(numbers: np.ndarray) -> bool:
 def text_levels(cells: pd.Series) -> tuple[str, ...] | str:
     """The texts of a column in their order, if it has two and more and no numbers; why there are too many."""
     texts, known = texts_in(cells), cells.dropna()
-    if len(texts) < 2 or any(not isinstance(cell, str) or is_number(cell) for cell in known.unique()):
+    distinct = known.unique()
+    numbers = sum(not isinstance(cell, str) or is_number(cell) for cell in distinct)
+    if not len(texts) or numbers * 2 > len(distinct) or (numbers and len(texts) <= CLASSES):
         return ()
+    if len(texts) == 1:
+        return f"all {len(known)} rows have one text"
     if len(texts) > CLASSES or len(texts) * ROWS_PER_CLASS > len(known) > 2:
         reason = "free texts, names or too many classes: it may stay in the table, as no variable"
         return f"{len(texts)} different texts in {len(known)} rows, which are {reason}"
@@ -212,13 +230,15 @@ def _scale(texts: Sequence[str]) -> Sequence[str]:
 
 def has_word(name: str, words: str) -> bool:
     """Whether a name such as customer_id, customerId or "Customer ID" has one of the words, a pattern."""
-    return re.search(rf"(?:\A| )(?:{words})(?:\Z| )", " ".join(words_of(name))) is not None
+    text = " ".join(words_of(_RATE.sub(" ", name)))
+    return re.search(rf"(?:\A| )(?:{words})(?:\Z| )", text) is not None
 
 
 def check_names(table: ReadTable) -> None:
     """Refuses a table without names of columns, whose first row has numbers alone."""
     names = [str(name) for name in table.frame.columns]
-    if names and all(_NUMBER.fullmatch(name) for name in names):
+    # The second of two columns called 59.0 is 59.0.1.
+    if names and all(is_number(re.sub(r"\.\d+\Z", "", name)) for name in names):
         shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
         raise TableError(
             f"{table.where}: expected the names of columns in the first row; got numbers alone ({shown}): "
@@ -263,6 +283,13 @@ Ask = Callable[[str, str, Sequence[str]], Sequence[str]]
 """Asks a question for an option, such as action; the answer is among the names, or empty."""
 
 
+HEAD = """\
+# A problem of $size. Correct what is guessed, fill in what is marked, then type
+#   rehearsal check $written
+$notes
+"""
+
+
 @dataclass(frozen=True)
 class Source:
     """A table; its file, as the draft names it; the file of the draft; the typed columns; whom to ask."""
@@ -273,28 +300,48 @@ class Source:
     typed: Mapping[str, Sequence[str]] = field(default_factory=dict)
     ask: Ask | None = None
 
-    def fill(self, template: str, roles: "Roles", **parts: str | Sequence[str]) -> tuple[str, list[str]]:
-        """The text of a draft, and the notes on its roles."""
-        notes = [f"# {note}." for note in self.table.notes]
-        common = {"written": self.written, "file": scalar(self.file), "mark": MARK}
-        text = filled(template, notes=notes, marks=roles.marks, **common, **parts)
+    def fill(
+        self,
+        template: str,
+        roles: "Roles",
+        size: str,
+        variables: Sequence[str],
+        left_out: Mapping[str, str],
+        **parts: str | Sequence[str],
+    ) -> tuple[str, list[str]]:
+        """The text of a draft, with lines for variables and for what is left out, and notes on its roles."""
+        text = filled(
+            HEAD + template,
+            size=size,
+            written=self.written,
+            notes=[f"# {note}." for note in self.table.notes],
+            file=scalar(self.file),
+            mark=MARK,
+            variables=[*variables, *roles.marks, *omitted(left_out)],
+            **parts,
+        )
         return text + "\n", roles.notes
 
 
 @dataclass(frozen=True)
 class Roles:
-    """Columns of each role, the reason for each of them, the open roles with their candidates in words, and
-    columns that were left out though their name says a role: this, and why.
+    """Columns of each role, the reason for each of them, the open roles with their candidates, and
+    columns that were left out though their name says a role: this, and why. The units are the table's.
     """
 
     names: Mapping[str, Sequence[str]]
     reasons: dict[str, str]
-    open: dict[str, str]
+    open: dict[str, Sequence[str]]
     lost: Mapping[str, tuple[str, str]]
+    units: Mapping[str, str]
 
     def of(self, name: str, other: str) -> str:
         """The role of a column; `other` if it has none of the two."""
         return next((role for role, names in self.names.items() if name in names), other)
+
+    def unit(self, column: Column) -> str:
+        """The unit of a column of numbers as a YAML scalar; empty if it is unknown."""
+        return scalar(self.units.get(column.name, "")) * (column.kind in ("continuous", "integer"))
 
     def note(self, column: Column) -> str:
         """The comment at the line of a column."""
@@ -302,22 +349,34 @@ class Roles:
             filter(None, (self.reasons.get(column.name, ""), column.background, column.value_words))
         )
 
+    def outcome_in(self, columns: Sequence[Column]) -> Column:
+        """The last outcome; where there is none, the last column that may be one."""
+        names = self.names["outcome"] or self.open.get("outcome", ())
+        return ([column for column in columns if column.name in names] or [*columns])[-1]
+
     @property
     def marks(self) -> list[str]:
         """A line for each open role."""
-        return [f"  {MARK}: role: {role}, for what {_ROLES[role]}{some}" for role, some in self.open.items()]
+        return [
+            f"  {MARK}: role: {role}, for what {_ROLES[role]}{_choice(names)}"
+            for role, names in self.open.items()
+        ]
 
     @property
     def notes(self) -> list[str]:
         """Sentences on what was left out, what is guessed, and what is open."""
         lost = (f"{name}, which its name calls an {role}: {why}" for name, (role, why) in self.lost.items())
         guessed = [(name, why) for name, why in self.reasons.items() if why != TYPED]
-        asked = ((f"which column {_ROLES[role]}{names}", role) for role, names in self.open.items())
+        asked = ((f"which column {_ROLES[role]}{_choice(names)}", role) for role, names in self.open.items())
         return [
             *(f"Left out: {words}." for words in lost),
             *(f"Guessed: {name} {_ROLES[self.of(name, '')]}: {why}." for name, why in guessed),
             *(f"Open: {words}. Add {role}=COLUMN, or fill it in." for words, role in asked),
         ]
+
+
+def _choice(names: Sequence[str]) -> str:
+    return f" ({', '.join(names[:SHOWN]) or 'none looks so'}{', ...' * (len(names) > SHOWN)})"
 
 
 def roles_of(
@@ -331,7 +390,7 @@ def roles_of(
     left_out = {column.name: column.left_out for column in columns}
     named = {column.name: column.named_role for column in columns if column.named_role}
     lost = {name: (role, left_out[name]) for name, role in named.items() if left_out[name]}
-    roles = Roles(names, {}, {}, lost)
+    roles = Roles(names, {}, {}, lost, source.table.units)
     for step, (role, role_columns) in product((TYPED, NAMED, ALONE, OPEN), names.items()):
         if role_columns:
             continue
@@ -360,8 +419,7 @@ def roles_of(
         for name in chosen:
             roles.reasons[name] = KNOWN if step == NAMED and name not in named else step or TYPED
         if step == OPEN and not chosen:
-            ellipsis = ", ..." if len(candidates) > SHOWN else ""
-            roles.open[role] = f" ({', '.join(candidates[:SHOWN]) or 'none looks so'}{ellipsis})"
+            roles.open[role] = candidates
     return roles
 
 

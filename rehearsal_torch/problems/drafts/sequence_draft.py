@@ -13,6 +13,7 @@ units are dropped while half of them stay, or else the last value is carried ove
 the median unit lacks.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -22,11 +23,12 @@ from pandas.api.types import is_float_dtype
 
 from rehearsal_torch.data.tables.identifiers import PERSONS, identifier
 from rehearsal_torch.data.tables.reader import TableError
-from rehearsal_torch.problems.drafts.draft_yaml import MARK, filled, flow, omitted, scalar, variable
+from rehearsal_torch.problems.drafts.draft_yaml import MARK, filled, flow, scalar, variable
 from rehearsal_torch.problems.drafts.role_guesses import (
     BACKGROUND,
     CALENDAR,
     FUNCTION,
+    SHIFTED,
     Column,
     Roles,
     Source,
@@ -122,6 +124,8 @@ GAPS = 0.5
 # A column that leaves its usual value in fewer units, and in less than a quarter of them, may have one value
 # among the units to learn from.
 FEW_UNITS = 10
+# Columns whose names differ in digits alone, more of which may mark times.
+MARKS, _DIGITS = 2, re.compile(r"\d")
 
 
 def episodes(frame: pd.DataFrame, unit: str = "", time: str = "") -> tuple[str, str] | None:
@@ -169,8 +173,9 @@ def sequence_draft(source: Source) -> tuple[str, list[str]]:
     unit, time = unit_and_time
     times_by_unit = pd.Series(times_of(frame[time])).groupby(frame[unit].to_numpy())
     first_and_last = times_by_unit.idxmin().to_numpy(), times_by_unit.idxmax().to_numpy()
-    columns = [column for column in columns_of(frame, most_missing=1.0) if column.name not in unit_and_time]
-    columns = [_within_units(column, frame, unit, *first_and_last) for column in columns]
+    columns = columns_of(frame, most_missing=1.0)
+    columns = [column for column in columns if column.name not in unit_and_time]
+    columns = [_within_units(column, frame, *unit_and_time, *first_and_last) for column in columns]
     roles = roles_of(columns, source, numbers=True)
     roles.open.pop("outcome", None)
     columns = without_copies(columns, roles)
@@ -188,9 +193,9 @@ def sequence_draft(source: Source) -> tuple[str, list[str]]:
     return source.fill(
         SEQUENCE,
         roles,
-        variables=[line for _, line in lines],
-        rows=str(len(frame)),
-        units=str(frame[unit].nunique()),
+        f"{len(frame)} rows, of {frame[unit].nunique()} of {unit}",
+        [line for role, line in lines if role],
+        {column.name: why for column, (role, why) in zip(columns, lines, strict=True) if not role},
         unit=scalar(unit),
         time=scalar(time),
         first=scalar(example),
@@ -199,11 +204,7 @@ def sequence_draft(source: Source) -> tuple[str, list[str]]:
     )
 
 
-SEQUENCE = """\
-# A problem of $rows rows, of $units of $unit. Correct what is guessed, fill in what is marked, then
-# type   rehearsal check $written
-$notes
-
+SEQUENCE = """
 # Which actions, step by step, should have been others?
 question: sequence
 # The table, relative to the folder of this file.
@@ -217,7 +218,6 @@ time: $time
 # stand in order, from least to most; amounts have a unit.
 variables:
 $variables
-$marks
 
 # What a step is worth: weights of states, points beyond limits (a score), costs of actions.
 reward:  $mark, such as
@@ -228,7 +228,7 @@ $steps
 
 
 def _within_units(
-    column: Column, frame: pd.DataFrame, unit: str, first_rows: np.ndarray, last_rows: np.ndarray
+    column: Column, frame: pd.DataFrame, unit: str, time: str, first_rows: np.ndarray, last_rows: np.ndarray
 ) -> Column:
     """A column as it is within units, of which the places of the first and last rows are given: nobody sets
     what is constant; what time says, or where only some units say much to learn from, is left out.
@@ -240,6 +240,7 @@ def _within_units(
         return replace(column, background=FIXED)
     if {type(each) for each in cells.dropna().unique().tolist()} == {bool}:
         column = replace(column, levels=("False", "True"))
+    numbered = [_DIGITS.sub("", str(name)) for name in frame].count(_DIGITS.sub("", column.name))
     values, usual = np.unique(column.numbers), cells.value_counts().index[0]
     missing_first, deviates = int(cells.iloc[first_rows].isna().sum()), cells.notna() & (cells != usual)
     # Nothing is learnt of what follows the last step.
@@ -247,6 +248,10 @@ def _within_units(
     deviating_units, reason = frame[unit][deviates].nunique(), ""
     if column.background == CALENDAR or column.background.startswith(FUNCTION):
         reason = f"{column.background}: the time says it"
+    elif column.background == SHIFTED:
+        reason = f"{column.background}: other steps say it"
+    elif numbered > MARKS and frame[time][deviates].nunique() == 1:
+        reason = f"one of {numbered} columns that mark a {time} each"
     elif column.missing > GAPS * len(cells):
         reason = f"{column.missing} of {len(cells)} values are missing"
     elif missing_first > GAPS * count:
@@ -258,9 +263,9 @@ def _within_units(
 
 
 def _variable_line(column: Column, roles: Roles) -> tuple[str, str]:
-    """The role of a column, empty if it is left out, and its line."""
+    """The role of a column and its line; of one that is left out "", and why."""
     if column.left_out:
-        return "", omitted(column.name, column.left_out)
+        return "", column.left_out
     default_role = "static" if column.background == FIXED else "context" if column.background else "state"
     role, note = roles.of(column.name, default_role).replace("outcome", "state"), roles.note(column)
     levels = flow(sorted(column.levels, key=lambda each: each.casefold() not in LOWEST))
@@ -271,11 +276,12 @@ def _variable_line(column: Column, roles: Roles) -> tuple[str, str]:
         return role, variable(column.name, note, role, levels=levels)
     if column.levels:
         remedy = f"where it is chosen, write {{role: action, levels: {levels}}}, from least to most"
-        return "", omitted(column.name, f"texts that change; {remedy}")
+        return "", f"texts that change; {remedy}"
     values = np.unique(column.numbers)
     if role == "action" and len(values) <= LEVELS and not (values % 1).any():
         counted = np.array_equal(values, np.arange(len(values)))
         written_levels = str(len(values)) if counted else f"[{', '.join(f'{each:g}' for each in values)}]"
         return role, variable(column.name, note, role, levels=written_levels)
     never = f"; {MARK}: amounts start at 0: subtract the usual one, or give levels" if values.min() else ""
-    return role, variable(column.name, f"{note}; amounts{never}" if role == "action" else note, role)
+    note = f"{note}; amounts{never}" if role == "action" else note
+    return role, variable(column.name, note, role, unit=roles.unit(column))

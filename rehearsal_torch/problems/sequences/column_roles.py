@@ -17,14 +17,7 @@ from rehearsal_torch.problems.sequences.time_steps import Calendar
 
 @dataclass(frozen=True)
 class Column:
-    """A feature of an episode.
-
-    Attributes:
-        unit: Empty if unknown.
-        low: The smallest possible value; None if open.
-        high: The largest; None if open.
-        values: The texts of a static column; empty for numbers.
-    """
+    """A feature of an episode, with its limits, None where they are open; of texts with its `values`."""
 
     name: str
     unit: str = ""
@@ -40,12 +33,8 @@ class Column:
 
 @dataclass(frozen=True)
 class Action:
-    """An action, or one of its coordinates.
-
-    Attributes:
-        levels: The names of the levels, in order; empty for doses.
-        costs: The cost of each level, or of one unit of a dose, (1,); empty without a cost.
-        combine: How rows that fall into one step are joined: sum, mean or max.
+    """An action, or one of its coordinates: its levels in order, or none for doses; its cost for each level,
+    or for a unit of a dose, (1,); and how rows that fall into one step are joined: sum, mean or max.
     """
 
     name: str
@@ -84,17 +73,13 @@ class EpisodeRoles:
     """The roles of the columns of episodes, and the settings of a problem.
 
     Attributes:
-        unit: The column that identifies the unit of a row.
         step: The length of a step, in the unit of time, or a step of the calendar; None if rows are steps.
         varying: The states that a model predicts.
         static: Columns that are constant over an episode.
         contextual: Columns that vary, and that no action changes.
         count: Levels of every action.
-        weights: State to weight in the reward.
         score: Part to criteria, as in `objectives.task_reward`.
-        reward_name: Empty if the reward has no name.
-        rules: Which changes may be recommended, by the names of `objectives.change_rules`; all others are as
-            in the method.
+        rules: Which changes may be recommended, by the names of `objectives.change_rules`.
         order: States that come about in this order within a step; empty if unknown.
     """
 

@@ -83,37 +83,21 @@ def test_each_case_has_the_cost_of_its_row():
     assert costs_in(frame, "cases.csv", {"b": COSTS["b"]}) == [{}, {}]
 
 
-def test_the_usual_value_is_the_median_or_the_most_frequent_level():
-    task = RehearsalTask.of(
-        {
-            "graph": ["{a b} -> y"],
-            "context": [],
-            "box": {"a": [0, 9], "b": {"values": [0, 1, 2]}},
-            "region": "y >= 0",
-            "costs": {"a": 1, "b": 1},
-        }
-    )
-    rows = np.array([[1.0, 0, 0], [2.0, 2, 0], [7.0, 2, 0]])
-    found = with_usual(task, Records(("a", "b", "y"), rows))
-    assert {name: each.usual for name, each in found.costs.items()} == {"a": 2.0, "b": 2.0}
-    assert with_usual(found, Records(("a", "b", "y"), rows + 1)) is found
-
-
-def test_the_usual_class_is_that_of_most_rows():
-    task = RehearsalTask.of(
-        {
-            "graph": ["w -> y"],
-            "context": [],
-            "box": {"w": {"values": ["A", "B", "C"]}},
-            "region": "y >= 0",
-            "codings": {"w": {"classes": ["A", "B", "C"], "reference": "A"}},
-            "costs": {"w": {"A": 1, "B": 2, "C": 3}},
-        }
-    )
+def test_the_usual_value_is_the_median_or_the_most_frequent_level_or_class():
+    plain = {"graph": ["{a b w} -> y"], "context": [], "region": "y >= 0"}
+    box = {"a": [0, 9], "b": {"values": [0, 1, 2]}, "w": {"values": ["A", "B", "C"]}}
+    costs = {"a": 1, "b": 1, "w": {"A": 1, "B": 2, "C": 3}}
+    codings = {"w": {"classes": ["A", "B", "C"], "reference": "A"}}
+    task = RehearsalTask.of({**plain, "box": box, "costs": costs, "codings": codings})
     # A, B, B, C, C, C: in each column most rows have 0.
-    rows = np.array([[0.0, 0, 0]] + [[1.0, 0, 0]] * 2 + [[0.0, 1, 0]] * 3)
-    found = with_usual(task, Records(("w=B", "w=C", "y"), rows))
-    assert found.to_plain()["costs"]["w"]["usual"] == "C"
+    classes = np.array([[0.0, 0]] + [[1.0, 0]] * 2 + [[0.0, 1]] * 3)
+    numbers = np.array([[1.0, 0], [2.0, 2], [2.0, 2], [2.0, 2], [7.0, 1], [8.0, 0]])
+    rows = Records(("a", "b", "w=B", "w=C", "y"), np.hstack([numbers, classes, np.zeros((6, 1))]))
+    found = with_usual(task, rows)
+    assert {name: each["usual"] for name, each in found.to_plain()["costs"].items()} == {
+        "a": 2.0, "b": 2.0, "w": "C"
+    }  # fmt: skip
+    assert with_usual(found, rows) is found
 
 
 EVERY = np.ones(100, dtype=bool)

@@ -79,7 +79,7 @@ def test_headers_without_order_are_refused_or_collected(monkeypatch):
     assert list(frame.columns[:2]) == ["a", "a.1"]
     assert faults == [
         "several columns are called a: keep one of each",
-        "columns 3, 4 have values and no name: name them, or delete them",
+        "values without a name in columns 3, 4: name each, or delete it",
     ]
     monkeypatch.setattr("rehearsal_torch.data.tables.header_checks.CELLS", 2)
     with pytest.raises(TableError, match="and 2 cells"):

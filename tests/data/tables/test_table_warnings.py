@@ -76,20 +76,23 @@ def test_how_often_it_is_there_and_what_to_do_is_told():
     assert sentence.startswith("4500 of 30000 rows have exactly -9")
 
 
-@pytest.mark.parametrize("value", [-1, 99])
-def test_usual_codes_are_told_beside_whole_numbers(value):
-    ages = np.random.default_rng(0).integers(0, 80, 2000)
-    assert told(put(ages, value, 400) + 0.0) == [value]
+AGES = np.random.default_rng(0).integers(0, 80, 2000)
+PRESSURE = put(72 + 12 * np.random.default_rng(0).normal(size=700), 0.0, 35)
 
 
-def test_two_codes_in_one_column_are_both_told():
-    assert told(put(put(Y, -8.0, 30)[::-1], -9.0, 20)) == [-9, -8]
-
-
-def test_zero_is_told_where_the_others_keep_away_from_it():
-    pressure = 72 + 12 * np.random.default_rng(0).normal(size=700)
-    assert told(put(pressure, 0.0, 35)) == [0]
-    assert told(put(pressure, 0.0, 35), (0, 120)) == []
+@pytest.mark.parametrize(
+    ("column", "settable", "codes"),
+    [
+        (put(AGES, -1, 400) + 0.0, None, [-1]),
+        (put(AGES, 99, 400) + 0.0, None, [99]),
+        (put(put(Y, -8.0, 30)[::-1], -9.0, 20), None, [-9, -8]),
+        (PRESSURE, None, [0]),
+        (PRESSURE, (0, 120), []),
+    ],
+    ids=["-1", "99", "two", "zero from which others keep away", "zero that may be set"],
+)
+def test_codes_are_told(column, settable, codes):
+    assert told(column, settable) == codes
 
 
 @pytest.mark.parametrize(
@@ -179,30 +182,25 @@ def dummies(names, drop=0):
     return {name: (place == YEAR) + 0.0 for place, name in enumerate(names)}
 
 
+RARE = {f"dx_{place}": (np.arange(400) == 7 * place) + 0.0 for place in range(6)}
+YEARS = [f"year_{y}" for y in range(2019, 2024)]
+
+
 @pytest.mark.parametrize(
-    "names", [[f"year_{y}" for y in range(2019, 2024)], [f"y{y}" for y in range(5)], list("pqrst")]
+    ("columns", "groups"),
+    [
+        *(({"x": Y, "flag": FLAG + 0.0, **dummies(names)}, [names]) for names in (YEARS, [*"pqrst"])),
+        (dict([*dummies(["d1", "d2", "d3", "d4", "d5"]).items()][1:]), [["d2", "d3", "d4", "d5"]]),
+        (dict([*dummies("pqrst").items()][1:]), []),
+        ({"male": FLAG + 0.0, "x": Y, "female": 1.0 - FLAG}, [["male", "female"]]),
+        (RARE, []),
+        ({"one": np.ones(50), "x": Y[:50]}, []),
+        ({}, []),
+    ],
+    ids=["named", "of any name", "without a reference", "of no stem", "complement", "rare", "one", "none"],
 )
-def test_columns_of_classes_that_add_up_to_one_are_told(names):
-    columns = {"x": Y, "flag": FLAG + 0.0, **dummies(names)}
-    assert one_hot(columns) == [names]
-
-
-def test_classes_without_a_reference_are_told_by_their_names():
-    assert one_hot(
-        {name: column for name, column in list(dummies(["d1", "d2", "d3", "d4", "d5"]).items())[1:]}
-    ) == [["d2", "d3", "d4", "d5"]]
-    assert one_hot({name: column for name, column in list(dummies(list("pqrst")).items())[1:]}) == []
-
-
-def test_a_column_and_its_complement_are_told():
-    assert one_hot({"male": FLAG + 0.0, "x": Y, "female": 1.0 - FLAG}) == [["male", "female"]]
-
-
-def test_rare_flags_are_not_told_for_never_meeting():
-    rare = {f"dx_{place}": (np.arange(400) == 7 * place) + 0.0 for place in range(6)}
-    assert one_hot(rare) == []
-    assert one_hot({"one": np.ones(50), "x": Y[:50]}) == []
-    assert one_hot({}) == []
+def test_columns_of_classes_are_told(columns, groups):
+    assert one_hot(columns) == groups
 
 
 def test_rows_that_are_totals_are_told_and_classes_are_not():

@@ -186,7 +186,7 @@ def test_what_no_row_or_unit_can_begin_with_is_left_out(tmp_path):
     text, _ = drafted(tmp_path, frame, action="police")
     assert "  # change: left out: the first step of 12 of 12 units lacks it\n" in text
     assert "missing:" not in text
-    assert "  # d82: left out: a part of the calendar: the time says it\n" in text
+    assert "  # d82, d83: left out: a part of the calendar: the time says it\n" in text
     late = panel().assign(late=lambda each: (each["year"] == 1986) * RANDOM.integers(0, 2, 72))
     text, _ = drafted(tmp_path, late)
     # In no step but the last.
@@ -195,6 +195,38 @@ def test_what_no_row_or_unit_can_begin_with_is_left_out(tmp_path):
     rows.loc[25:29, "drinks"] = 1
     text, _ = drafted(tmp_path, rows)
     assert "  # drinks: left out: all 35 rows that lack nothing have one value\n" in text
+
+
+def test_marks_of_times_and_shifted_columns_are_no_states(tmp_path):
+    """Tables of panels have a column of 0 and 1 for each region and year, and leads and lags."""
+    frame = panel().assign(
+        lead1=normal(72),
+        lagCrime=normal(72),
+        post=lambda each: (each["year"] > 1983) & (each["county"] % 3 > 0),
+    )
+    for year in range(1981, 1985):
+        frame[f"r{year}"] = ((frame["year"] == year) & (frame["west"] == 1)).astype(int)
+    text, _ = drafted(tmp_path, frame, action="post")
+    assert {name for name, role in roles_in(text).items() if role == "state"} == {"crime", "police"}
+    assert "  # r1981, r1982, r1983, r1984: left out: one of 4 columns that mark a year each\n" in text
+    assert "  # lead1, lagCrime: left out: an earlier or a later value of another column: other st" in text
+
+
+def test_rows_of_one_place_belong_together_and_units_are_written(tmp_path):
+    """A place of many names was left out without use, and a unit that the header says was lost."""
+    places = [f"town {row // 4}" for row in range(60)]
+    frame = persons().assign(village=places).rename(columns={"bp": "bp (mmHg)", "score": "score (%)"})
+    frame["smoker (yes/no)"] = RANDOM.integers(0, 2, 60)
+    plain = yaml.safe_load(drafted(tmp_path, frame)[0])
+    assert plain["unit"] == "village"
+    assert {name: about["unit"] for name, about in plain["variables"].items() if "unit" in about} == {
+        "bp (mmHg)": "mmHg", "score (%)": "%"
+    }  # fmt: skip
+    trials = experiments().rename(columns={"yield": "yield (%)"})
+    plain = yaml.safe_load(drafted(tmp_path, trials, "trials", outcome="yield (%)")[0])
+    assert plain["variables"]["yield (%)"] == {"role": "outcome", "unit": "%"}
+    text, _ = drafted(tmp_path, panel().rename(columns={"crime": "crime (1/a)"}))
+    assert yaml.safe_load(text)["variables"]["crime (1/a)"] == {"role": "state", "unit": "1/a"}
 
 
 def test_too_many_columns_lose_those_with_the_most_gaps(tmp_path):

@@ -50,7 +50,7 @@ def test_roles_and_kinds_are_guessed_and_reasons_given():
     for words in (
         "# t.csv is read as it is.",
         "# row: left out: it numbers the rows",
-        "# who: left out: expected numbers; got 'a'",
+        "# who: left out: all 60 rows have one text",
         "# same: left out: all 60 values are 1",
         "# gap: left out: 60 of 60 values are missing",
         """# - '"two words" -> dose'""",
@@ -65,6 +65,7 @@ def test_without_names_that_say_it_roles_are_typed_or_open():
     assert {each["role"] for each in yaml.safe_load(text)["variables"].values()} == {"context"}
     assert f"  {MARK}: role: outcome, for what should come out as desired (a, b, c)\n" in text
     assert f"  {MARK}: role: action, for what may be set (a, b, c)\n" in text
+    assert f"desired: {MARK}, such as c <= " in drafted(frame, action=["b"])
     text = drafted(frame, outcome=["c"], action=["b", "sex"])
     told = yaml.safe_load(text)["variables"]
     assert {name: each["role"] for name, each in told.items()} == {
@@ -105,12 +106,11 @@ def test_identifiers_are_left_out_and_one_of_them_names_the_cases(tmp_path):
     )
     text = drafted(frame)
     plain = yaml.safe_load(text)
-    assert plain["identity"] == "customer_id"
+    assert (plain["identity"], plain["unit"]) == ("customer_id", "store_id")
     assert set(plain["variables"]) == {"x", "sex", "dose", "result"}
     for words in (
         "# email: left out: it looks like an identifier: its name says that it holds a person's data (email)",
-        "# customer_id: left out: it looks like an identifier: its name ends in id",
-        "# store_id: left out: it looks like an identifier: its name ends in id",
+        "# customer_id, store_id: left out: it looks like an identifier: its name ends in id",
     ):
         assert words in text, words
     assert "identity" not in yaml.safe_load(drafted(rows()))

@@ -10,6 +10,8 @@ from rehearsal_torch.graphs.graph_notation import graph_of
 from rehearsal_torch.problems.drafts.draft_yaml import node, scalar, term, value
 from rehearsal_torch.problems.drafts.role_guesses import (
     ACTIONS,
+    BACKGROUND,
+    CALENDAR,
     check_names,
     columns_of,
     copies,
@@ -78,6 +80,14 @@ def test_words_stand_between_signs():
     assert not has_word("overdosed", ACTIONS)
 
 
+@pytest.mark.parametrize(
+    "name", ["Cigarettes a day", "cigs_per_day", "Sleep (h/day)", "km/year", "visits each month"]
+)
+def test_a_rate_is_no_part_of_the_calendar(name):
+    assert not has_word(name, BACKGROUND[CALENDAR])
+    assert has_word(f"day of {name}", BACKGROUND[CALENDAR])
+
+
 def test_some_columns_cannot_be_variables():
     names = ["a", "", " ", "a\nb", "x" * 201, "Unnamed: 3", 'a "b"']
     found = columns_of(pd.DataFrame(RANDOM.normal(size=(9, len(names))), columns=names))
@@ -102,6 +112,12 @@ def test_few_texts_are_levels_or_classes(cells, kind, levels):
     np.testing.assert_array_equal(found.cells, wanted)
 
 
-@pytest.mark.parametrize("cells", [[1, 2], ["1", "2", "3+"], ["a", "a"], [None, None]])
+@pytest.mark.parametrize("cells", [[1, 2], ["1", "2", "3+"], ["a", "b", "7"], [None, None]])
 def test_numbers_and_constants_are_no_columns_of_texts(cells):
     assert text_levels(pd.Series(cells)) == ()
+
+
+def test_names_of_which_some_are_numbers_are_texts():
+    assert "15 different texts in 40 rows" in text_levels(
+        pd.Series([*map(str, "1ABCDEFGHIJKLMN"), *"A" * 25])
+    )

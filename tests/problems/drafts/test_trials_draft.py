@@ -20,7 +20,7 @@ def drafted(frame):
 def test_a_draft_is_complete_but_for_the_graph(tmp_path):
     experiments().to_csv(tmp_path / "experiments.csv", index=False)
     text = drafted(experiments().assign(note="warm"))
-    assert "# note: left out: expected numbers; got 'warm'" in text
+    assert "# note: left out: all 8 rows have one text" in text
     file = tmp_path / "problem.yaml"
     file.write_text(text)
     with pytest.raises(ProblemError) as caught:
