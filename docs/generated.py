@@ -70,7 +70,9 @@ def table(question: str) -> str:
     for name, part in keys_of(schema, schema.get("$defs", {})):
         needed = " (needed)" if name in schema.get("required", ()) else ""
         words = re.sub(r"\s+", " ", part.get("description", ""))
-        cells = (f"`{name}`", kind_of(part) + needed, words)
+        # Braces of text would be read as attributes of the page.
+        words = re.sub(r"\{(?:[^{}]|\{[^{}]*\})*\}", r"`\g<0>`", words)
+        cells = (" ".join(f"`{each}`" for each in re.findall(r".*\.|[^.]+$", name)), kind_of(part) + needed, words)
         rows.setdefault(name, "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(
         [f"## `{question}`", "", "| key | type | meaning |", "|---|---|---|", *rows.values(), ""]

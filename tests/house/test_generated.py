@@ -20,5 +20,5 @@ def test_the_page_of_keys_has_every_key_of_every_question():
     for question, form in FORMS.items():
         text = GENERATED.table(question)
         assert [name for name in form.model_fields if f"| `{name}` |" not in text] == []
-    assert "| `variables.NAME.offered` |" in GENERATED.table("cases")
-    assert "| `rules.support` |" in GENERATED.table("sequence")
+    assert "| `variables.NAME.` `offered` |" in GENERATED.table("cases")
+    assert "| `rules.` `support` |" in GENERATED.table("sequence")
