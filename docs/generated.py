@@ -72,7 +72,11 @@ def table(question: str) -> str:
         words = re.sub(r"\s+", " ", part.get("description", ""))
         # Braces of text would be read as attributes of the page.
         words = re.sub(r"\{(?:[^{}]|\{[^{}]*\})*\}", r"`\g<0>`", words)
-        cells = (" ".join(f"`{each}`" for each in re.findall(r".*\.|[^.]+$", name)), kind_of(part) + needed, words)
+        cells = (
+            " ".join(f"`{each}`" for each in re.findall(r".*\.|[^.]+$", name)),
+            kind_of(part) + needed,
+            words,
+        )
         rows.setdefault(name, "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(
         [f"## `{question}`", "", "| key | type | meaning |", "|---|---|---|", *rows.values(), ""]
