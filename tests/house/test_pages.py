@@ -52,11 +52,6 @@ def test_the_blocks_of_a_page_run_one_after_the_other(page: Path, desk: Path) ->
         exec(compile(text, f"{page.name}, block {place}", "exec"), known)
 
 
-def test_every_page_with_blocks_is_found() -> None:
-    found = {page.name for page in WITH_BLOCKS}
-    assert {"README.md", "decisions.md", "episodes.md", "influence.md", "noise.md", "optimise.md"} <= found
-
-
 def test_notation_gives_every_letter_a_standard_term():
     lines = (ROOT / "reproduction/notation.md").read_text(encoding="utf-8").splitlines()
     rows = [re.split(r"(?<!\\)\|", line)[1:-1] for line in lines if line.startswith("|")]
