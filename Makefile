@@ -93,8 +93,10 @@ lint: $(LINT)
 PAGES = README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md zensical.toml docs notebooks rehearsal_torch
 
 docs: $(DOCS)
-	rm -rf build/docs && mkdir -p build/docs/tests/golden
+	rm -rf build/docs && mkdir -p build/docs/tests/golden build/docs/reproduction
 	cp -R $(PAGES) build/docs && cp tests/golden/README.md build/docs/tests/golden
+	cp reproduction/notation.md build/docs/reproduction && $(PY) docs/generated.py keys >> build/docs/docs/keys.md
+	$(PY) docs/generated.py api >> build/docs/docs/api.md
 	cd build/docs && $(abspath $(PY)) -m zensical build --clean --strict
 	rm -rf site && mv build/docs/site site
 

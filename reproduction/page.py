@@ -5,7 +5,6 @@ lines, and *sections*: several blocks with the figures below them. Empty blocks 
 that a section without rows returns `Section()`.
 """
 
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -85,20 +84,16 @@ def ordered(rows: Sequence[Row], *orders: tuple[Callable[[Row], str], Sequence[s
     return sorted(rows, key=lambda row: [rank[name(row)] for name, rank in ranks])
 
 
-def origin(paper: str, out: RunFolder, lines: Iterable[Mapping[str, str]], unit: str = "job") -> str:
-    """The commits of all jobs and the versions of the packages; the commands stand in ``run.json``.
+def origin(paper: str, lines: Sequence[Mapping[str, str]], unit: str = "job") -> str:
+    """How the rows were made; commits and versions stand in files beside the page.
 
     Args:
         paper: Name of the paper's module.
-        out: The folder of the results.
         lines: The lines of ``jobs.csv``.
         unit: What a line stands for.
     """
-    commits = Counter(_short(line["commit"]) for line in lines)
-    versions = out.read_json(RUN).get("versions", {})
-    shown = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
-    counts = ", ".join(f"{name or 'unknown'} ({count} {unit}s)" for name, count in commits.items())
-    return f"Made by `python -m reproduction.{paper}` at commits {counts or 'none'}; {shown}"
+    where = "their commits in jobs.csv, versions in run.json"
+    return f"Made by `python -m reproduction.{paper}`: {len(lines):,} {unit}s, {where}"
 
 
 def caution(lines: Iterable[Mapping[str, str]], unit: str = "jobs") -> str:
@@ -117,7 +112,3 @@ def caution(lines: Iterable[Mapping[str, str]], unit: str = "jobs") -> str:
 def minutes(lines: Iterable[Mapping[str, str]]) -> str:
     """The total processor time of all jobs, from the lines of ``jobs.csv``."""
     return f"{sum(float(line['seconds']) for line in lines) / 60:.0f} minutes of one core"
-
-
-def _short(commit: str) -> str:
-    return commit[:12] + (CHANGES if commit.endswith(CHANGES) else "")

@@ -46,7 +46,7 @@ TABLE = (
     "is the difference of the largest and the smallest command over that of their cases."
 )
 LIMITS = (
-    "Not measured here: SLURM, whose seconds were read off by hand ([SLURM](../../slurm.md)); several "
+    "Not measured here: SLURM, whose seconds were read off by hand ([SLURM](../../scale.md#slurm)); several "
     "machines; GPUs; large tables, which have a command of their own "
     "([scale](../../scale.md#large-tables)). Dask's cluster is one that the command starts "
     "itself on this machine, with its certificate and its page."

@@ -33,7 +33,7 @@ def parts(out: RunFolder, options: Options) -> Iterator[Block | Section]:
     lines = list(record.lines.values())
     yield f"# {study('auf')['title']}"
     yield caution(lines)
-    yield TEXTS["made"].format(origin=origin("auf", out, lines))
+    yield TEXTS["made"].format(origin=origin("auf", lines))
     for section in SECTIONS:
         yield section(record)
     yield loan()

@@ -61,7 +61,7 @@ def parts(out: RunFolder, options: Options) -> Iterator[Block | Section]:
     out.write(CLAIMS, written(claims, COLUMNS))
     lines = list(record.lines.values())
     yield f"# {STUDY['title']}"
-    yield f"{origin('calibration', out, lines)}; {minutes(lines)}."
+    yield f"{origin('calibration', lines)}; {minutes(lines)}."
     yield caution(lines)
     yield from _parts(rows)
 

@@ -63,7 +63,7 @@ def parts(out: RunFolder, options: Options) -> Iterator[Block | Section]:
     others = [row for row in compared if problem_of(row) not in groups["main"]]
 
     yield f"# {STUDY['title']}"
-    yield f"{origin('cbo', out, lines, 'repeat')}; {minutes(lines)}."
+    yield f"{origin('cbo', lines, 'repeat')}; {minutes(lines)}."
     yield from (caution(lines, "repeats"), TEXTS["methods"], TEXTS["made"])
     yield recommended(main, "Every method on the main setting of each problem", "main")
     yield differences(main)

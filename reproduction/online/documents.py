@@ -58,7 +58,7 @@ def parts(out: RunFolder, options: Options) -> Iterator[Block | Section]:
     yield f"# {STUDY['title']}"
     yield caution(lines, "repeats")
     yield TEXTS["made"].format(
-        origin=f"{origin('online', out, lines, 'repeat')}; {minutes(lines)}.",
+        origin=f"{origin('online', lines, 'repeat')}; {minutes(lines)}.",
         rounds=options["rounds"],
         scenarios=options["scenarios"],
     )

@@ -1,7 +1,7 @@
-"""The page on classes of one's own, done as it says: a package outside the project, with its own conf."""
+"""The example of docs/own_classes.md: a package outside the project, with its own conf."""
 
 import json
-import re
+import shutil
 import subprocess
 import sys
 
@@ -10,7 +10,6 @@ import pytest
 from tests.places import ROOT
 from tests.scripts.typing_in import lines, typed
 
-PAGE = (ROOT / "docs/own_classes.md").read_text(encoding="utf-8")
 GIVEN = ["--config-dir", "my_conf", "+experiment=heated_room", "workers=1"]
 LOADED = """
 import rehearsal_torch as rt
@@ -27,15 +26,9 @@ print(type(model.method.search).__module__, type(rt.load("room/checkpoint", trus
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
-    """The page's files, and a run."""
+    """The example's files, and a run."""
     folder = tmp_path_factory.mktemp("lab")
-    (folder / "my_lab.py").write_text(re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)[1])
-    (block,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
-    parts = re.split(r"^# (my_conf/\S+)\n", block, flags=re.MULTILINE)[1:]
-    assert len(parts) == 10
-    for name, text in zip(parts[::2], parts[1::2], strict=True):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
+    shutil.copytree(ROOT / "examples/heated_room", folder, dirs_exist_ok=True)
     answer = typed(folder, "decide", *GIVEN, "out=room", PYTHONPATH=f"{folder}:{ROOT}")
     assert answer.code == 0, answer.err
     return folder
