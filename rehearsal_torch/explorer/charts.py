@@ -16,40 +16,36 @@ from rehearsal_torch.api.rehearsal_model import RehearsalModel
 from rehearsal_torch.api.what_if import WhatIf, what_ifs
 from rehearsal_torch.data.codings.one_hot_actions import in_indicators
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.evaluation.claim_curves import EACH, MOST, POINTS, bins
+from rehearsal_torch.evaluation.claim_curves import bins
 from rehearsal_torch.evaluation.claim_curves import places as places_of
 from rehearsal_torch.reporting.page.data_card import weighted_sum
 from rehearsal_torch.surrogates.outcome_draws import OutcomeDraws
 
+# Places of a curve, at most.
+POINTS = 17
 
-def curves(
-    model: RehearsalModel, case: RehearsalCase, setting: Mapping[str, float], withheld: Any
-) -> list[dict[str, Any]]:
-    """For each action of a setting (of classes its places), the claim over its range, the others fixed.
+
+def curve(
+    model: RehearsalModel, case: RehearsalCase, setting: Mapping[str, float], name: str, withheld: Any
+) -> dict[str, Any]:
+    """The claim over the range of one action of a setting (of classes its places), the others fixed.
 
     Returns:
         Name, places ``at``, ``point``, ``lower`` and ``upper`` (None where `withheld` says so of a claim),
         whether only ``levels`` may be set, the ``texts`` of the codes 0, 1, ... if any, and ``bins``.
     """
-    names, coded = list(setting)[:MOST], model.task.coded
     levelled = {*case.levels, *(coding.name for coding in case.codings if coding.reference is not None)}
-    count = max(5, min(EACH, POINTS // len(names)))
-    places = {name: places_of(case, name, count) for name in names}
-    settings = [
-        in_indicators({**setting, name: value}, case.codings) for name in names for value in places[name]
-    ]
-    claims = iter(what_ifs(model, case, settings))
-    return [
-        {
-            "name": name,
-            "at": places[name],
-            "levels": name in levelled,
-            "texts": list(coded[name].levels) if name in coded else None,
-            **_estimate_columns([next(claims) for _ in places[name]], withheld),
-            "bins": bins(model.surrogate, case, name),
-        }
-        for name in names
-    ]
+    places = places_of(case, name, POINTS)
+    settings = [in_indicators({**setting, name: value}, case.codings) for value in places]
+    claims = what_ifs(model, case, settings)
+    return {
+        "name": name,
+        "at": places,
+        "levels": name in levelled,
+        "texts": list(coding.levels) if (coding := model.task.coded.get(name)) else None,
+        **_estimate_columns(claims, withheld),
+        "bins": bins(model.surrogate, case, name),
+    }
 
 
 def densities(

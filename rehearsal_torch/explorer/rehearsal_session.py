@@ -13,6 +13,7 @@ A number that is withheld does not leave the server. Nothing that is asked is ke
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 
 import torch
@@ -31,33 +32,48 @@ from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
 from rehearsal_torch.data.estimate import ends_of, percents
 from rehearsal_torch.data.finding import OUTSIDE, Finding, outside
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.explorer.charts import curves, densities
-from rehearsal_torch.explorer.open_run import Opened
-from rehearsal_torch.explorer.server import Asked, Questions, Turns
+from rehearsal_torch.explorer.charts import curve, densities
+from rehearsal_torch.explorer.open_run import Opened, beside, cautions_of, source_of
+from rehearsal_torch.explorer.pictures import claims_picture, curve_picture, outcome_picture
+from rehearsal_torch.explorer.server import Asked, Question, Questions, Turns
 from rehearsal_torch.files.schema import LARGEST
-from rehearsal_torch.reporting.page.data_card import of_alterations
+from rehearsal_torch.reporting import no_action_score
+from rehearsal_torch.reporting.page.data_card import of_alterations, region
 from rehearsal_torch.reporting.page.html import name_of
-from rehearsal_torch.reporting.page.page_content import counted, finite, listed, mapping, shown
-from rehearsal_torch.reporting.page.reasons import ALTERATIONS, warnings_of_run
+from rehearsal_torch.reporting.page.page_content import (
+    and_list,
+    counted,
+    finite,
+    listed,
+    mapping,
+    named,
+    shown,
+)
+from rehearsal_torch.reporting.page.reasons import ALTERATIONS
 from rehearsal_torch.reporting.page.sentences import chances, headline
 from rehearsal_torch.surrogates.rehearsal_surrogate import ROUNDING
 from rehearsal_torch.user_error import RequestError
 
-MOST = 1000
+# Values of a question, and actions with a curve, at most.
+MOST, MOST_CURVES = 1000, 6
 Numbers = Annotated[dict[str, FiniteFloat], Field(max_length=MOST)]
 
 
 class CaseAsked(Asked):
-    """A question about a case: its context, and its number if it is a recorded one."""
+    """What the form holds: a case, by its number if it is a recorded one, and a setting.
+
+    Attributes:
+        given: Its context; of the columns of coded variables, their `levels` instead.
+        set: The values of the candidate set, of classes their places; those in no other are `other`.
+        chosen: The candidate set that is to be shown.
+    """
 
     case: int | None = None
-    given: Numbers
-
-
-class SettingAsked(CaseAsked):
-    """A question about a setting in a case."""
-
-    set: Numbers
+    given: Numbers = Field(default_factory=dict)
+    levels: Annotated[dict[str, int], Field(max_length=MOST)] = Field(default_factory=dict)
+    set: Numbers = Field(default_factory=dict)
+    other: Numbers = Field(default_factory=dict)
+    chosen: int = 0
 
 
 def answer(
@@ -203,8 +219,10 @@ def usual(task: RehearsalTask, means: Mapping[str, float]) -> dict[str, float]:
     return first_values
 
 
-# Cases of a run that the page offers, at most.
-CASES = 200
+# Characters of what is wanted in the title, at most.
+LONGEST = 50
+# Candidate sets whose claims are shown beside each other, and curves that are kept, at most.
+SETS, CURVES = 16, 64
 
 
 class RehearsalSession:
@@ -212,64 +230,207 @@ class RehearsalSession:
     value for all variables of a candidate set, of classes their places.
     """
 
-    page = "explorer.html"
+    page = "cases.html"
 
     def __init__(self, opened: Opened) -> None:
         self.model, self.material, self.notes = opened.model, opened.material, opened.notes
         self._words = self.model.task.worded
         # The page sends and gets codes; what it says has the texts.
         coded = self.model.task.coded
-        self.recorded = [line_in_codes(decision, coded) for decision in self.material.run.decisions[:CASES]]
-        self._turns = Turns()
+        self.recorded = [line_in_codes(decision, coded) for decision in self.material.run.decisions]
+        self._turns, self._curves = Turns(), dict[str, dict[str, Any]]()
+        overlap = self.model.surrogate.overlap
+        names = overlap.names if overlap.fitted and overlap.known else ()
+        ends = (overlap.lowest.tolist(), overlap.highest.tolist(), overlap.location.tolist()) if names else ([],) * 3
+        ranges = {name: [low, high] for name, low, high in zip(names, *ends[:2], strict=True)}
+        self._context, self._actions = asked(self.model.task, ranges), offered(self.model.task, ranges)
+        self._usual = usual(self.model.task, dict(zip(names, ends[2], strict=True)))
+        self._sets = [self.model.task.variables(names) for names in self.model.task.candidates]
 
     def questions(self) -> Questions:
-        """Path to the type and the method of each question."""
+        """Its questions, by name."""
         return {
-            "what-if": (SettingAsked, self.what_if),
-            "charts": (SettingAsked, self.charts),
-            "recommend": (CaseAsked, self.recommend),
+            "controls": Question(CaseAsked, self._picked, ("context", "settings")),
+            "settings": Question(CaseAsked, self._changed, ("settings",)),
+            "what-if": Question(CaseAsked, self._answered, ("answer",)),
+            "charts": Question(CaseAsked, self._pictured, ("charts",)),
+            "recommend": Question(CaseAsked, self._recommended, ("recommended",)),
         }
 
     def describe(self) -> dict[str, Any]:
-        """What the page shows first: question, variables, cases and cautions."""
-        task, overlap = self.model.task, self.model.surrogate.overlap
-        names = overlap.names if overlap.fitted and overlap.known else ()
-        ranges = {
-            name: [float(overlap.lowest[column]), float(overlap.highest[column])]
-            for column, name in enumerate(names)
-        }
-        means = dict(zip(names, overlap.location.tolist(), strict=True)) if names else {}
+        """What all parts of the page use: question, variables, cases, and what is to be known beside them."""
+        wanted = " and ".join(region(self.material.card))
+        wanted = wanted if 0 < len(wanted) <= LONGEST else "a desired outcome"
         return {
-            "title": self.material.run.path.resolve().name,
+            "title": f"{source_of(self.material)}: which action makes {wanted} likely?",
             "method": self.model.name,
-            "use": intended_use(task),
+            "use": intended_use(self.model.task),
             "fitted": self._fitted_sentence(),
+            "held_out": self._held_out(),
             "question": of_alterations(self.material.card, any(map(self._present_values, self.recorded))),
             "assumptions": list(ALTERATIONS),
             "limits": list(LIMITS),
-            "cautions": [*self.notes, *warnings_of_run(self.material)],
-            "context": asked(task, ranges),
-            "usual": usual(task, means),
-            "sets": [list(task.variables(names)) for names in task.candidates],
-            "actions": offered(task, ranges),
+            "cautions": cautions_of(self.material),
+            "beside": beside(self.material, self.notes),
+            "context": self._context,
+            "usual": self._usual,
+            "sets": list(map(list, self._sets)),
+            "actions": self._actions,
             "cases": [
-                {
-                    "name": name_of(decision),
-                    "given": _recorded_numbers(decision, "given", self.model.task.context),
-                    "bounds": self._bounds(decision),
-                    "present": in_places(self._present_values(decision), task.codings),
-                    "set": in_places(mapping(decision.get("alteration")), task.codings) or None,
-                }
-                for decision in self.recorded
+                {"name": name_of(decision), "words": named(mapping(decision.get("given")))}
+                for decision in self.material.run.decisions
             ],
-            "more": len(self.material.run.decisions) - len(self.recorded),
         }
+
+    def opening(self) -> dict[str, Any]:
+        """The first case, before anything is asked."""
+        first = CaseAsked(case=0 if self.recorded else None, given=self._usual)
+        return self._picked(first) | dict.fromkeys(("answer", "decision", "pictures"))
+
+    def case_of(self, number: int) -> dict[str, Any]:
+        """The context, the bounds, the present values and the setting of a recorded case."""
+        decision, codings = self.recorded[number], self.model.task.codings
+        return {
+            "given": _recorded_numbers(decision, "given", self.model.task.context),
+            "bounds": self._bounds(decision),
+            "present": in_places(self._present_values(decision), codings),
+            "set": in_places(mapping(decision.get("alteration")), codings) or None,
+        }
+
+    def _given(self, form: CaseAsked) -> tuple[int | None, dict[str, float]]:
+        """The case of a form and its context; a case whose context was changed is one of one's own."""
+        given = dict(form.given)
+        levels_of = {variable["name"]: variable.get("levels") or [] for variable in self._context}
+        for name, level in form.levels.items():
+            if not 0 <= level < len(levels_of.get(name, ())):
+                raise RequestError(f"{name}: expected one of its {len(levels_of.get(name, ()))} levels; got {level}")
+            given |= levels_of[name][level]["values"]
+        self._check_case(form.case)
+        same = form.case is not None and given == self.case_of(form.case)["given"]
+        return (form.case if same else None), given
+
+    def _check_case(self, case: int | None) -> None:
+        if case is not None and not 0 <= case < len(self.recorded):
+            raise RequestError(f"case: expected one of the {len(self.recorded)} cases; got {case}")
+
+    def _picked(self, form: CaseAsked) -> dict[str, Any]:
+        """The fields of another case, with what was decided for it."""
+        self._check_case(form.case)
+        if form.case is None:
+            return self._controls(None, self._given(form)[1], form.chosen, {**form.other, **form.set})
+        case = self.case_of(form.case)
+        decided_for = [index for index, names in enumerate(self._sets) if set(names) == set(case["set"] or ())]
+        chosen = decided_for[0] if decided_for else form.chosen
+        values = {**form.other, **form.set, **case["present"], **(case["set"] or {})}
+        return self._controls(form.case, {**self._usual, **case["given"]}, chosen, values)
+
+    def _changed(self, form: CaseAsked) -> dict[str, Any]:
+        """The fields of the action, where the context or the candidate set is another one."""
+        case, given = self._given(form)
+        return self._controls(case, given, form.chosen, {**form.other, **form.set}, form.case)
+
+    def _controls(
+        self, case: int | None, given: Mapping[str, float], chosen: int, values: Mapping[str, float], of: int | None = None
+    ) -> dict[str, Any]:
+        """The fields of the page; `of` is the case whose context was changed."""
+        if not 0 <= chosen < len(self._sets):
+            raise RequestError(f"chosen: expected one of the {len(self._sets)} sets; got {chosen}")
+        known: dict[str, Any] = {"bounds": {}, "present": {}} if case is None else self.case_of(case)
+        fields = {name: self._field(name, known, values.get(name)) for name in self._actions}
+        names = self._sets[chosen]
+        note = f"The bounds of {and_list(list(known['bounds']))} are those of this case." if known["bounds"] else ""
+        if case is None and of is not None:
+            note = f"Its context was changed: this is no longer case {name_of(self.material.run.decisions[of])}."
+        return {
+            "controls": {
+                "context": [self._context_field(variable, given) for variable in self._context],
+                "chosen": chosen,
+                "set": [fields[name] for name in names],
+                "other": [field for name, field in fields.items() if name not in names],
+                "note": note,
+            }
+        }
+
+    def _label(self, name: str) -> str:
+        return f"{name} ({self.model.units[name]})" if self.model.units.get(name) else name
+
+    def _context_field(self, variable: Mapping[str, Any], given: Mapping[str, float]) -> dict[str, Any]:
+        name, observed, levels = variable["name"], variable["range"], variable.get("levels") or []
+        matching = [place for place, level in enumerate(levels) if level["values"].items() <= given.items()]
+        number = given.get(name)
+        value = (matching or [0])[0] if levels else "" if number is None else f"{number:.6g}"
+        hint = f"observed: {shown(observed[0])} to {shown(observed[1])}" if observed else ""
+        texts = [level["text"] for level in levels]
+        exact = "" if number is None else digits(number)
+        return {
+            "name": name, "label": self._label(name), "levels": texts, "value": value, "hint": hint,
+            "exact": exact,
+        }  # fmt: skip
+
+    def _field(self, name: str, case: Mapping[str, Any], value: float | None) -> dict[str, Any]:
+        """The field of an action, at the allowed value nearest to one."""
+        action = self._actions[name]
+        low, high = case["bounds"].get(name, action["bounds"])
+        levels = [level for level in action["levels"] or () if low <= level <= high]
+        value = (low + high) / 2 if value is None else min(max(value, low), high)
+        if levels:
+            value = min(levels, key=lambda level: abs(level - value))
+        text = partial(_level_text, action["texts"])
+        hint = f"{counted(len(levels), 'value')}" if levels else f"from {shown(low)} to {shown(high)}"
+        if name in case["present"]:
+            hint += f"; now {text(case['present'][name])}"
+        return {
+            "name": name, "label": self._label(name), "low": low, "high": high, "hint": hint,
+            "exact": digits(value), "value": f"{value:.6g}",
+            "levels": [{"value": digits(level), "text": text(level)} for level in levels],
+        }  # fmt: skip
+
+    def _answered(self, form: CaseAsked) -> dict[str, Any]:
+        return {"answer": self.what_if(*self._given(form), form.set)}
+
+    def _recommended(self, form: CaseAsked) -> dict[str, Any]:
+        case, given = self._given(form)
+        decision = self.recommend(case, given)
+        setting, values = decision["setting"] or {}, {**form.other, **form.set}
+        sets = [index for index, names in enumerate(self._sets) if set(names) == set(setting)]
+        return {"decision": decision, **self._controls(case, given, (sets or [0])[0], {**values, **setting})}
+
+    def _pictured(self, form: CaseAsked) -> dict[str, Any]:
+        """The pictures of a setting, and the claims of all candidate sets at the values of the form."""
+        case, given = self._given(form)
+        data, rows = self.charts(case, given, form.set), self._claims_of_sets(case, given, form)
+        own = next(row for row in rows if row["chosen"])
+        pictures = [claims_picture(rows)]
+        for series in data["curves"]:
+            name = series["name"]
+            present, label = data["present"].get(name), self._label(name)
+            setting = form.set[name]
+            pictures.append(curve_picture(series, setting, own["estimate"], data["baseline"], present, label))
+        share = ""
+        if density := data["outcomes"]:
+            pictures += map(outcome_picture, density["coordinates"])
+            before = density["share_before"]
+            without = "" if before is None else f", {percents([before])[0]} with no action"
+            share = f"Of the outcomes that the fitted model expects, {percents([density['share']])[0]} are desired after this setting{without}."
+        known = any(row["unchanged"] for row in rows)
+        return {"pictures": pictures, "rows": rows, "known": known, "share": share, "more": len(self._sets) - len(rows)}
+
+    def _claims_of_sets(self, case: int | None, given: Mapping[str, float], form: CaseAsked) -> list[dict[str, Any]]:
+        """The answer for each candidate set, the one that is set among them."""
+        values = {**form.other, **form.set}
+        sets = [names for names in self._sets if set(names) == set(form.set)]
+        sets += [names for names in self._sets if names not in sets and set(names) <= set(values)]
+        shown_sets = sorted(sets[:SETS], key=self._sets.index)
+        answers = [self.what_if(case, given, {name: values[name] for name in names}) for names in shown_sets]
+        return [
+            {**claim, "name": " and ".join(names), "chosen": set(names) == set(form.set)}
+            for names, claim in zip(shown_sets, answers, strict=True)
+        ]
 
     def first_answer(self) -> None:
         """Computes one claim, so that a method that has none fails before a page is opened."""
-        description = self.describe()
-        contexts: list[tuple[int | None, dict[str, float]]] = [(None, description["usual"])]
-        contexts[:0] = enumerate(case["given"] for case in description["cases"])
+        contexts: list[tuple[int | None, dict[str, float]]] = [(None, self._usual)]
+        contexts[:0] = [(case, self.case_of(case)["given"]) for case in range(len(self.recorded))]
         complete = [pair for pair in contexts if len(pair[1]) == len(self.model.task.context)]
         if not complete:
             return
@@ -299,10 +460,24 @@ class RehearsalSession:
             return {
                 "baseline": claim_data["baseline"],
                 "present": in_places(asked_case.present, asked_case.codings),
-                "curves": curves(self.model, asked_case, in_places(values, asked_case.codings), _is_withheld),
+                "curves": self._curves_of(case, problem.given[0].tolist(), asked_case, in_places(values, asked_case.codings)),
                 "outcomes": None if withheld else densities(self.model, asked_case, values, not unknown),
                 "withheld": withheld,
             }
+
+    def _curves_of(
+        self, case: int | None, given: Sequence[float], asked_case: RehearsalCase, setting: Mapping[str, float]
+    ) -> list[dict[str, Any]]:
+        """The curve of each action; one that only its own action has moved along is not computed again."""
+        found = []
+        for name in list(setting)[:MOST_CURVES]:
+            key = repr((case, given, name, {**setting, name: None}))
+            if key not in self._curves:
+                if len(self._curves) >= CURVES:
+                    self._curves.clear()
+                self._curves[key] = curve(self.model, asked_case, setting, name, _is_withheld)
+            found.append(self._curves[key])
+        return found
 
     def recommend(self, case: int | None, given: Mapping[str, float]) -> Any:
         """What the method decides in a case (`decision_answer`)."""
@@ -351,11 +526,17 @@ class RehearsalSession:
         origin = f" of {source}" if isinstance(source, str) else ""
         return f"Answers of {self.model.name or 'the method'}, fitted to {counted(int(rows), 'row')}{origin}."
 
+    def _held_out(self) -> str:
+        """How well the method predicts rows that it has not seen, in a sentence; empty where nothing is known."""
+        held_out = self.model.card.get("held_out")
+        if self.material.run.choices:
+            return no_action_score.line(self.material.run)
+        return str(held_out.get("in words", "") if isinstance(held_out, Mapping) else held_out or "")
+
     def _problem(self, case: int | None, given: Mapping[str, float]) -> NewCases:
         """The case that a question is about, as a problem of one case."""
         task = self.model.task
-        if case is not None and not 0 <= case < len(self.recorded):
-            raise RequestError(f"case: expected one of the {len(self.recorded)} cases; got {case}")
+        self._check_case(case)
         missing = [name for name in task.context if name not in given]
         unknown = [name for name in given if name not in task.context]
         if missing or unknown:
@@ -408,6 +589,15 @@ class RehearsalSession:
         if not overlap.fitted or not overlap.known:
             return []
         return overlap.outside(self.model.task.context, given.tolist())
+
+
+def digits(value: float) -> str:
+    """A number with all its digits, such that a form sends it back as it was."""
+    return repr(value).removesuffix(".0")
+
+
+def _level_text(texts: Sequence[str] | None, value: float) -> str:
+    return shown(value) if texts is None else texts[int(value)]
 
 
 def _is_withheld(claim: WhatIf) -> bool:

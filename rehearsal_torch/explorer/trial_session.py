@@ -22,12 +22,15 @@ from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.finding import undecided
 from rehearsal_torch.data.trials.trial import Suggestion, Trial
 from rehearsal_torch.data.trials.trial_log import TrialLog
-from rehearsal_torch.explorer.server import PATIENCE, Asked, Questions, Turns
+from rehearsal_torch.explorer.open_run import beside, cautions_of, source_of
+from rehearsal_torch.explorer.pictures import rewards_picture
+from rehearsal_torch.explorer.server import PATIENCE, Asked, Question, Questions, Turns
 from rehearsal_torch.problems.drafts.draft_yaml import YAML
-from rehearsal_torch.reporting.page.data_card import of_trials
-from rehearsal_torch.reporting.page.page_content import Material, finite, mapping
-from rehearsal_torch.reporting.page.reasons import TRIALS, warnings_of_run
+from rehearsal_torch.reporting.page.data_card import of_trials, weighted_sum
+from rehearsal_torch.reporting.page.page_content import Material, and_list, counted, finite, mapping, shown
+from rehearsal_torch.reporting.page.reasons import TRIALS
 from rehearsal_torch.reporting.page.sentences import said_of_trials
+from rehearsal_torch.reporting.page.sentences import settings as settings_in_words
 from rehearsal_torch.user_error import RequestError, UserError
 
 MOST = 1000
@@ -39,30 +42,20 @@ Reason = Annotated[str, Field(max_length=1000)]
 
 
 class NextAsked(Asked):
-    """A request for so many trials, with some actions held at a value."""
+    """A request for so many trials, or for the action to adopt, with some actions held at a value."""
 
-    count: int
-    fixed: Numbers = Field(default_factory=dict)
-
-
-class AdoptAsked(Asked):
-    """A request for the action to adopt, with some actions held at a value."""
-
+    count: int = 1
     fixed: Numbers = Field(default_factory=dict)
 
 
 class Told(Asked):
-    """Result of a pending trial, or of an experiment that was not proposed (None), as it was typed."""
+    """Result of a pending trial, or of an experiment that was not proposed (None), as it was typed; or why a
+    pending one has none.
+    """
 
-    trial: int | None
+    trial: int | None = None
     settings: Typed = Field(default_factory=dict)
-    nodes: Typed
-
-
-class Ended(Asked):
-    """A pending trial without a result."""
-
-    trial: int
+    nodes: Typed = Field(default_factory=dict)
     reason: Reason = ""
 
 
@@ -84,41 +77,86 @@ class TrialSession:
 
     def __init__(self, optimiser: CausalOptimiser, file: Path, method: str) -> None:
         self.optimiser, self.file, self.method = optimiser, file, method
-        self._turns = Turns(PATIENCE)
+        self._turns, self._recommendation = Turns(PATIENCE), dict[str, Any]()
 
     def questions(self) -> Questions:
-        """Path to the type and the method of each question."""
+        """Its questions, by name."""
+        lists, ended = ("summary", "pending", "rows"), ("summary", "pending", "rows", "told", "adopted")
         return {
-            "trials": (None, self.trials),
-            "ask": (NextAsked, self.ask),
-            "tell": (Told, self.tell),
-            "fail": (Ended, self.fail),
-            "abandon": (Ended, self.abandon),
-            "adopt": (AdoptAsked, self.recommend),
+            "trials": Question(Asked, lambda _: self._listed(), lists),
+            "ask": Question(NextAsked, self._asked, (*lists, "asked")),
+            "tell": Question(Told, self._told, ended),
+            "fail": Question(Told, self._failed, ended),
+            "abandon": Question(Told, self._abandoned, ended),
+            "adopt": Question(NextAsked, self._adopted, ("summary", "adopted")),
         }
 
     def describe(self) -> dict[str, Any]:
-        """What the page shows first: question, actions, nodes and cautions."""
+        """What all parts of the page use: question, actions, nodes and cautions."""
         task = self.optimiser.task
         first = f"the first {self.optimiser.initial} experiments are spread evenly."
-        start = f"this page was started with method={self.method}."
         return {
-            "title": self.file.resolve().name,
+            "title": f"{self.file.stem}: which setting has the largest {reward_in_words(task.to_plain())}?",
             "live": True,
             "how": [],
             "use": USE,
-            "fitted": f"Proposals of {self.method}; {first}",
+            "kept": "What is recorded is written to the file.",
+            "fitted": f"Proposals of {self.method}, with which this page was started; {first}",
             "question": of_trials(task.to_plain()),
             "assumptions": list(TRIALS),
             "limits": list(LIMITS),
-            "cautions": [f"The file does not say which method proposes: {start}"],
+            "cautions": [],
+            "beside": {"case": [], "action": [], "answer": []},
             "actions": [
                 {"name": name, "bounds": list(bounds), "levels": list(task.box.levels.get(name, ())) or None}
                 for name, bounds in task.box.bounds().items()
             ],
-            "nodes": list(task.nodes),
-            "recommended": None,
+            "nodes": [{"name": name} for name in task.nodes],
         }
+
+    def opening(self) -> dict[str, Any]:
+        """The trials before anything is asked."""
+        return {**self._listed(), "recommended": self._recommendation or None, "asked_said": "", "told": ""}
+
+    def _listed(self) -> dict[str, Any]:
+        task = self.optimiser.task
+        return listed_trials(self.trials(), list(task.actions), list(task.nodes), self._recommendation or None)
+
+    def _asked(self, form: NextAsked) -> dict[str, Any]:
+        answer = self.ask(form.count, form.fixed)
+        numbers = [str(proposal["trial"]) for proposal in answer["made"]]
+        several = len(numbers) > 1
+        said = f"Proposed: trial{'s' * several} {and_list(numbers)}. Type below what came of {'them' if several else 'it'}."
+        return {**self._listed(), "asked_said": " ".join([said, *answer["notes"]])}
+
+    def _told(self, form: Told) -> dict[str, Any]:
+        return self._ended(self.tell(form.trial, form.settings, form.nodes), "recorded")
+
+    def _failed(self, form: Told) -> dict[str, Any]:
+        return self._ended(self.fail(self._number(form), form.reason), "recorded as failed")
+
+    def _abandoned(self, form: Told) -> dict[str, Any]:
+        return self._ended(self.abandon(self._number(form), form.reason), "withdrawn")
+
+    def _ended(self, answer: Mapping[str, Any], outcome: str) -> dict[str, Any]:
+        """A recommendation that did not know the result is left standing no longer."""
+        self._recommendation = {}
+        told = " ".join([f"Trial {answer['trial']} is {outcome}.", *answer["notes"]])
+        return {**self._listed(), "told": told, "recommended": None}
+
+    @staticmethod
+    def _number(form: Told) -> int:
+        if form.trial is None:
+            raise RequestError("trial: expected the number of a pending one")
+        return form.trial
+
+    def _adopted(self, form: NextAsked) -> dict[str, Any]:
+        answer = self.recommend(form.fixed)
+        tried = " (tried)" if answer["tried"] else ""
+        headline = f"Keep {settings_in_words(answer['settings'], 'at')}{tried}."
+        said = [f"{text.rstrip('.')}." for text in (answer["sentence"], *answer["notes"])]
+        self._recommendation = {**answer, "headline": headline, "said": said}
+        return {**self._listed(), "recommended": self._recommendation}
 
     def trials(self) -> dict[str, Any]:
         """The trials so far (`shown_trials`), with a sentence."""
@@ -238,6 +276,35 @@ def _trial_row(trial: Trial, reward: float | None) -> dict[str, Any]:
     }
 
 
+def reward_in_words(task: Mapping[str, Any]) -> str:
+    """What is maximised."""
+    weights = mapping(mapping(task.get("reward")).get("weights"))
+    return f"expected {weighted_sum(weights)}" if weights else "expected reward"
+
+
+def listed_trials(
+    trials: Mapping[str, Any],
+    actions: Sequence[str],
+    nodes: Sequence[str],
+    recommended: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The trials as the page shows them: a sentence, a picture, pending ones, and a row each."""
+
+    def setting(row: Mapping[str, Any], name: str) -> str:
+        value, proposed = row["settings"].get(name), (row["asked"] or row["settings"]).get(name)
+        text = "" if value is None else shown(value)
+        return text if proposed == value else f"{text} (proposed: {shown(proposed)})"
+
+    rows = [
+        {**row, "cells": [setting(row, name) for name in actions] + [shown(row["nodes"][name]) if name in row["nodes"] else "" for name in nodes]}
+        for row in trials["rows"]
+    ]
+    pending = [{**row, "words": settings_in_words(row["settings"], "at")} for row in trials["pending"]]
+    pictures = [rewards_picture(trials["course"], recommended)] if trials["course"]["numbers"] else []
+    heads = [*actions, *nodes]
+    return {**trials, "rows": rows, "pending": pending, "pictures": pictures, "heads": heads}
+
+
 class RecordedTrials:
     """The trials that a run has recorded, to be looked at."""
 
@@ -251,15 +318,14 @@ class RecordedTrials:
             raise UserError(f"holds no trials yet{first}", str(of.run.path))
 
     def questions(self) -> Questions:
-        """Path to the type and the method of each question."""
-        return {"trials": (None, self.trials)}
+        """None: it is shown."""
+        return {}
 
     def describe(self) -> dict[str, Any]:
-        """What the page shows: question, recommendation, cautions, and how to make a file of trials."""
-        _, headline, sentences = said_of_trials(self.material)
+        """What the page shows: question, cautions, and how to make a file of trials."""
         method = self.material.run.choices.get("decision", "")
         return {
-            "title": self.material.run.path.resolve().name,
+            "title": f"{source_of(self.material)}: which setting has the largest {reward_in_words(self.material.card)}?",
             "live": False,
             "how": self._continuing_lines(method),
             "use": (
@@ -270,14 +336,17 @@ class RecordedTrials:
             "question": of_trials(self.material.card),
             "assumptions": list(TRIALS),
             "limits": list(LIMITS),
-            "cautions": warnings_of_run(self.material),
-            "actions": [
-                {"name": name, "bounds": None, "levels": None}
-                for name in mapping(self.material.card.get("actions"))
-            ],
-            "nodes": [],
-            "recommended": {"headline": headline, "said": sentences},
+            "cautions": cautions_of(self.material),
+            "beside": beside(self.material),
         }
+
+    def opening(self) -> dict[str, Any]:
+        """The trials of the run, and its recommendation."""
+        trials = self.trials()
+        nodes = list(dict.fromkeys(name for row in trials["rows"] for name in row["nodes"]))
+        _, headline, sentences = said_of_trials(self.material)
+        listed = listed_trials(trials, list(mapping(self.material.card.get("actions"))), nodes)
+        return {**listed, "recommended": {"headline": headline, "said": sentences}}
 
     def trials(self) -> dict[str, Any]:
         """The trials of the run; those without an answer are proposals."""
@@ -311,8 +380,15 @@ class RecordedTrials:
             "more": max(0, len(rows) - LISTED),
             "pending": [],
             "course": course([row["id"] for row in completed], [row["reward"] for row in completed]),
-            "summary": f"{len(completed)} of {len(rows)} trials of this run were answered.",
+            "summary": self._summary(len(completed), len(rows)),
         }
+
+    def _summary(self, completed: int, count: int) -> str:
+        """How many trials there are and have a result, and how many experiments came before them."""
+        before, source = finite(self.material.card.get("rows")), self.material.card.get("source")
+        after = f" after the {counted(int(before), 'experiment')} of {source}" if before is not None and source else ""
+        known = "a result is known of none" if not completed else f"a result is known of {completed}"
+        return f"{counted(count, 'trial')}{after}; {known if completed < count else 'all have a result'}."
 
     def _continuing_lines(self, method: str) -> list[str]:
         """Python lines that make a file of trials of the run's task, and the command that opens it."""
