@@ -37,8 +37,8 @@ from rehearsal_torch.claims.abstention_rules import ruled
 from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.finding import Finding
+from rehearsal_torch.explorer.charts import course_picture
 from rehearsal_torch.explorer.open_run import OpenedEpisodes, beside, cautions_of, source_of
-from rehearsal_torch.explorer.pictures import course_picture
 from rehearsal_torch.explorer.server import PATIENCE, Asked, Question, Questions, Turns
 from rehearsal_torch.methods.run_parts import Method
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, given_doses, return_record
@@ -209,7 +209,7 @@ def optimality(decision: Decision, changes: int) -> str:
 
 
 def search_effort(decision: Decision, words: Wording, hidden: bool = False) -> list[str]:
-    """How the search ended, and how far a sequence that is not proven may be from the best, a sentence each."""
+    """How the search ended, and how far an unproven sequence may be from the best, a sentence each."""
     trace = decision.trace
     sentences = [f"The search took {decision.seconds:.2g} s."]
     if decision.undecided or trace.get("proven"):
@@ -282,13 +282,14 @@ class EpisodeSession:
         }
 
     def describe(self) -> dict[str, Any]:
-        """What all parts of the page use: question, episodes, actions, and what is to be known beside them."""
+        """What all parts of the page use: question, episodes, actions, and findings beside them."""
         words, labels = self.words, self._action_labels()
         doses = map(words.dose, range(len(labels[0])))
-        total, verb = f"{words.total[:1].lower()}{words.total[1:]}", "lowered" if words.sign < 0 else "raised"
+        verb = "lowered" if words.sign < 0 else "raised"
+        title = f"which changes would have {verb} the cumulative {words.variable}?"
         method = self.material.run.choices.get("decision", "") or "the method"
         return {
-            "title": f"{source_of(self.material)}: which changes would have {verb} the {total}?",
+            "title": f"{source_of(self.material)}: {title}",
             "method": method,
             "use": (
                 f"For looking back at {words.episodes} like those of the data: what the fitted model says "
@@ -347,7 +348,9 @@ class EpisodeSession:
         """What may be asked of an episode, and its steps with their actions, as observed and now."""
         labels, most = self._action_labels(), self._most(form, observed)
         steps = []
-        for step, (old, new) in enumerate(zip(observed["actions"], actions or observed["actions"], strict=True)):
+        for step, (old, new) in enumerate(
+            zip(observed["actions"], actions or observed["actions"], strict=True)
+        ):
             # A dose that keeps its level stays as it was given.
             given = observed["given"][step]
             doses = [
@@ -361,7 +364,12 @@ class EpisodeSession:
                 "kept": not is_open or step in form.fixed,
                 "choices": [old, *observed["choices"][step]] if observed["choices"][step] else [],
             })  # fmt: skip
-        limits = {"changes": min(form.changes, most), "most": most, "steps": len(steps), "seconds": form.seconds}
+        limits = {
+            "changes": min(form.changes, most),
+            "most": most,
+            "steps": len(steps),
+            "seconds": form.seconds,
+        }
         return {"steps": steps, "limits_of": limits, "outside": observed["outside"]}
 
     def _course(self, answer: Mapping[str, Any]) -> dict[str, Any]:
@@ -376,6 +384,8 @@ class EpisodeSession:
         with self._turns.turn():
             for series in answer["course"]["states"]:
                 name = series["name"]
+                if name == self.words.variable:
+                    continue
                 label = f"{name} ({units[name]})" if units.get(name) else name
                 place = (answer["changed"], label, self.words.time, self.words.start)
                 pictures.append(course_picture(series, *place))

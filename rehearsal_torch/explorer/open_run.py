@@ -48,7 +48,7 @@ def cautions_of(material: Material) -> list[str]:
 
 
 def beside(material: Material, notes: Sequence[str] = ()) -> dict[str, list[str]]:
-    """The findings of the data and of the training, and `notes`, beside the part of a page that they concern."""
+    """Findings of the data and of the training, and `notes`, by the part of a page that they concern."""
     findings = [(finding.kind, finding.text) for finding in findings_of(material.card)]
     general = [*notes, *map(str, listed(material.record.get("training_faults")))]
     return {

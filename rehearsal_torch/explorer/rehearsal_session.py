@@ -13,7 +13,6 @@ A number that is withheld does not leave the server. Nothing that is asked is ke
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Annotated, Any
 
 import torch
@@ -23,18 +22,24 @@ from torch import Tensor
 from rehearsal_torch.api.fit_and_decide import decided, in_words, undisturbed
 from rehearsal_torch.api.rehearsal_model import LIMITS, intended_use
 from rehearsal_torch.api.rehearsal_request import NewCases
-from rehearsal_torch.api.what_if import WhatIf, what_if
+from rehearsal_torch.api.what_if import what_if
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.decision_texts import line_in_codes, line_in_texts, region_in_words
-from rehearsal_torch.data.codings.one_hot_actions import in_indicators, in_places
-from rehearsal_torch.data.codings.one_hot_actions import offered_places as offered_places
-from rehearsal_torch.data.decision import Decision, Estimate, RehearsalCase
-from rehearsal_torch.data.estimate import ends_of, percents
+from rehearsal_torch.data.codings.one_hot_actions import in_indicators, in_places, offered_places
+from rehearsal_torch.data.decision import Decision, RehearsalCase
+from rehearsal_torch.data.estimate import percents
 from rehearsal_torch.data.finding import OUTSIDE, Finding, outside
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.explorer.charts import curve, densities
+from rehearsal_torch.explorer.charts import (
+    answer,
+    claims_picture,
+    curve,
+    curve_picture,
+    densities,
+    is_withheld,
+    outcome_picture,
+)
 from rehearsal_torch.explorer.open_run import Opened, beside, cautions_of, source_of
-from rehearsal_torch.explorer.pictures import claims_picture, curve_picture, outcome_picture
 from rehearsal_torch.explorer.server import Asked, Question, Questions, Turns
 from rehearsal_torch.files.schema import LARGEST
 from rehearsal_torch.reporting import no_action_score
@@ -63,8 +68,8 @@ class CaseAsked(Asked):
     """What the form holds: a case, by its number if it is a recorded one, and a setting.
 
     Attributes:
-        given: Its context; of the columns of coded variables, their `levels` instead.
-        set: The values of the candidate set, of classes their places; those in no other are `other`.
+        given: Its context; of coded variables, the number of a level is in `levels`.
+        set: The values of the candidate set; those of actions in other sets are in `other`.
         chosen: The candidate set that is to be shown.
     """
 
@@ -75,47 +80,108 @@ class CaseAsked(Asked):
     other: Numbers = Field(default_factory=dict)
     chosen: int = 0
 
+    @property
+    def values(self) -> dict[str, float]:
+        """The values of all actions."""
+        return {**self.other, **self.set}
 
-def answer(
-    claim: WhatIf, unknown: Sequence[Finding], present: Mapping[str, Any], left: Sequence[Finding] = ()
-) -> dict[str, Any]:
-    """What the page shows of a claim: `unknown` says why the context lies outside the data, so that no action
-    has no number either, `left` why leaving the `present` values has none.
-    """
-    outside_reason, further = outside(claim.findings)
-    if unknown:
-        claim = replace(claim, baseline=None)
-    if left and claim.unchanged is not None:
-        claim = replace(claim, unchanged=None, net_gain=None)
-        further = [*further, f"leaving the present values has no number: {outside(left)[0]}"]
-    withheld = f"refused: {claim.refused}" if claim.refused else outside_reason
-    shown_elsewhere = (*OUTSIDE, "no_gain", *(["gain"] if withheld else []))
-    warnings = [finding.text for finding in claim.findings if finding.kind not in shown_elsewhere]
+
+def asked(task: RehearsalTask, ranges: Mapping[str, list[float]]) -> list[dict[str, Any]]:
+    """The context of the page: a ``range``, or ``levels`` with ``text`` and ``values`` of coded columns."""
+    variables: list[dict[str, Any]] = []
+    for name in task.variables(task.context):
+        if (coding := task.coded.get(name)) is None:
+            variables.append({"name": name, "range": ranges.get(name), "levels": []})
+            continue
+        rows = zip(coding.levels, coding.rows.tolist(), strict=True)
+        levels = [{"text": text, "values": dict(zip(coding.columns, row, strict=True))} for text, row in rows]
+        variables.append({"name": name, "range": None, "levels": levels})
+    return variables
+
+
+def offered(task: RehearsalTask) -> dict[str, dict[str, Any]]:
+    """The actions of the page: ``bounds``, ``levels`` if there are some (of classes places), ``texts``."""
+    actions: dict[str, dict[str, Any]] = {}
+    for name in task.variables(task.box.names):
+        coding = task.coded.get(name)
+        if coding is not None and coding.reference is not None:
+            levels = [float(index) for index in offered_places(coding, task.box.levels)]
+            ends = [levels[0], levels[-1]]
+        else:
+            levels, ends = list(task.box.levels.get(name, ())), list(task.box.bounds()[name])
+        texts = None if coding is None else list(coding.levels)
+        actions[name] = {"bounds": ends, "levels": levels or None, "texts": texts}
+    return actions
+
+
+def usual(task: RehearsalTask, means: Mapping[str, float]) -> dict[str, float]:
+    """A first value for each coded column of the context: the mean, nearest level or commonest class."""
+    observed = {name: means[name] for name in task.context if name in means}
+    first_values = {name: float(f"{m:.3g}") if math.isfinite(m) else 0.0 for name, m in observed.items()}
+    for coding in task.codings:
+        if not set(coding.columns) <= set(first_values):
+            continue
+        row = [means[name] for name in coding.columns]
+        if coding.reference is None:
+            level_index = min(range(len(coding.levels)), key=lambda index: abs(index - row[0]))
+        else:
+            shares = {level: means.get(f"{coding.name}={level}", 1 - sum(row)) for level in coding.levels}
+            level_index = max(range(len(coding.levels)), key=lambda index: shares[coding.levels[index]])
+        first_values |= dict(zip(coding.columns, coding.rows[level_index].tolist(), strict=True))
+    return first_values
+
+
+def context_field(variable: Mapping[str, Any], given: Mapping[str, float], label: str) -> dict[str, Any]:
+    """The field of a variable of the context (of `asked`)."""
+    value, levels, observed = given.get(variable["name"]), variable["levels"], variable["range"]
+    chosen = next((at for at, level in enumerate(levels) if level["values"].items() <= given.items()), 0)
+    hint = f"observed: {shown(observed[0])} to {shown(observed[1])}" if observed else ""
+    texts = [level["text"] for level in levels]
     return {
-        "setting": dict(claim.alteration),
-        "withheld": withheld,
-        "also": outside_reason if claim.refused else "",
-        "estimate": None if withheld else _estimate_dict(claim.estimate),
-        "baseline": _estimate_dict(claim.baseline),
-        "unchanged": None if withheld else _estimate_dict(claim.unchanged),
-        "cost": claim.cost,
-        "net_gain": None if withheld or unknown else _estimate_dict(claim.net_gain),
-        "told": None if withheld else _claim_texts(claim),
-        "sentence": withheld or _claim_sentence(claim, present),
-        "warnings": list(dict.fromkeys([*further, *warnings])),
-        "against": "" if withheld or not claim.against else f"The method would not set this: {claim.against}",
-        "near": None if withheld or claim.distance is None else round(claim.distance, 2),
-        "beyond": "" if withheld else _no_row_near_sentence(claim),
+        "name": variable["name"],
+        "label": label,
+        "levels": texts,
+        "chosen": chosen,
+        "hint": hint,
+    } | number(value)
+
+
+def action_field(
+    name: str, action: Mapping[str, Any], case: Mapping[str, Any], value: float | None, label: str
+) -> dict[str, Any]:
+    """The field of an action (of `offered`), at the allowed value nearest to one."""
+    (low, high), texts = case["bounds"].get(name, action["bounds"]), action["texts"]
+    levels = [level for level in action["levels"] or () if low <= level <= high]
+    value = (low + high) / 2 if value is None else min(max(value, low), high)
+    value = min(levels, key=lambda level: abs(level - value)) if levels else value
+    hints = [] if levels else [f"from {shown(low)} to {shown(high)}"]
+    if name in case["present"]:
+        hints.append(f"now {level_text(texts, case['present'][name])}")
+    choices = [{"value": digits(level), "text": level_text(texts, level)} for level in levels]
+    field = {
+        "name": name,
+        "label": label,
+        "low": low,
+        "high": high,
+        "hint": "; ".join(hints),
+        "levels": choices,
     }
+    return field | number(value)
 
 
-def _no_row_near_sentence(claim: WhatIf) -> str:
-    """For which share of such cases no row is near, with the hull, in words; empty if unknown."""
-    if claim.beyond is None or claim.hull is None:
-        return ""
-    share, lower, upper = percents([claim.beyond, *claim.hull])
-    hull = f"if anything may happen there, the interval is {lower} to {upper}"
-    return f"For {share} of such cases no row is near this setting; {hull}."
+def number(value: float | None) -> dict[str, str]:
+    """A number as a form shows it, and with all its digits."""
+    return {"value": "", "exact": ""} if value is None else {"value": f"{value:.6g}", "exact": digits(value)}
+
+
+def digits(value: float) -> str:
+    """A number with all its digits."""
+    return repr(value).removesuffix(".0")
+
+
+def level_text(texts: Sequence[str] | None, value: float) -> str:
+    """A value of an action in words."""
+    return shown(value) if texts is None else texts[int(value)]
 
 
 def decision_answer(
@@ -147,78 +213,6 @@ def decision_answer(
     }
 
 
-def _estimate_dict(estimate: Estimate | None) -> dict[str, Any] | None:
-    return None if estimate is None else estimate.to_dict()
-
-
-def _claim_texts(claim: WhatIf) -> dict[str, str]:
-    """The numbers of a claim as texts; empty where there is none."""
-    estimate = claim.estimate
-    point, *ends = percents([estimate.point, *(ends_of(estimate) or ())], claim.decimals)
-    comparisons = {"baseline": claim.baseline, "unchanged": claim.unchanged}
-    # The main comparison has the decimals of the claim.
-    main = "baseline" if claim.unchanged is None else "unchanged"
-    texts = {
-        name: percents([comparison.point], claim.decimals if name == main else 0)[0] if comparison else ""
-        for name, comparison in comparisons.items()
-    }
-    interval = f"{100 * float(estimate.level or 0):g}% interval {ends[0]} to {ends[1]}" if ends else ""
-    return {"point": point, "interval": interval, **texts}
-
-
-def _claim_sentence(claim: WhatIf, present: Mapping[str, Any]) -> str:
-    parts = " and ".join(
-        f"{name} left at {shown(present[name])}" for name in claim.setting if name in present
-    )
-    return claim.claim(parts or "the present values")
-
-
-def asked(task: RehearsalTask, ranges: Mapping[str, list[float]]) -> list[dict[str, Any]]:
-    """The context of the page: a ``range``, or ``levels`` with ``text`` and ``values`` of coded columns."""
-    variables: list[dict[str, Any]] = []
-    for name in task.variables(task.context):
-        if (coding := task.coded.get(name)) is None:
-            variables.append({"name": name, "range": ranges.get(name)})
-            continue
-        rows = zip(coding.levels, coding.rows.tolist(), strict=True)
-        levels = [{"text": text, "values": dict(zip(coding.columns, row, strict=True))} for text, row in rows]
-        variables.append({"name": name, "range": None, "levels": levels})
-    return variables
-
-
-def offered(task: RehearsalTask, ranges: Mapping[str, list[float]]) -> dict[str, dict[str, Any]]:
-    """The actions of the page: ``bounds`` or ``levels`` (of classes places), ``texts`` and ``range``."""
-    actions: dict[str, dict[str, Any]] = {}
-    for name in task.variables(task.box.names):
-        coding = task.coded.get(name)
-        if coding is not None and coding.reference is not None:
-            levels = [float(index) for index in offered_places(coding, task.box.levels)]
-            ends, span = [levels[0], levels[-1]], [levels[0], levels[-1]]
-        else:
-            levels = list(task.box.levels.get(name, ()))
-            ends, span = list(task.box.bounds()[name]), ranges.get(name, [])
-        texts = None if coding is None else list(coding.levels)
-        actions[name] = {"bounds": ends, "levels": levels or None, "texts": texts, "range": span or None}
-    return actions
-
-
-def usual(task: RehearsalTask, means: Mapping[str, float]) -> dict[str, float]:
-    """A first value for each coded column of the context: the mean, nearest level or commonest class."""
-    observed = {name: means[name] for name in task.context if name in means}
-    first_values = {name: float(f"{m:.3g}") if math.isfinite(m) else 0.0 for name, m in observed.items()}
-    for coding in task.codings:
-        if not set(coding.columns) <= set(first_values):
-            continue
-        row = [means[name] for name in coding.columns]
-        if coding.reference is None:
-            level_index = min(range(len(coding.levels)), key=lambda index: abs(index - row[0]))
-        else:
-            shares = {level: means.get(f"{coding.name}={level}", 1 - sum(row)) for level in coding.levels}
-            level_index = max(range(len(coding.levels)), key=lambda index: shares[coding.levels[index]])
-        first_values |= dict(zip(coding.columns, coding.rows[level_index].tolist(), strict=True))
-    return first_values
-
-
 # Characters of what is wanted in the title, at most.
 LONGEST = 50
 # Candidate sets whose claims are shown beside each other, and curves that are kept, at most.
@@ -241,9 +235,13 @@ class RehearsalSession:
         self._turns, self._curves = Turns(), dict[str, dict[str, Any]]()
         overlap = self.model.surrogate.overlap
         names = overlap.names if overlap.fitted and overlap.known else ()
-        ends = (overlap.lowest.tolist(), overlap.highest.tolist(), overlap.location.tolist()) if names else ([],) * 3
+        ends = (
+            (overlap.lowest.tolist(), overlap.highest.tolist(), overlap.location.tolist())
+            if names
+            else ([],) * 3
+        )
         ranges = {name: [low, high] for name, low, high in zip(names, *ends[:2], strict=True)}
-        self._context, self._actions = asked(self.model.task, ranges), offered(self.model.task, ranges)
+        self._context, self._actions = asked(self.model.task, ranges), offered(self.model.task)
         self._usual = usual(self.model.task, dict(zip(names, ends[2], strict=True)))
         self._sets = [self.model.task.variables(names) for names in self.model.task.candidates]
 
@@ -258,7 +256,7 @@ class RehearsalSession:
         }
 
     def describe(self) -> dict[str, Any]:
-        """What all parts of the page use: question, variables, cases, and what is to be known beside them."""
+        """What all parts of the page use: question, variables, cases, and findings beside them."""
         wanted = " and ".join(region(self.material.card))
         wanted = wanted if 0 < len(wanted) <= LONGEST else "a desired outcome"
         return {
@@ -303,7 +301,9 @@ class RehearsalSession:
         levels_of = {variable["name"]: variable.get("levels") or [] for variable in self._context}
         for name, level in form.levels.items():
             if not 0 <= level < len(levels_of.get(name, ())):
-                raise RequestError(f"{name}: expected one of its {len(levels_of.get(name, ()))} levels; got {level}")
+                raise RequestError(
+                    f"{name}: expected one of its {len(levels_of.get(name, ()))} levels; got {level}"
+                )
             given |= levels_of[name][level]["values"]
         self._check_case(form.case)
         same = form.case is not None and given == self.case_of(form.case)["given"]
@@ -317,33 +317,45 @@ class RehearsalSession:
         """The fields of another case, with what was decided for it."""
         self._check_case(form.case)
         if form.case is None:
-            return self._controls(None, self._given(form)[1], form.chosen, {**form.other, **form.set})
+            return self._controls(None, self._given(form)[1], form.chosen, form.values)
         case = self.case_of(form.case)
-        decided_for = [index for index, names in enumerate(self._sets) if set(names) == set(case["set"] or ())]
+        decided_for = [
+            index for index, names in enumerate(self._sets) if set(names) == set(case["set"] or ())
+        ]
         chosen = decided_for[0] if decided_for else form.chosen
-        values = {**form.other, **form.set, **case["present"], **(case["set"] or {})}
+        values = {**form.values, **case["present"], **(case["set"] or {})}
         return self._controls(form.case, {**self._usual, **case["given"]}, chosen, values)
 
     def _changed(self, form: CaseAsked) -> dict[str, Any]:
         """The fields of the action, where the context or the candidate set is another one."""
         case, given = self._given(form)
-        return self._controls(case, given, form.chosen, {**form.other, **form.set}, form.case)
+        return self._controls(case, given, form.chosen, form.values, form.case)
 
     def _controls(
-        self, case: int | None, given: Mapping[str, float], chosen: int, values: Mapping[str, float], of: int | None = None
+        self,
+        case: int | None,
+        given: Mapping[str, float],
+        chosen: int,
+        values: Mapping[str, float],
+        of: int | None = None,
     ) -> dict[str, Any]:
         """The fields of the page; `of` is the case whose context was changed."""
         if not 0 <= chosen < len(self._sets):
             raise RequestError(f"chosen: expected one of the {len(self._sets)} sets; got {chosen}")
         known: dict[str, Any] = {"bounds": {}, "present": {}} if case is None else self.case_of(case)
-        fields = {name: self._field(name, known, values.get(name)) for name in self._actions}
-        names = self._sets[chosen]
-        note = f"The bounds of {and_list(list(known['bounds']))} are those of this case." if known["bounds"] else ""
-        if case is None and of is not None:
-            note = f"Its context was changed: this is no longer case {name_of(self.material.run.decisions[of])}."
+        fields = {
+            name: action_field(name, action, known, values.get(name), self._label(name))
+            for name, action in self._actions.items()
+        }
+        note, names = "", self._sets[chosen]
+        if known["bounds"]:
+            note = f"The bounds of {and_list(list(known['bounds']))} are those of this case."
+        elif case is None and of is not None:
+            note = f"It was changed: this is no longer case {name_of(self.material.run.decisions[of])}."
+        context = [context_field(asked, given, self._label(asked["name"])) for asked in self._context]
         return {
             "controls": {
-                "context": [self._context_field(variable, given) for variable in self._context],
+                "context": context,
                 "chosen": chosen,
                 "set": [fields[name] for name in names],
                 "other": [field for name, field in fields.items() if name not in names],
@@ -354,44 +366,13 @@ class RehearsalSession:
     def _label(self, name: str) -> str:
         return f"{name} ({self.model.units[name]})" if self.model.units.get(name) else name
 
-    def _context_field(self, variable: Mapping[str, Any], given: Mapping[str, float]) -> dict[str, Any]:
-        name, observed, levels = variable["name"], variable["range"], variable.get("levels") or []
-        matching = [place for place, level in enumerate(levels) if level["values"].items() <= given.items()]
-        number = given.get(name)
-        value = (matching or [0])[0] if levels else "" if number is None else f"{number:.6g}"
-        hint = f"observed: {shown(observed[0])} to {shown(observed[1])}" if observed else ""
-        texts = [level["text"] for level in levels]
-        exact = "" if number is None else digits(number)
-        return {
-            "name": name, "label": self._label(name), "levels": texts, "value": value, "hint": hint,
-            "exact": exact,
-        }  # fmt: skip
-
-    def _field(self, name: str, case: Mapping[str, Any], value: float | None) -> dict[str, Any]:
-        """The field of an action, at the allowed value nearest to one."""
-        action = self._actions[name]
-        low, high = case["bounds"].get(name, action["bounds"])
-        levels = [level for level in action["levels"] or () if low <= level <= high]
-        value = (low + high) / 2 if value is None else min(max(value, low), high)
-        if levels:
-            value = min(levels, key=lambda level: abs(level - value))
-        text = partial(_level_text, action["texts"])
-        hint = f"{counted(len(levels), 'value')}" if levels else f"from {shown(low)} to {shown(high)}"
-        if name in case["present"]:
-            hint += f"; now {text(case['present'][name])}"
-        return {
-            "name": name, "label": self._label(name), "low": low, "high": high, "hint": hint,
-            "exact": digits(value), "value": f"{value:.6g}",
-            "levels": [{"value": digits(level), "text": text(level)} for level in levels],
-        }  # fmt: skip
-
     def _answered(self, form: CaseAsked) -> dict[str, Any]:
         return {"answer": self.what_if(*self._given(form), form.set)}
 
     def _recommended(self, form: CaseAsked) -> dict[str, Any]:
         case, given = self._given(form)
         decision = self.recommend(case, given)
-        setting, values = decision["setting"] or {}, {**form.other, **form.set}
+        setting, values = decision["setting"] or {}, form.values
         sets = [index for index, names in enumerate(self._sets) if set(names) == set(setting)]
         return {"decision": decision, **self._controls(case, given, (sets or [0])[0], {**values, **setting})}
 
@@ -411,13 +392,24 @@ class RehearsalSession:
             pictures += map(outcome_picture, density["coordinates"])
             before = density["share_before"]
             without = "" if before is None else f", {percents([before])[0]} with no action"
-            share = f"Of the outcomes that the fitted model expects, {percents([density['share']])[0]} are desired after this setting{without}."
+            after = percents([density["share"]])[0]
+            share = (
+                f"Of the outcomes that the model expects, {after} are desired after this setting{without}."
+            )
         known = any(row["unchanged"] for row in rows)
-        return {"pictures": pictures, "rows": rows, "known": known, "share": share, "more": len(self._sets) - len(rows)}
+        return {
+            "pictures": pictures,
+            "rows": rows,
+            "known": known,
+            "share": share,
+            "more": len(self._sets) - len(rows),
+        }
 
-    def _claims_of_sets(self, case: int | None, given: Mapping[str, float], form: CaseAsked) -> list[dict[str, Any]]:
+    def _claims_of_sets(
+        self, case: int | None, given: Mapping[str, float], form: CaseAsked
+    ) -> list[dict[str, Any]]:
         """The answer for each candidate set, the one that is set among them."""
-        values = {**form.other, **form.set}
+        values = form.values
         sets = [names for names in self._sets if set(names) == set(form.set)]
         sets += [names for names in self._sets if names not in sets and set(names) <= set(values)]
         shown_sets = sorted(sets[:SETS], key=self._sets.index)
@@ -460,13 +452,19 @@ class RehearsalSession:
             return {
                 "baseline": claim_data["baseline"],
                 "present": in_places(asked_case.present, asked_case.codings),
-                "curves": self._curves_of(case, problem.given[0].tolist(), asked_case, in_places(values, asked_case.codings)),
+                "curves": self._curves_of(
+                    case, problem.given[0].tolist(), asked_case, in_places(values, asked_case.codings)
+                ),
                 "outcomes": None if withheld else densities(self.model, asked_case, values, not unknown),
                 "withheld": withheld,
             }
 
     def _curves_of(
-        self, case: int | None, given: Sequence[float], asked_case: RehearsalCase, setting: Mapping[str, float]
+        self,
+        case: int | None,
+        given: Sequence[float],
+        asked_case: RehearsalCase,
+        setting: Mapping[str, float],
     ) -> list[dict[str, Any]]:
         """The curve of each action; one that only its own action has moved along is not computed again."""
         found = []
@@ -475,7 +473,7 @@ class RehearsalSession:
             if key not in self._curves:
                 if len(self._curves) >= CURVES:
                     self._curves.clear()
-                self._curves[key] = curve(self.model, asked_case, setting, name, _is_withheld)
+                self._curves[key] = curve(self.model, asked_case, setting, name, is_withheld)
             found.append(self._curves[key])
         return found
 
@@ -527,11 +525,12 @@ class RehearsalSession:
         return f"Answers of {self.model.name or 'the method'}, fitted to {counted(int(rows), 'row')}{origin}."
 
     def _held_out(self) -> str:
-        """How well the method predicts rows that it has not seen, in a sentence; empty where nothing is known."""
-        held_out = self.model.card.get("held_out")
-        if self.material.run.choices:
-            return no_action_score.line(self.material.run)
-        return str(held_out.get("in words", "") if isinstance(held_out, Mapping) else held_out or "")
+        """How well the method predicts rows that it has not seen, in a sentence; empty if unknown."""
+        run, held_out = self.material.run, self.model.card.get("held_out")
+        if not run.choices:
+            return str(held_out.get("in words", "") if isinstance(held_out, Mapping) else held_out or "")
+        score = None if run.held_out_seen else no_action_score.scored(run)
+        return score.line(run.held_out_seen is not None) if score else no_action_score.line(run)
 
     def _problem(self, case: int | None, given: Mapping[str, float]) -> NewCases:
         """The case that a question is about, as a problem of one case."""
@@ -589,19 +588,6 @@ class RehearsalSession:
         if not overlap.fitted or not overlap.known:
             return []
         return overlap.outside(self.model.task.context, given.tolist())
-
-
-def digits(value: float) -> str:
-    """A number with all its digits, such that a form sends it back as it was."""
-    return repr(value).removesuffix(".0")
-
-
-def _level_text(texts: Sequence[str] | None, value: float) -> str:
-    return shown(value) if texts is None else texts[int(value)]
-
-
-def _is_withheld(claim: WhatIf) -> bool:
-    return bool(claim.refused) or any(finding.kind in OUTSIDE for finding in claim.findings)
 
 
 def _recorded_numbers(decision: Mapping[str, Any], part: str, names: Sequence[str]) -> dict[str, float]:

@@ -4,9 +4,10 @@
     POST  /api/NAME          a question (`rehearsal_session`, `episode_session`, `trial_session`), as JSON
 
 An answer is HTML: the parts of the page that show it, blocks of its template, in which whatever comes from
-data is escaped. An error is {message} with a status of 400 or more: 422 where the question is at fault, 409 while another one
-is being answered. One answer at a time: a method draws from torch's random state, and searches want the whole
-processor. FastAPI is used without its pages of documentation, which load scripts from elsewhere.
+data is escaped. An error is {message} with a status of 400 or more: 422 where the question is at fault, 409
+while another one is being answered. One answer at a time: a method draws from torch's random state, and
+searches want the whole processor. FastAPI is used without its pages of documentation, which load scripts from
+elsewhere.
 
 uvicorn waits without end for the rest of a request, so that `MOST` connections with half a request each would
 keep everybody else out. A request, headers and body, therefore has `ARRIVAL` seconds from the opening of its
@@ -49,7 +50,11 @@ TEMPLATES = Environment(
     lstrip_blocks=True,
     undefined=StrictUndefined,
 )
-TEMPLATES.filters |= {"shown": shown, "counted": counted, "sentence": lambda text: f"{capital(text).rstrip('.')}."}
+TEMPLATES.filters |= {
+    "shown": shown,
+    "counted": counted,
+    "sentence": lambda text: f"{capital(text).rstrip('.')}.",
+}
 
 
 def capital(text: str) -> str:
@@ -67,7 +72,7 @@ class Asked(BaseModel):
 
 
 class Question(NamedTuple):
-    """A question: the type of its body, what answers it, and the blocks of the template that show the answer."""
+    """A question: the type of its body, what answers it, and the blocks of the page that show the answer."""
 
     body: type[Asked]
     answer: Callable[[Any], Mapping[str, Any]]
@@ -165,7 +170,9 @@ def page_file(name: str) -> bytes | None:
     """A script or style sheet; None if there is none of that name."""
     if name == "report.css":
         return CSS.encode()
-    served = {file.name: file for file in files(__package__).joinpath("page").iterdir() if _kind(file.name) in KINDS}
+    served = {
+        file.name: file for file in files(__package__).joinpath("page").iterdir() if _kind(file.name) in KINDS
+    }
     return served[name].read_bytes() if name in served else None
 
 

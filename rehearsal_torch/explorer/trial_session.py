@@ -22,8 +22,8 @@ from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.finding import undecided
 from rehearsal_torch.data.trials.trial import Suggestion, Trial
 from rehearsal_torch.data.trials.trial_log import TrialLog
+from rehearsal_torch.explorer.charts import rewards_picture
 from rehearsal_torch.explorer.open_run import beside, cautions_of, source_of
-from rehearsal_torch.explorer.pictures import rewards_picture
 from rehearsal_torch.explorer.server import PATIENCE, Asked, Question, Questions, Turns
 from rehearsal_torch.problems.drafts.draft_yaml import YAML
 from rehearsal_torch.reporting.page.data_card import of_trials, weighted_sum
@@ -120,13 +120,15 @@ class TrialSession:
 
     def _listed(self) -> dict[str, Any]:
         task = self.optimiser.task
-        return listed_trials(self.trials(), list(task.actions), list(task.nodes), self._recommendation or None)
+        return listed_trials(
+            self.trials(), list(task.actions), list(task.nodes), self._recommendation or None
+        )
 
     def _asked(self, form: NextAsked) -> dict[str, Any]:
         answer = self.ask(form.count, form.fixed)
         numbers = [str(proposal["trial"]) for proposal in answer["made"]]
-        several = len(numbers) > 1
-        said = f"Proposed: trial{'s' * several} {and_list(numbers)}. Type below what came of {'them' if several else 'it'}."
+        noun, them = ("trials", "them") if len(numbers) > 1 else ("trial", "it")
+        said = f"Proposed: {noun} {and_list(numbers)}. Type below what came of {them}."
         return {**self._listed(), "asked_said": " ".join([said, *answer["notes"]])}
 
     def _told(self, form: Told) -> dict[str, Any]:
@@ -296,7 +298,11 @@ def listed_trials(
         return text if proposed == value else f"{text} (proposed: {shown(proposed)})"
 
     rows = [
-        {**row, "cells": [setting(row, name) for name in actions] + [shown(row["nodes"][name]) if name in row["nodes"] else "" for name in nodes]}
+        {
+            **row,
+            "cells": [setting(row, name) for name in actions]
+            + [shown(row["nodes"][name]) if name in row["nodes"] else "" for name in nodes],
+        }
         for row in trials["rows"]
     ]
     pending = [{**row, "words": settings_in_words(row["settings"], "at")} for row in trials["pending"]]
@@ -324,8 +330,9 @@ class RecordedTrials:
     def describe(self) -> dict[str, Any]:
         """What the page shows: question, cautions, and how to make a file of trials."""
         method = self.material.run.choices.get("decision", "")
+        reward = reward_in_words(self.material.card)
         return {
-            "title": f"{source_of(self.material)}: which setting has the largest {reward_in_words(self.material.card)}?",
+            "title": f"{source_of(self.material)}: which setting has the largest {reward}?",
             "live": False,
             "how": self._continuing_lines(method),
             "use": (
@@ -386,7 +393,11 @@ class RecordedTrials:
     def _summary(self, completed: int, count: int) -> str:
         """How many trials there are and have a result, and how many experiments came before them."""
         before, source = finite(self.material.card.get("rows")), self.material.card.get("source")
-        after = f" after the {counted(int(before), 'experiment')} of {source}" if before is not None and source else ""
+        after = (
+            f" after the {counted(int(before), 'experiment')} of {source}"
+            if before is not None and source
+            else ""
+        )
         known = "a result is known of none" if not completed else f"a result is known of {completed}"
         return f"{counted(count, 'trial')}{after}; {known if completed < count else 'all have a result'}."
 

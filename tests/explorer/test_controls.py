@@ -17,7 +17,7 @@ def test_texts_are_chosen_and_numbers_are_typed():
                 {"text": "C", "values": {"ward=B": 0.0, "ward=C": 1.0}},
             ],
         },
-        {"name": "age", "range": [20.0, 80.0]},
+        {"name": "age", "range": [20.0, 80.0], "levels": []},
     ]
 
 
@@ -31,15 +31,10 @@ def test_what_is_set_is_offered_by_its_range_its_levels_or_the_places_of_its_cla
             "codings": TASK["codings"],
         }
     )
-    assert offered(task, {"dose": [0.1, 1.5]}) == {
-        "ward": {
-            "bounds": [0.0, 2.0],
-            "levels": [0.0, 1.0, 2.0],
-            "texts": ["A", "B", "C"],
-            "range": [0.0, 2.0],
-        },
-        "smoker": {"bounds": [0.0, 1.0], "levels": [0.0, 1.0], "texts": ["no", "yes"], "range": None},
-        "dose": {"bounds": [0.0, 2.0], "levels": None, "texts": None, "range": [0.1, 1.5]},
+    assert offered(task) == {
+        "ward": {"bounds": [0.0, 2.0], "levels": [0.0, 1.0, 2.0], "texts": ["A", "B", "C"]},
+        "smoker": {"bounds": [0.0, 1.0], "levels": [0.0, 1.0], "texts": ["no", "yes"]},
+        "dose": {"bounds": [0.0, 2.0], "levels": None, "texts": None},
     }
 
 

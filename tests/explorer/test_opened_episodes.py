@@ -20,16 +20,10 @@ def run(tmp_path):
 def test_the_episodes_are_those_that_the_run_decided_for(run):
     found = opened_episodes(recorded(run))
     assert [case.identity for case in found.cases] == ["3", "15", "17"]
-    assert (found.more, found.run.seed, found.surrogate.members) == (0, 0, 2)
+    assert (found.run.seed, found.surrogate.members) == (0, 2)
     (run / "decisions.jsonl").unlink()
     found = opened_episodes(recorded(run))
     assert len(found.cases) == found.run.problem.count() > 3
-
-
-def test_a_run_with_many_episodes_offers_the_first_ones(run, monkeypatch):
-    monkeypatch.setattr("rehearsal_torch.explorer.open_run.MOST", 2)
-    found = opened_episodes(recorded(run))
-    assert ([case.identity for case in found.cases], found.more) == (["3", "15"], 1)
 
 
 @pytest.mark.parametrize(
