@@ -60,6 +60,7 @@ let latest = null, isAsking = false;
 
 async function ask(form, names, button = null) {
   latest = { form, names, button };
+  main.setAttribute("aria-busy", "true");
   if (isAsking) return;
   isAsking = true;
   for (let chain = null; chain !== latest;) {
@@ -67,6 +68,7 @@ async function ask(form, names, button = null) {
     await answered(chain);
   }
   isAsking = false;
+  main.removeAttribute("aria-busy");
 }
 
 async function answered(chain) {
@@ -109,6 +111,7 @@ document.addEventListener("input", ({ target }) => {
   if (target.dataset.find) { find(target); return; }
   if (!names(target)) return;
   clearTimeout(timer);
+  main.setAttribute("aria-busy", "true");
   timer = setTimeout(() => ask(target.form, names(target)), 150);
 });
 
