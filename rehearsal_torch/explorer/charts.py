@@ -10,6 +10,7 @@ import base64
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,7 @@ GREY = "#B4B4B4"
 # Levels, or steps, whose points are drawn one by one; height of the tallest bar of observations.
 FEW, TALLEST = 12, 0.2
 Picture = dict[str, Any]
+DRAWING = Lock()
 
 
 def answer(
@@ -218,7 +220,8 @@ def picture(
     draw: Callable[[Axes], None], title: str, text: str, height: float = HEIGHT, columns: int = 2
 ) -> Picture:
     """An image with its title, what it shows in words, and its size in pixels; a legend of `columns`."""
-    with drawing():
+    # The style is that of the whole process while something is drawn.
+    with DRAWING, drawing():
         figure = Figure(figsize=(WIDTH, height), layout="constrained")
         draw(figure.subplots())
         if columns:

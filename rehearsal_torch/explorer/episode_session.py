@@ -381,12 +381,10 @@ class EpisodeSession:
         """The course of each state under the actions of a form."""
         answer = self.replay(form.episode, self._sequence(form, self.episode(form.episode)))
         units, pictures = self.material.units, []
-        with self._turns.turn():
-            for series in answer["course"]["states"]:
-                name = series["name"]
-                if name == self.words.variable:
-                    continue
-                label = f"{name} ({units[name]})" if units.get(name) else name
+        for series in answer["course"]["states"]:
+            name = series["name"]
+            label = f"{name} ({units[name]})" if units.get(name) else name
+            if name != self.words.variable:
                 place = (answer["changed"], label, self.words.time, self.words.start)
                 pictures.append(course_picture(series, *place))
         return {"states": pictures}

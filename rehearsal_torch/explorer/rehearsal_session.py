@@ -11,7 +11,7 @@ A number that is withheld does not leave the server. Nothing that is asked is ke
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -27,7 +27,6 @@ from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.decision_texts import line_in_codes, line_in_texts, region_in_words
 from rehearsal_torch.data.codings.one_hot_actions import in_indicators, in_places, offered_places
 from rehearsal_torch.data.decision import Decision, RehearsalCase
-from rehearsal_torch.data.estimate import percents
 from rehearsal_torch.data.finding import OUTSIDE, Finding, outside
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.explorer.charts import (
@@ -86,19 +85,6 @@ class CaseAsked(Asked):
         return {**self.other, **self.set}
 
 
-def asked(task: RehearsalTask, ranges: Mapping[str, list[float]]) -> list[dict[str, Any]]:
-    """The context of the page: a ``range``, or ``levels`` with ``text`` and ``values`` of coded columns."""
-    variables: list[dict[str, Any]] = []
-    for name in task.variables(task.context):
-        if (coding := task.coded.get(name)) is None:
-            variables.append({"name": name, "range": ranges.get(name), "levels": []})
-            continue
-        rows = zip(coding.levels, coding.rows.tolist(), strict=True)
-        levels = [{"text": text, "values": dict(zip(coding.columns, row, strict=True))} for text, row in rows]
-        variables.append({"name": name, "range": None, "levels": levels})
-    return variables
-
-
 def offered(task: RehearsalTask) -> dict[str, dict[str, Any]]:
     """The actions of the page: ``bounds``, ``levels`` if there are some (of classes places), ``texts``."""
     actions: dict[str, dict[str, Any]] = {}
@@ -131,19 +117,16 @@ def usual(task: RehearsalTask, means: Mapping[str, float]) -> dict[str, float]:
     return first_values
 
 
-def context_field(variable: Mapping[str, Any], given: Mapping[str, float], label: str) -> dict[str, Any]:
-    """The field of a variable of the context (of `asked`)."""
-    value, levels, observed = given.get(variable["name"]), variable["levels"], variable["range"]
-    chosen = next((at for at, level in enumerate(levels) if level["values"].items() <= given.items()), 0)
-    hint = f"observed: {shown(observed[0])} to {shown(observed[1])}" if observed else ""
-    texts = [level["text"] for level in levels]
-    return {
-        "name": variable["name"],
-        "label": label,
-        "levels": texts,
-        "chosen": chosen,
-        "hint": hint,
-    } | number(value)
+def context_field(
+    name: str, coding: Coding | None, observed: Sequence[float], given: Mapping[str, float], label: str
+) -> dict[str, Any]:
+    """The field of a variable of the context, with the texts of its levels if it has some."""
+    field: dict[str, Any] = {"name": name, "label": label, "levels": [], "hint": ""} | number(given.get(name))
+    if coding is not None:
+        values = [given.get(column) for column in coding.columns]
+        chosen = coding.rows.tolist().index(values) if values in coding.rows.tolist() else 0
+        return field | {"levels": list(coding.levels), "chosen": chosen}
+    return field | {"hint": f"observed: {shown(observed[0])} to {shown(observed[1])}" if observed else ""}
 
 
 def action_field(
@@ -235,14 +218,10 @@ class RehearsalSession:
         self._turns, self._curves = Turns(), dict[str, dict[str, Any]]()
         overlap = self.model.surrogate.overlap
         names = overlap.names if overlap.fitted and overlap.known else ()
-        ends = (
-            (overlap.lowest.tolist(), overlap.highest.tolist(), overlap.location.tolist())
-            if names
-            else ([],) * 3
-        )
-        ranges = {name: [low, high] for name, low, high in zip(names, *ends[:2], strict=True)}
-        self._context, self._actions = asked(self.model.task, ranges), offered(self.model.task)
-        self._usual = usual(self.model.task, dict(zip(names, ends[2], strict=True)))
+        observed = torch.stack([overlap.lowest, overlap.highest], -1).tolist() if names else []
+        self._ranges = dict(zip(names, observed, strict=True))
+        means = dict(zip(names, overlap.location.tolist() if names else [], strict=True))
+        self._usual, self._actions = usual(self.model.task, means), offered(self.model.task)
         self._sets = [self.model.task.variables(names) for names in self.model.task.candidates]
 
     def questions(self) -> Questions:
@@ -270,8 +249,6 @@ class RehearsalSession:
             "limits": list(LIMITS),
             "cautions": cautions_of(self.material),
             "beside": beside(self.material, self.notes),
-            "context": self._context,
-            "usual": self._usual,
             "sets": list(map(list, self._sets)),
             "actions": self._actions,
             "cases": [
@@ -297,14 +274,12 @@ class RehearsalSession:
 
     def _given(self, form: CaseAsked) -> tuple[int | None, dict[str, float]]:
         """The case of a form and its context; a case whose context was changed is one of one's own."""
-        given = dict(form.given)
-        levels_of = {variable["name"]: variable.get("levels") or [] for variable in self._context}
+        given, coded = dict(form.given), self.model.task.coded
         for name, level in form.levels.items():
-            if not 0 <= level < len(levels_of.get(name, ())):
-                raise RequestError(
-                    f"{name}: expected one of its {len(levels_of.get(name, ()))} levels; got {level}"
-                )
-            given |= levels_of[name][level]["values"]
+            count = len(coded[name].levels) if name in coded else 0
+            if not 0 <= level < count:
+                raise RequestError(f"{name}: expected one of its {count} levels; got {level}")
+            given |= dict(zip(coded[name].columns, coded[name].rows[level].tolist(), strict=True))
         self._check_case(form.case)
         same = form.case is not None and given == self.case_of(form.case)["given"]
         return (form.case if same else None), given
@@ -319,12 +294,14 @@ class RehearsalSession:
         if form.case is None:
             return self._controls(None, self._given(form)[1], form.chosen, form.values)
         case = self.case_of(form.case)
-        decided_for = [
-            index for index, names in enumerate(self._sets) if set(names) == set(case["set"] or ())
-        ]
-        chosen = decided_for[0] if decided_for else form.chosen
         values = {**form.values, **case["present"], **(case["set"] or {})}
+        chosen = self._set_of(case["set"] or (), form.chosen)
         return self._controls(form.case, {**self._usual, **case["given"]}, chosen, values)
+
+    def _set_of(self, names: Iterable[str], default: int) -> int:
+        """The number of the candidate set of these variables."""
+        same = (index for index, variables in enumerate(self._sets) if set(variables) == set(names))
+        return next(same, default)
 
     def _changed(self, form: CaseAsked) -> dict[str, Any]:
         """The fields of the action, where the context or the candidate set is another one."""
@@ -352,7 +329,11 @@ class RehearsalSession:
             note = f"The bounds of {and_list(list(known['bounds']))} are those of this case."
         elif case is None and of is not None:
             note = f"It was changed: this is no longer case {name_of(self.material.run.decisions[of])}."
-        context = [context_field(asked, given, self._label(asked["name"])) for asked in self._context]
+        task = self.model.task
+        context = [
+            context_field(name, task.coded.get(name), self._ranges.get(name, ()), given, self._label(name))
+            for name in task.variables(task.context)
+        ]
         return {
             "controls": {
                 "context": context,
@@ -372,9 +353,9 @@ class RehearsalSession:
     def _recommended(self, form: CaseAsked) -> dict[str, Any]:
         case, given = self._given(form)
         decision = self.recommend(case, given)
-        setting, values = decision["setting"] or {}, form.values
-        sets = [index for index, names in enumerate(self._sets) if set(names) == set(setting)]
-        return {"decision": decision, **self._controls(case, given, (sets or [0])[0], {**values, **setting})}
+        setting = decision["setting"] or {}
+        fields = self._controls(case, given, self._set_of(setting, form.chosen), {**form.values, **setting})
+        return {"decision": decision, **fields}
 
     def _pictured(self, form: CaseAsked) -> dict[str, Any]:
         """The pictures of a setting, and the claims of all candidate sets at the values of the form."""
@@ -387,22 +368,15 @@ class RehearsalSession:
             present, label = data["present"].get(name), self._label(name)
             setting = form.set[name]
             pictures.append(curve_picture(series, setting, own["estimate"], data["baseline"], present, label))
-        share = ""
-        if density := data["outcomes"]:
-            pictures += map(outcome_picture, density["coordinates"])
-            before = density["share_before"]
-            without = "" if before is None else f", {percents([before])[0]} with no action"
-            after = percents([density["share"]])[0]
-            share = (
-                f"Of the outcomes that the model expects, {after} are desired after this setting{without}."
-            )
-        known = any(row["unchanged"] for row in rows)
+        if data["outcomes"]:
+            pictures += map(outcome_picture, data["outcomes"]["coordinates"])
+        known, more = any(row["unchanged"] for row in rows), len(self._sets) - len(rows)
         return {
             "pictures": pictures,
             "rows": rows,
             "known": known,
-            "share": share,
-            "more": len(self._sets) - len(rows),
+            "more": more,
+            "outcomes": data["outcomes"],
         }
 
     def _claims_of_sets(

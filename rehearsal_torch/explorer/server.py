@@ -37,6 +37,7 @@ from starlette.exceptions import HTTPException
 from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from rehearsal_torch.data.estimate import percent
 from rehearsal_torch.explorer.loopback import App, Guard
 from rehearsal_torch.reporting.page.html import CSS
 from rehearsal_torch.reporting.page.page_content import counted, shown
@@ -53,6 +54,7 @@ TEMPLATES = Environment(
 TEMPLATES.filters |= {
     "shown": shown,
     "counted": counted,
+    "percent": percent,
     "sentence": lambda text: f"{capital(text).rstrip('.')}.",
 }
 

@@ -85,9 +85,19 @@ class TrialSession:
         return {
             "trials": Question(Asked, lambda _: self._listed(), lists),
             "ask": Question(NextAsked, self._asked, (*lists, "asked")),
-            "tell": Question(Told, self._told, ended),
-            "fail": Question(Told, self._failed, ended),
-            "abandon": Question(Told, self._abandoned, ended),
+            "tell": Question(
+                Told,
+                lambda told: self._ended(self.tell(told.trial, told.settings, told.nodes), "recorded"),
+                ended,
+            ),
+            "fail": Question(
+                Told,
+                lambda told: self._ended(self.fail(told.trial, told.reason), "recorded as failed"),
+                ended,
+            ),
+            "abandon": Question(
+                Told, lambda told: self._ended(self.abandon(told.trial, told.reason), "withdrawn"), ended
+            ),
             "adopt": Question(NextAsked, self._adopted, ("summary", "adopted")),
         }
 
@@ -131,26 +141,11 @@ class TrialSession:
         said = f"Proposed: {noun} {and_list(numbers)}. Type below what came of {them}."
         return {**self._listed(), "asked_said": " ".join([said, *answer["notes"]])}
 
-    def _told(self, form: Told) -> dict[str, Any]:
-        return self._ended(self.tell(form.trial, form.settings, form.nodes), "recorded")
-
-    def _failed(self, form: Told) -> dict[str, Any]:
-        return self._ended(self.fail(self._number(form), form.reason), "recorded as failed")
-
-    def _abandoned(self, form: Told) -> dict[str, Any]:
-        return self._ended(self.abandon(self._number(form), form.reason), "withdrawn")
-
     def _ended(self, answer: Mapping[str, Any], outcome: str) -> dict[str, Any]:
         """A recommendation that did not know the result is left standing no longer."""
         self._recommendation = {}
         told = " ".join([f"Trial {answer['trial']} is {outcome}.", *answer["notes"]])
         return {**self._listed(), "told": told, "recommended": None}
-
-    @staticmethod
-    def _number(form: Told) -> int:
-        if form.trial is None:
-            raise RequestError("trial: expected the number of a pending one")
-        return form.trial
 
     def _adopted(self, form: NextAsked) -> dict[str, Any]:
         answer = self.recommend(form.fixed)
@@ -191,13 +186,13 @@ class TrialSession:
                 recorded = self.optimiser.tell(proposed, measurements, ran=changed)
         return {"trial": recorded.id, "notes": notes}
 
-    def fail(self, trial: int, reason: str) -> dict[str, Any]:
+    def fail(self, trial: int | None, reason: str) -> dict[str, Any]:
         """Records that a pending trial gave no usable measurement."""
         with self._answering() as notes:
             failed = self.optimiser.fail(Suggestion(self._pending(trial)), reason)
         return {"trial": failed.id, "notes": notes}
 
-    def abandon(self, trial: int, reason: str) -> dict[str, Any]:
+    def abandon(self, trial: int | None, reason: str) -> dict[str, Any]:
         """Withdraws a pending trial, which may be proposed again."""
         with self._answering() as notes:
             abandoned = self.optimiser.abandon(Suggestion(self._pending(trial)), reason)
@@ -213,10 +208,7 @@ class TrialSession:
             "predicted": recommendation.predicted,
             "lower": recommendation.low,
             "upper": recommendation.high,
-            "level": 0.95,
             "tried": recommendation.tried,
-            "runner_up": recommendation.runner_up,
-            "runner_up_predicted": recommendation.runner_up_predicted,
             "chance": recommendation.chance,
             "notes": notes,
         }
@@ -230,7 +222,7 @@ class TrialSession:
             yield notes
             notes += dict.fromkeys(str(warning.message) for warning in caught)
 
-    def _pending(self, number: int) -> Trial:
+    def _pending(self, number: int | None) -> Trial:
         trial = next((trial for trial in self.optimiser.trials if trial.id == number), None)
         if trial is None:
             raise RequestError(f"no trial has the number {number}")
@@ -297,18 +289,14 @@ def listed_trials(
         text = "" if value is None else shown(value)
         return text if proposed == value else f"{text} (proposed: {shown(proposed)})"
 
-    rows = [
-        {
-            **row,
-            "cells": [setting(row, name) for name in actions]
-            + [shown(row["nodes"][name]) if name in row["nodes"] else "" for name in nodes],
-        }
-        for row in trials["rows"]
-    ]
+    def cells(row: Mapping[str, Any]) -> list[str]:
+        measured = [shown(row["nodes"][name]) if name in row["nodes"] else "" for name in nodes]
+        return [setting(row, name) for name in actions] + measured
+
+    rows = [{**row, "cells": cells(row)} for row in trials["rows"]]
     pending = [{**row, "words": settings_in_words(row["settings"], "at")} for row in trials["pending"]]
     pictures = [rewards_picture(trials["course"], recommended)] if trials["course"]["numbers"] else []
-    heads = [*actions, *nodes]
-    return {**trials, "rows": rows, "pending": pending, "pictures": pictures, "heads": heads}
+    return {**trials, "rows": rows, "pending": pending, "pictures": pictures, "heads": [*actions, *nodes]}
 
 
 class RecordedTrials:
@@ -393,13 +381,9 @@ class RecordedTrials:
     def _summary(self, completed: int, count: int) -> str:
         """How many trials there are and have a result, and how many experiments came before them."""
         before, source = finite(self.material.card.get("rows")), self.material.card.get("source")
-        after = (
-            f" after the {counted(int(before), 'experiment')} of {source}"
-            if before is not None and source
-            else ""
-        )
-        known = "a result is known of none" if not completed else f"a result is known of {completed}"
-        return f"{counted(count, 'trial')}{after}; {known if completed < count else 'all have a result'}."
+        after = f" after the {counted(int(before), 'experiment')} of {source}" if before and source else ""
+        known = f"a result is known of {completed or 'none'}" if completed < count else "all have a result"
+        return f"{counted(count, 'trial')}{after}; {known}."
 
     def _continuing_lines(self, method: str) -> list[str]:
         """Python lines that make a file of trials of the run's task, and the command that opens it."""

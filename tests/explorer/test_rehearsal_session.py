@@ -41,8 +41,8 @@ def test_the_page_is_described(session):
     assert session.case_of(0)["bounds"] == {}
     second = session.case_of(1)
     assert (second["given"], second["bounds"]) == ({"x": -0.4}, {"a": [0.0, 0.5]})
-    low, high = told["context"][0]["range"]
-    assert low < told["usual"]["x"] < high
+    (field,) = session.opening()["controls"]["context"]
+    assert (field["exact"], field["hint"][:10]) == ("0.1", "observed: ")
     assert told["question"][1] == "Wanted: an outcome with y ≤ 2 and y ≥ 1."
     assert told["cautions"] == ["these rows were simulated"]
 
