@@ -245,7 +245,7 @@ def claims_picture(rows: Sequence[Mapping[str, Any]]) -> Picture:
             estimate, unchanged = row["estimate"], row["unchanged"]
             colour = GREEN if row["chosen"] else BLUE
             if estimate is None:
-                axes.text(0.5, place, "no number", ha="center", va="center", color=VERMILION)
+                axes.text(0.0, place, "no number", va="center", color=VERMILION)
                 continue
             if estimate.get("lower") is not None:
                 ends = (estimate["lower"], estimate["upper"])

@@ -79,10 +79,16 @@ def recorded(folder: Path) -> Material:
         raise UserError(str(error), "", remedy) from None
 
 
+def located(path: str, folder: Path) -> str:
+    """A relative path where it exists: from the current folder, else from one that holds the run."""
+    found = (str(parent / path) for parent in folder.resolve().parents if (parent / path).exists())
+    return path if Path(path).exists() else next(found, path)
+
+
 def checkpoint_of(folder: Path, config: Mapping[str, Any]) -> Path:
     """The checkpoint of a run: its own, or the one that it was given."""
     configured = config.get("checkpoint")
-    for candidate in (folder, *([Path(configured)] if isinstance(configured, str) else [])):
+    for candidate in (folder, *([Path(located(configured, folder))] if isinstance(configured, str) else [])):
         checkpoint = checkpoint_in(candidate)
         if checkpoint is not None:
             return checkpoint
@@ -148,7 +154,11 @@ def opened_episodes(of: Material) -> OpenedEpisodes:
     folder = of.run.path
     needed(of.run, (*NEEDED, "dataset", "surrogate"))
     # Nothing that the folder asks for is trusted.
-    config = {**of.run.config, "trusted": []}
+    dataset = {
+        key: located(value, folder) if key in ("path", "task") and isinstance(value, str) else value
+        for key, value in mapping(of.run.config["dataset"]).items()
+    }
+    config = {**of.run.config, "dataset": dataset, "trusted": []}
     surrogate = load_surrogate(checkpoint_of(folder, config))
     if not isinstance(surrogate, EpisodeSurrogate):
         raise UserError(f"expected a model of episodes; got a {type(surrogate).__name__}", str(folder))
@@ -169,7 +179,7 @@ def _build_run(config: dict[str, object], folder: Path) -> Run:
         run = build(OmegaConf.create(config))
     except (UserError, ValueError) as error:
         problem = f"the episodes of the run cannot be read: {str(error).rstrip('.')}"
-        remedy = "A run keeps no episodes: have its data where they were, and start where the run was started"
+        remedy = "A run keeps no episodes: have its data where they were"
         raise UserError(problem, str(folder), remedy) from None
     if run.kind != "look_back":
         raise UserError(f"expected a data set of episodes; got one of kind {run.kind}", str(folder))

@@ -6,7 +6,7 @@ import shutil
 import pytest
 import yaml
 
-from rehearsal_torch.explorer.open_run import opened_episodes, recorded
+from rehearsal_torch.explorer.open_run import located, opened_episodes, recorded
 from rehearsal_torch.explorer.session_choice import session_for
 from rehearsal_torch.user_error import UserError
 from tests.toys.explored_episodes import episodes_run
@@ -24,6 +24,16 @@ def test_the_episodes_are_those_that_the_run_decided_for(run):
     (run / "decisions.jsonl").unlink()
     found = opened_episodes(recorded(run))
     assert len(found.cases) == found.run.problem.count() > 3
+
+
+def test_data_are_found_from_the_folders_that_hold_the_run(tmp_path, monkeypatch):
+    run = tmp_path / "runs" / "own"
+    run.mkdir(parents=True)
+    (tmp_path / "rows.csv").touch()
+    assert located("rows.csv", run) == str(tmp_path / "rows.csv")
+    assert located("gone.csv", run) == "gone.csv"
+    monkeypatch.chdir(tmp_path)
+    assert located("rows.csv", run) == "rows.csv"
 
 
 @pytest.mark.parametrize(

@@ -59,13 +59,12 @@ def servers(tmp_path_factory):
     def served(kind):
         if kind not in begun:
             folder = tmp_path_factory.mktemp(kind)
-            # The data of a run are where it was started.
             os.chdir(folder)
             with pytest.MonkeyPatch.context() as patch:
                 patch.setitem(small_run.__globals__["RUNS"], kind, RUNS.get(kind))
                 path = TOYS[kind](folder / "run") if kind in TOYS else small_run(kind, folder)
-            begun[kind] = Served(session_for(path))
             os.chdir(home)
+            begun[kind] = Served(session_for(path))
         return begun[kind]
 
     yield served
