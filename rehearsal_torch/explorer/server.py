@@ -41,6 +41,7 @@ from rehearsal_torch.data.estimate import percent
 from rehearsal_torch.explorer.loopback import App, Guard
 from rehearsal_torch.reporting.page.html import CSS
 from rehearsal_torch.reporting.page.page_content import counted, shown
+from rehearsal_torch.reporting.page.sentences import settings
 from rehearsal_torch.user_error import user_error_from
 
 KINDS = {"js": "text/javascript", "css": "text/css"}
@@ -55,6 +56,8 @@ TEMPLATES.filters |= {
     "shown": shown,
     "counted": counted,
     "percent": percent,
+    "settings": settings,
+    "literal": repr,
     "sentence": lambda text: f"{capital(text).rstrip('.')}.",
 }
 

@@ -27,7 +27,7 @@ from rehearsal_torch.explorer.open_run import beside, cautions_of, source_of
 from rehearsal_torch.explorer.server import PATIENCE, Asked, Question, Questions, Turns
 from rehearsal_torch.problems.drafts.draft_yaml import YAML
 from rehearsal_torch.reporting.page.data_card import of_trials, weighted_sum
-from rehearsal_torch.reporting.page.page_content import Material, and_list, counted, finite, mapping, shown
+from rehearsal_torch.reporting.page.page_content import Material, and_list, counted, finite, mapping
 from rehearsal_torch.reporting.page.reasons import TRIALS
 from rehearsal_torch.reporting.page.sentences import said_of_trials
 from rehearsal_torch.reporting.page.sentences import settings as settings_in_words
@@ -108,7 +108,7 @@ class TrialSession:
         return {
             "title": f"{self.file.stem}: which setting has the largest {reward_in_words(task.to_plain())}?",
             "live": True,
-            "how": [],
+            "how": None,
             "use": USE,
             "kept": "What is recorded is written to the file.",
             "fitted": f"Proposals of {self.method}, with which this page was started; {first}",
@@ -129,10 +129,9 @@ class TrialSession:
         return {**self._listed(), "recommended": self._recommendation or None, "asked_said": "", "told": ""}
 
     def _listed(self) -> dict[str, Any]:
-        task = self.optimiser.task
-        return listed_trials(
-            self.trials(), list(task.actions), list(task.nodes), self._recommendation or None
-        )
+        trials = self.trials()
+        course, recommendation = trials["course"], self._recommendation or None
+        return {**trials, "pictures": [rewards_picture(course, recommendation)] if course["numbers"] else []}
 
     def _asked(self, form: NextAsked) -> dict[str, Any]:
         answer = self.ask(form.count, form.fixed)
@@ -158,8 +157,8 @@ class TrialSession:
     def trials(self) -> dict[str, Any]:
         """The trials so far (`shown_trials`), with a sentence."""
         with self._answering():
-            shown = shown_trials(self.optimiser.task, self.optimiser.trials)
-            return shown | {"summary": self.optimiser.summary()}
+            trials = shown_trials(self.optimiser.task, self.optimiser.trials)
+            return trials | {"summary": self.optimiser.summary()}
 
     def ask(self, count: int, fixed: Mapping[str, float]) -> dict[str, Any]:
         """Proposes trials, which are pending from then on."""
@@ -235,38 +234,37 @@ class TrialSession:
 
 
 def shown_trials(task: CausalTask, trials: Sequence[Trial]) -> dict[str, Any]:
-    """The trials of a task, as plain data.
+    """The trials of a task, as plain data (`listing`)."""
+    completed = [trial.id for trial in trials if trial.state == "completed"]
+    values = task.reward_of(TrialLog(task, tuple(trials)).table).tolist() if completed else []
+    rewards = dict(zip(completed, values, strict=True))
+    rows = [
+        {
+            "id": trial.id,
+            "state": trial.state,
+            "settings": trial.settings,
+            "asked": trial.asked if trial.ran is not None else None,
+            "nodes": dict(trial.nodes),
+            "reward": rewards.get(trial.id),
+            "reason": trial.reason,
+        }
+        for trial in trials
+    ]
+    return listing(rows)
 
-    Returns:
-        ``rows``, the last `LISTED` ones, latest first; ``more``, the number of earlier ones; ``pending``,
-        those without a report; ``course``, number, reward and best reward so far of the completed ones.
+
+def listing(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The last `LISTED` ``rows``, latest first, how many ``more`` there are, the ``pending`` ones, and the
+    ``course``: numbers and rewards of the completed ones, and the best reward so far.
     """
-    completed = [trial for trial in trials if trial.state == "completed"]
-    reward_values = task.reward_of(TrialLog(task, tuple(trials)).table).tolist() if completed else []
-    rewards = dict(zip((trial.id for trial in completed), reward_values, strict=True))
-    rows = [_trial_row(trial, rewards.get(trial.id)) for trial in trials]
+    completed = [row for row in rows if row["reward"] is not None]
+    rewards = [row["reward"] for row in completed]
+    best = list(accumulate(rewards, max))
     return {
-        "rows": rows[-LISTED:][::-1],
+        "rows": list(rows[-LISTED:][::-1]),
         "more": max(0, len(rows) - LISTED),
         "pending": [row for row in rows if row["state"] == "pending"],
-        "course": course(list(rewards), reward_values),
-    }
-
-
-def course(numbers: Sequence[int], rewards: Sequence[float]) -> dict[str, Any]:
-    """The rewards of completed trials, and the best so far after each."""
-    return {"numbers": list(numbers), "rewards": list(rewards), "best": list(accumulate(rewards, max))}
-
-
-def _trial_row(trial: Trial, reward: float | None) -> dict[str, Any]:
-    return {
-        "id": trial.id,
-        "state": trial.state,
-        "settings": trial.settings,
-        "asked": trial.asked if trial.ran is not None else None,
-        "nodes": dict(trial.nodes),
-        "reward": reward,
-        "reason": trial.reason,
+        "course": {"numbers": [row["id"] for row in completed], "rewards": rewards, "best": best},
     }
 
 
@@ -274,29 +272,6 @@ def reward_in_words(task: Mapping[str, Any]) -> str:
     """What is maximised."""
     weights = mapping(mapping(task.get("reward")).get("weights"))
     return f"expected {weighted_sum(weights)}" if weights else "expected reward"
-
-
-def listed_trials(
-    trials: Mapping[str, Any],
-    actions: Sequence[str],
-    nodes: Sequence[str],
-    recommended: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    """The trials as the page shows them: a sentence, a picture, pending ones, and a row each."""
-
-    def setting(row: Mapping[str, Any], name: str) -> str:
-        value, proposed = row["settings"].get(name), (row["asked"] or row["settings"]).get(name)
-        text = "" if value is None else shown(value)
-        return text if proposed == value else f"{text} (proposed: {shown(proposed)})"
-
-    def cells(row: Mapping[str, Any]) -> list[str]:
-        measured = [shown(row["nodes"][name]) if name in row["nodes"] else "" for name in nodes]
-        return [setting(row, name) for name in actions] + measured
-
-    rows = [{**row, "cells": cells(row)} for row in trials["rows"]]
-    pending = [{**row, "words": settings_in_words(row["settings"], "at")} for row in trials["pending"]]
-    pictures = [rewards_picture(trials["course"], recommended)] if trials["course"]["numbers"] else []
-    return {**trials, "rows": rows, "pending": pending, "pictures": pictures, "heads": [*actions, *nodes]}
 
 
 class RecordedTrials:
@@ -319,10 +294,16 @@ class RecordedTrials:
         """What the page shows: question, cautions, and how to make a file of trials."""
         method = self.material.run.choices.get("decision", "")
         reward = reward_in_words(self.material.card)
+        data = mapping(self.material.run.config.get("dataset"))
+        task, table = data.get("task"), data.get("path")
+        if task is None and isinstance(table, str) and table.lower().endswith(YAML):
+            # A problem file has the task, and names its experiments.
+            task, table = table, None
+        nodes = dict.fromkeys(name for row in self.trials()["rows"] for name in row["nodes"])
         return {
             "title": f"{source_of(self.material)}: which setting has the largest {reward}?",
             "live": False,
-            "how": self._continuing_lines(method),
+            "how": {"task": task, "table": table, "method": "" if method == "excbo" else method},
             "use": (
                 "This is the record of a run. It is shown, not continued: a run has no file that results "
                 "could be written to."
@@ -333,15 +314,17 @@ class RecordedTrials:
             "limits": list(LIMITS),
             "cautions": cautions_of(self.material),
             "beside": beside(self.material),
+            "actions": [{"name": name} for name in mapping(self.material.card.get("actions"))],
+            "nodes": [{"name": name} for name in nodes],
         }
 
     def opening(self) -> dict[str, Any]:
         """The trials of the run, and its recommendation."""
         trials = self.trials()
-        nodes = list(dict.fromkeys(name for row in trials["rows"] for name in row["nodes"]))
         _, headline, sentences = said_of_trials(self.material)
-        listed = listed_trials(trials, list(mapping(self.material.card.get("actions"))), nodes)
-        return {**listed, "recommended": {"headline": headline, "said": sentences}}
+        pictures = [rewards_picture(trials["course"], None)] if trials["course"]["numbers"] else []
+        recommended = {"headline": headline, "said": sentences}
+        return {**trials, "pictures": pictures, "recommended": recommended}
 
     def trials(self) -> dict[str, Any]:
         """The trials of the run; those without an answer are proposals."""
@@ -354,29 +337,14 @@ class RecordedTrials:
                 name: finite(values[0]) for name, values in measurements.items()
                 if name not in settings and isinstance(values, list) and len(values) == 1
             }  # fmt: skip
+            state = "refused" if undecided(decision) else "no action"
             if setting:
                 state = "proposed" if reward is None else "completed"
-            else:
-                state = "refused" if undecided(decision) else "no action"
-            rows.append(
-                {
-                    "id": int(decision.get("index", len(rows))) + 1,
-                    "state": state,
-                    "settings": settings,
-                    "asked": None,
-                    "nodes": {name: value for name, value in nodes.items() if value is not None},
-                    "reward": reward,
-                    "reason": "",
-                }
-            )
-        completed = [row for row in rows if row["reward"] is not None]
-        return {
-            "rows": rows[-LISTED:][::-1],
-            "more": max(0, len(rows) - LISTED),
-            "pending": [],
-            "course": course([row["id"] for row in completed], [row["reward"] for row in completed]),
-            "summary": self._summary(len(completed), len(rows)),
-        }
+            nodes = {name: value for name, value in nodes.items() if value is not None}
+            row = {"id": int(decision.get("index", len(rows))) + 1, "state": state, "settings": settings}
+            rows.append({**row, "asked": None, "nodes": nodes, "reward": reward, "reason": ""})
+        trials = listing(rows)
+        return trials | {"summary": self._summary(len(trials["course"]["numbers"]), len(rows))}
 
     def _summary(self, completed: int, count: int) -> str:
         """How many trials there are and have a result, and how many experiments came before them."""
@@ -384,21 +352,3 @@ class RecordedTrials:
         after = f" after the {counted(int(before), 'experiment')} of {source}" if before and source else ""
         known = f"a result is known of {completed or 'none'}" if completed < count else "all have a result"
         return f"{counted(count, 'trial')}{after}; {known}."
-
-    def _continuing_lines(self, method: str) -> list[str]:
-        """Python lines that make a file of trials of the run's task, and the command that opens it."""
-        data = mapping(self.material.run.config.get("dataset"))
-        task, table = data.get("task"), data.get("path")
-        if task is None and isinstance(table, str) and table.lower().endswith(YAML):
-            # A problem file has the task, and names its experiments.
-            task, table = table, None
-        method_argument = f', method="{method}"' if method and method != "excbo" else ""
-        task_argument = repr(task) if isinstance(task, str) else "task"
-        lines = ["import rehearsal_torch as rt"]
-        if task_argument == "task":
-            lines += ["task = {...}  # graph, actions and reward, as a dictionary or the name of a YAML file"]
-        lines.append(f'optimiser = rt.CausalOptimiser({task_argument}, file="trials.json"{method_argument})')
-        if isinstance(table, str):
-            lines.append(f"optimiser.read({table!r})  # the experiments so far")
-        method_option = f" method={method}" if method_argument else ""
-        return [*lines, f"# then, in a terminal: rehearsal explore trials.json{method_option}"]

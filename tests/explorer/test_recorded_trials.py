@@ -1,11 +1,13 @@
 """A run of trials is shown as it was recorded, with the way to a file of trials."""
 
 import json
+from html import unescape
 
 import pytest
 import yaml
 
 from rehearsal_torch.explorer.open_run import recorded
+from rehearsal_torch.explorer.server import TEMPLATES
 from rehearsal_torch.explorer.session_choice import session_for
 from rehearsal_torch.explorer.trial_session import RecordedTrials
 from tests.toys.served import Served
@@ -46,6 +48,13 @@ def run(tmp_path):
     return folder
 
 
+def lines(run):
+    """The lines of the page that make a file of trials."""
+    session = session_for(run)
+    page = TEMPLATES.get_template(session.page).render({**session.describe(), **session.opening()})
+    return unescape(page[page.index("<pre") : page.index("</pre>")]).partition(">")[2].splitlines()
+
+
 def test_what_was_tried_is_shown(run):
     found = session_for(run).trials()
     assert [row["id"] for row in found["rows"]] == [4, 3, 2, 1]
@@ -72,7 +81,7 @@ def test_the_recommendation_is_that_of_the_report_and_a_file_can_be_made(run):
     recommended = RecordedTrials(recorded(run)).opening()["recommended"]
     assert recommended["headline"] == "Try a at 0.75."
     assert recommended["said"][2] == "Predicted reward of this setting: 2 (95% interval 1.5 to 2.5)."
-    assert told["how"] == [
+    assert lines(run) == [
         "import rehearsal_torch as rt",
         'optimiser = rt.CausalOptimiser(\'task.yaml\', file="trials.json", method="ucb")',
         "optimiser.read('my table.csv')  # the experiments so far",
@@ -104,8 +113,7 @@ def test_a_refusal_is_no_proposal(run):
 
 def test_a_problem_file_has_the_task_and_the_experiments(run):
     (run / "config.yaml").write_text(yaml.safe_dump({"dataset": {"path": "problem.yaml", "fixed": None}}))
-    told = RecordedTrials(recorded(run)).describe()
-    assert told["how"] == [
+    assert lines(run) == [
         "import rehearsal_torch as rt",
         'optimiser = rt.CausalOptimiser(\'problem.yaml\', file="trials.json", method="ucb")',
         "# then, in a terminal: rehearsal explore trials.json method=ucb",

@@ -11,7 +11,7 @@ import pytest
 
 from rehearsal_torch.explorer import trial_session
 from rehearsal_torch.explorer.server import BusyError, Turns
-from rehearsal_torch.explorer.trial_session import course, shown_trials
+from rehearsal_torch.explorer.trial_session import listing, shown_trials
 from rehearsal_torch.user_error import RequestError
 from tests.places import ROOT
 from tests.toys.explored_trials import file_of_trials, quick, quick_session, system
@@ -269,8 +269,15 @@ def test_rows_are_the_trials(tmp_path):
 
 
 def test_the_best_so_far_never_falls():
-    assert course([1, 3, 4], [2.0, 1.0, 3.0])["best"] == [2.0, 2.0, 3.0]
-    assert course([], [])["best"] == []
+    rows = [
+        {"id": place, "state": "", "reward": reward} for place, reward in enumerate([2.0, None, 1.0, 3.0])
+    ]
+    assert listing(rows)["course"] == {
+        "numbers": [0, 2, 3],
+        "rewards": [2.0, 1.0, 3.0],
+        "best": [2.0, 2.0, 3.0],
+    }
+    assert listing([])["course"]["best"] == []
 
 
 def test_many_trials_are_counted(tmp_path, monkeypatch):
