@@ -345,32 +345,10 @@ class EpisodeSession:
     def _fields(
         self, form: EpisodeAsked, observed: Mapping[str, Any], actions: Sequence[int] | None = None
     ) -> dict[str, Any]:
-        """What may be asked of an episode, and its steps with their actions, as observed and now."""
-        labels, most = self._action_labels(), self._most(form, observed)
-        steps = []
-        for step, (old, new) in enumerate(
-            zip(observed["actions"], actions or observed["actions"], strict=True)
-        ):
-            # A dose that keeps its level stays as it was given.
-            given = observed["given"][step]
-            doses = [
-                {"before": dose, "after": dose if before == after else after}
-                for dose, before, after in zip(given, labels[old], labels[new], strict=True)
-            ]
-            is_open = step in observed["open"]
-            steps.append({
-                "number": step, "name": f"{self.words.one_step} {self.words.start + step}",
-                "doses": doses, "changed": old != new, "action": new, "open": is_open,
-                "kept": not is_open or step in form.fixed,
-                "choices": [old, *observed["choices"][step]] if observed["choices"][step] else [],
-            })  # fmt: skip
-        limits = {
-            "changes": min(form.changes, most),
-            "most": most,
-            "steps": len(steps),
-            "seconds": form.seconds,
-        }
-        return {"steps": steps, "limits_of": limits, "outside": observed["outside"]}
+        """What may be asked of an episode, as it was observed and under its actions now."""
+        now, most = actions or observed["actions"], self._most(form, observed)
+        limits = {"changes": min(form.changes, most), "most": most, "seconds": form.seconds}
+        return {"observed": observed, "now": now, "fixed": form.fixed, "limits_of": limits}
 
     def _course(self, answer: Mapping[str, Any]) -> dict[str, Any]:
         rewards = answer["course"]["rewards"]

@@ -192,7 +192,6 @@ def decision_answer(
         "said": sentences,
         "warnings": warnings,
         "setting": setting,
-        "outside": bool(outside_reason),
     }
 
 
