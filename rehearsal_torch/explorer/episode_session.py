@@ -241,13 +241,6 @@ def _return_range(objective: CounterfactualReturn, sequence: Any, words: Wording
 
 # Time limits of a search that the page offers, and the largest that is accepted, in seconds.
 SECONDS, LONGEST = (5, 20, 60, 300), 600.0
-LIMITS = (
-    "A proof holds for the fitted model, not for the world.",
-    "A range is that over the models of the ensemble, which saw other draws of the same observations; it is "
-    "no confidence interval.",
-    "Actions that no observation has, or that the rules exclude, are not offered, and where an episode "
-    "leaves the range of the observations, its replay has no numbers.",
-)
 
 
 class EpisodeSession:
@@ -290,18 +283,13 @@ class EpisodeSession:
         method = self.material.run.choices.get("decision", "") or "the method"
         return {
             "title": f"{source_of(self.material)}: {title}",
-            "method": method,
-            "use": (
-                f"For looking back at {words.episodes} like those of the data: what the fitted model says "
-                "other actions would have led to. It is a claim of this model, not a prescription."
-            ),
             "fitted": f"Answers of {method}.",
             "question": question(self.material),
             "assumptions": list(SEQUENCES),
-            "limits": list(LIMITS),
             "cautions": cautions_of(self.material),
             "beside": beside(self.material),
             "subject": words.episode,
+            "subjects": words.episodes,
             "episodes": [words.titled(case.identity) for case in self.cases],
             "total": words.total,
             "step": words.one_step,

@@ -59,17 +59,6 @@ class Told(Asked):
     reason: Reason = ""
 
 
-LIMITS = (
-    "What to try next is not what to adopt: the former explores.",
-    "The interval of a recommendation covers what is not known of the mechanisms, not the noise of a single "
-    "experiment and not a wrong graph.",
-)
-USE = (
-    "For choosing experiments that you run yourself. What is recorded here is written to the file at once; a "
-    "recommendation is a claim of the fitted model, not a prescription."
-)
-
-
 class TrialSession:
     """Answers of one file of trials; `BusyError` while another is computed, or the optimiser's errors."""
 
@@ -109,12 +98,9 @@ class TrialSession:
             "title": f"{self.file.stem}: which setting has the largest {reward_in_words(task.to_plain())}?",
             "live": True,
             "how": None,
-            "use": USE,
-            "kept": "What is recorded is written to the file.",
             "fitted": f"Proposals of {self.method}, with which this page was started; {first}",
             "question": of_trials(task.to_plain()),
             "assumptions": list(TRIALS),
-            "limits": list(LIMITS),
             "cautions": [],
             "beside": {"case": [], "action": [], "answer": []},
             "actions": [
@@ -304,14 +290,9 @@ class RecordedTrials:
             "title": f"{source_of(self.material)}: which setting has the largest {reward}?",
             "live": False,
             "how": {"task": task, "table": table, "method": "" if method == "excbo" else method},
-            "use": (
-                "This is the record of a run. It is shown, not continued: a run has no file that results "
-                "could be written to."
-            ),
             "fitted": f"Decisions of {method or 'the method'}.",
             "question": of_trials(self.material.card),
             "assumptions": list(TRIALS),
-            "limits": list(LIMITS),
             "cautions": cautions_of(self.material),
             "beside": beside(self.material),
             "actions": [{"name": name} for name in mapping(self.material.card.get("actions"))],
