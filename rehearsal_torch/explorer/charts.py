@@ -128,24 +128,25 @@ def is_withheld(claim: WhatIf) -> bool:
 
 
 def curve(
-    model: RehearsalModel, case: RehearsalCase, setting: Mapping[str, float], name: str, withheld: Any
+    model: RehearsalModel, case: RehearsalCase, setting: Mapping[str, float], name: str
 ) -> dict[str, Any]:
     """The claim over the range of one action of a setting (of classes its places), the others fixed.
 
     Returns:
-        Name, places ``at``, ``point``, ``lower`` and ``upper`` (None where `withheld` says so of a claim),
+        Name, places ``at``, ``point``, ``lower`` and ``upper`` (None where a claim is withheld),
         whether only ``levels`` may be set, the ``texts`` of the codes 0, 1, ... if any, and ``bins``.
     """
     levelled = {*case.levels, *(coding.name for coding in case.codings if coding.reference is not None)}
     places = places_of(case, name, POINTS)
     settings = [in_indicators({**setting, name: value}, case.codings) for value in places]
     claims = what_ifs(model, case, settings)
+    estimates = [None if is_withheld(claim) else claim.estimate for claim in claims]
     return {
         "name": name,
         "at": places,
         "levels": name in levelled,
         "texts": list(coding.levels) if (coding := model.task.coded.get(name)) else None,
-        **_estimate_columns(claims, withheld),
+        **{part: [getattr(claim, part, None) for claim in estimates] for part in ("point", "lower", "upper")},
         "bins": bins(model.surrogate, case, name),
     }
 
@@ -173,14 +174,6 @@ def densities(
             _density(after, no_action, coordinate, task.outcomes, bounds)
             for coordinate, bounds in enumerate(after.bounds(task.region))
         ],
-    }
-
-
-def _estimate_columns(claims: Sequence[WhatIf], withheld: Any) -> dict[str, list[float | None]]:
-    estimates = [None if withheld(claim) else claim.estimate for claim in claims]
-    return {
-        part: [None if claim is None else getattr(claim, part) for claim in estimates]
-        for part in ("point", "lower", "upper")
     }
 
 

@@ -35,7 +35,6 @@ from rehearsal_torch.explorer.charts import (
     curve,
     curve_picture,
     densities,
-    is_withheld,
     outcome_picture,
 )
 from rehearsal_torch.explorer.open_run import Opened, beside, cautions_of, source_of
@@ -141,15 +140,8 @@ def action_field(
     if name in case["present"]:
         hints.append(f"now {level_text(texts, case['present'][name])}")
     choices = [{"value": digits(level), "text": level_text(texts, level)} for level in levels]
-    field = {
-        "name": name,
-        "label": label,
-        "low": low,
-        "high": high,
-        "hint": "; ".join(hints),
-        "levels": choices,
-    }
-    return field | number(value)
+    field = {"name": name, "label": label, "levels": choices, "hint": "; ".join(hints)}
+    return field | {"low": low, "high": high} | number(value)
 
 
 def number(value: float | None) -> dict[str, str]:
@@ -333,15 +325,9 @@ class RehearsalSession:
             context_field(name, task.coded.get(name), self._ranges.get(name, ()), given, self._label(name))
             for name in task.variables(task.context)
         ]
-        return {
-            "controls": {
-                "context": context,
-                "chosen": chosen,
-                "set": [fields[name] for name in names],
-                "other": [field for name, field in fields.items() if name not in names],
-                "note": note,
-            }
-        }
+        own, other = [fields.pop(name) for name in names], list(fields.values())
+        controls = {"context": context, "chosen": chosen, "set": own, "other": other, "note": note}
+        return {"controls": controls}
 
     def _label(self, name: str) -> str:
         return f"{name} ({self.model.units[name]})" if self.model.units.get(name) else name
@@ -446,7 +432,7 @@ class RehearsalSession:
             if key not in self._curves:
                 if len(self._curves) >= CURVES:
                     self._curves.clear()
-                self._curves[key] = curve(self.model, asked_case, setting, name, is_withheld)
+                self._curves[key] = curve(self.model, asked_case, setting, name)
             found.append(self._curves[key])
         return found
 
