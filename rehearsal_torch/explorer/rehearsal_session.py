@@ -218,8 +218,8 @@ class RehearsalSession:
     def questions(self) -> Questions:
         """Its questions, by name."""
         return {
-            "controls": Question(CaseAsked, self._picked, ("context", "settings")),
-            "settings": Question(CaseAsked, self._changed, ("settings",)),
+            "controls": Question(CaseAsked, self._picked, ("context", "settings", "recommended")),
+            "settings": Question(CaseAsked, self._changed, ("settings", "recommended")),
             "what-if": Question(CaseAsked, self._answered, ("answer",)),
             "charts": Question(CaseAsked, self._pictured, ("charts",)),
             "recommend": Question(CaseAsked, self._recommended, ("recommended",)),
@@ -251,7 +251,7 @@ class RehearsalSession:
     def opening(self) -> dict[str, Any]:
         """The first case, before anything is asked."""
         first = CaseAsked(case=0 if self.recorded else None, given=self._usual)
-        return self._picked(first) | dict.fromkeys(("answer", "decision", "pictures"))
+        return self._picked(first) | {"answer": None, "pictures": None}
 
     def case_of(self, number: int) -> dict[str, Any]:
         """The context, the bounds, the present values and the setting of a recorded case."""
@@ -327,7 +327,8 @@ class RehearsalSession:
         ]
         own, other = [fields.pop(name) for name in names], list(fields.values())
         controls = {"context": context, "chosen": chosen, "set": own, "other": other, "note": note}
-        return {"controls": controls}
+        # What was decided for another case is left standing no longer.
+        return {"controls": controls, "decision": None}
 
     def _label(self, name: str) -> str:
         return f"{name} ({self.model.units[name]})" if self.model.units.get(name) else name
@@ -340,7 +341,7 @@ class RehearsalSession:
         decision = self.recommend(case, given)
         setting = decision["setting"] or {}
         fields = self._controls(case, given, self._set_of(setting, form.chosen), {**form.values, **setting})
-        return {"decision": decision, **fields}
+        return {**fields, "decision": decision}
 
     def _pictured(self, form: CaseAsked) -> dict[str, Any]:
         """The pictures of a setting, and the claims of all candidate sets at the values of the form."""

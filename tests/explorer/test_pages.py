@@ -243,6 +243,9 @@ def test_the_recommended_values_can_be_set(opened):
     setting = session.recommend(0, {"x": 0.1})["setting"]
     answer, _ = answered(page)
     assert session.what_if(0, {"x": 0.1}, setting)["told"]["point"] in answer
+    expect(page.locator("#recommended h3")).to_have_count(1)
+    page.fill("#given-0", "0.2")
+    expect(page.locator("#recommended h3")).to_have_count(0, timeout=60_000)
 
 
 def test_an_answer_to_an_earlier_question_is_not_shown(opened):
