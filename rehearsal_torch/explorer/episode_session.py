@@ -37,15 +37,16 @@ from rehearsal_torch.claims.abstention_rules import ruled
 from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.explorer.open_run import OpenedEpisodes
-from rehearsal_torch.explorer.server import PATIENCE, Asked, Questions, Turns
+from rehearsal_torch.explorer.charts import course_picture
+from rehearsal_torch.explorer.open_run import OpenedEpisodes, beside, cautions_of, source_of
+from rehearsal_torch.explorer.server import PATIENCE, Asked, Question, Questions, Turns
 from rehearsal_torch.methods.run_parts import Method
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, given_doses, return_record
 from rehearsal_torch.objectives.objective import objective_for
 from rehearsal_torch.reporting.labels import Wording, telling_gap
 from rehearsal_torch.reporting.page.data_card import question
 from rehearsal_torch.reporting.page.page_content import counted, finite, mapping, shown
-from rehearsal_torch.reporting.page.reasons import SEQUENCES, warnings_of_run
+from rehearsal_torch.reporting.page.reasons import SEQUENCES
 from rehearsal_torch.reporting.page.sentences import said_of_episode
 from rehearsal_torch.round_record import Round
 from rehearsal_torch.search.search import Budget, Search
@@ -62,7 +63,7 @@ def beyond(objective: CounterfactualReturn, sequence: Tensor) -> list[str]:
     reasons = _range_sentences(objective.warnings())
     if not bool((sequence != objective.observed).any()):
         return reasons
-    states = _states(objective, sequence)
+    states = _member_states(objective, sequence)
     if not bool(states.isfinite().all()):
         return [*reasons, UNDEFINED]
     surrogate, episode = objective.surrogate, objective.case.episode
@@ -96,7 +97,7 @@ def course(
     before = objective.case.episode.columns(names)
     after = lower = upper = None
     if replayed:
-        states = _states(objective, sequence)
+        states = _member_states(objective, sequence)
         after = states.mean(1)
         lower, upper = (states.amin(1), states.amax(1)) if states.shape[1] > 1 else (None, None)
     series = {"observed": before, "after": after, "lower": lower, "upper": upper}
@@ -124,33 +125,31 @@ def signed(values: Any, words: Wording) -> Any:
 
 
 @torch.no_grad()
-def _states(objective: CounterfactualReturn, sequence: Tensor) -> Tensor:
+def _member_states(objective: CounterfactualReturn, sequence: Tensor) -> Tensor:
     """Each model's states in the variables' units, (T, M, D)."""
     return objective.surrogate.member_units(objective.replay(sequence.unsqueeze(0))[0])
 
 
 MOST = 10_000
 Steps = Annotated[list[int], Field(max_length=MOST)]
+Actions = Annotated[dict[str, int], Field(max_length=MOST)]
 
 
 class EpisodeAsked(Asked):
-    """A question about an episode, by its number on the page."""
+    """What the form holds: an episode by its number, and a sequence, or what is asked of a search.
+
+    Attributes:
+        changes: How many actions may differ, at most.
+        fixed: Steps that keep their action.
+        seconds: The time limit of a search.
+        actions: The action of each step with a choice, by its number.
+    """
 
     episode: int
-
-
-class ChangesAsked(EpisodeAsked):
-    """A request for the best sequence with at most so many changes, none of them at a fixed step."""
-
-    changes: int
+    changes: int = 0
     fixed: Steps = Field(default_factory=list)
-    seconds: FiniteFloat
-
-
-class SequenceAsked(EpisodeAsked):
-    """A question about a sequence: one action number for each step."""
-
-    actions: Steps
+    seconds: FiniteFloat = 20.0
+    actions: Actions = Field(default_factory=dict)
 
 
 def sequence_answer(
@@ -181,7 +180,8 @@ def sequence_answer(
     return {
         "headline": headline,
         "said": sentences,
-        "state": optimality(decision, objective.changes, words, hidden) if searched else "",
+        "state": optimality(decision, objective.changes) if searched else "",
+        "effort": search_effort(decision, words, hidden) if searched else [],
         "proven": bool(decision.trace.get("proven")) if searched else None,
         "withheld": withheld,
         "warnings": [finding.text for finding in decision.findings if finding.kind != "range"],
@@ -198,25 +198,36 @@ def sequence_answer(
     }
 
 
-def optimality(decision: Decision, changes: int, words: Wording, hidden: bool = False) -> str:
-    """Whether a sequence is proven to be the best, and how far it may be from it; empty for a refusal."""
+def optimality(decision: Decision, changes: int) -> str:
+    """Whether a sequence is proven to be the best; empty for a refusal."""
     if decision.undecided:
         return ""
-    trace, most = decision.trace, f"at most {counted(changes, 'changed action')}"
-    if trace.get("proven"):
+    most = f"at most {counted(changes, 'changed action')}"
+    if decision.trace.get("proven"):
         return f"Proven: by this model, no other allowed sequence with {most} is better."
+    return f"The best found, not proven: another one with {most} may be better."
+
+
+def search_effort(decision: Decision, words: Wording, hidden: bool = False) -> list[str]:
+    """How the search ended, and how far an unproven sequence may be from the best, a sentence each."""
+    trace = decision.trace
+    sentences = [f"The search took {decision.seconds:.2g} s."]
+    if decision.undecided or trace.get("proven"):
+        return sentences
     before = None if decision.baseline is None else decision.baseline.point
     gap, limit = telling_gap(finite(trace.get("gap")), decision.value, before), finite(trace.get("limit_s"))
     reason = "" if decision.alteration is None else str(decision.reason or "")
     reason = reason or str(trace.get("stopped") or "")
     if limit is not None:
         reason = f"the search stopped at its time limit of {limit:g} s"
-    unit = f" {words.unit}" if words.unit else ""
-    amount = "" if hidden or gap is None else f", by {shown(gap)}{unit} at most"
-    better = f"another one with {most} may be better{amount}"
+    if reason:
+        sentences.append(f"Why there is no proof: {reason}.")
     if gap is None:
-        better = f"how much better another one with {most} may be is not known"
-    return f"The best found, not proven: {better}.{f' Why: {reason}.' if reason else ''}"
+        sentences.append("How much better another one may be is not known.")
+    elif not hidden:
+        unit = f" {words.unit}" if words.unit else ""
+        sentences.append(f"Another one is better by {shown(gap)}{unit} at most.")
+    return sentences
 
 
 @torch.no_grad()
@@ -230,13 +241,6 @@ def _return_range(objective: CounterfactualReturn, sequence: Any, words: Wording
 
 # Time limits of a search that the page offers, and the largest that is accepted, in seconds.
 SECONDS, LONGEST = (5, 20, 60, 300), 600.0
-LIMITS = (
-    "A proof holds for the fitted model, not for the world.",
-    "A range is that over the models of the ensemble, which saw other draws of the same observations; it is "
-    "no confidence interval.",
-    "Actions that no observation has, or that the rules exclude, are not offered, and where an episode "
-    "leaves the range of the observations, its replay has no numbers.",
-)
 
 
 class EpisodeSession:
@@ -251,7 +255,7 @@ class EpisodeSession:
 
     def __init__(self, opened: OpenedEpisodes) -> None:
         self.surrogate, self.run = opened.surrogate, opened.run
-        self.cases, self.more = opened.cases, opened.more
+        self.cases = opened.cases
         self.material, self.words = opened.material, opened.material.words
         self._turns = Turns(PATIENCE)
         self._records = self.run.problem.observations()
@@ -261,43 +265,95 @@ class EpisodeSession:
         self.usual = int(getattr(self.run.objective, "keywords", {}).get("changes", 3))
 
     def questions(self) -> Questions:
-        """Path to the type and the method of each question."""
+        """Its questions, by name."""
+        shown_parts = ("answer", "grid", "course")
         return {
-            "episode": (EpisodeAsked, self.episode),
-            "look-back": (ChangesAsked, self.look_back),
-            "replay": (SequenceAsked, self.replay),
+            "episode": Question(EpisodeAsked, self._picked, ("limits", "grid")),
+            "look-back": Question(EpisodeAsked, self._searched, ("limits", *shown_parts)),
+            "replay": Question(EpisodeAsked, self._replayed, shown_parts),
+            "states": Question(EpisodeAsked, self._states, ("states",)),
         }
 
     def describe(self) -> dict[str, Any]:
-        """What the page shows first: question, episodes, actions and cautions."""
+        """What all parts of the page use: question, episodes, actions, and findings beside them."""
         words, labels = self.words, self._action_labels()
         doses = map(words.dose, range(len(labels[0])))
+        verb = "lowered" if words.sign < 0 else "raised"
+        title = f"which changes would have {verb} the cumulative {words.variable}?"
+        method = self.material.run.choices.get("decision", "") or "the method"
         return {
-            "title": self.material.run.path.resolve().name,
-            "method": self.material.run.choices.get("decision", ""),
-            "use": (
-                f"For looking back at {words.episodes} like those of the data: what the fitted model says "
-                "other actions would have led to. It is a claim of this model, not a prescription."
-            ),
-            "fitted": f"Answers of {self.material.run.choices.get('decision', '') or 'the method'}.",
+            "title": f"{source_of(self.material)}: {title}",
+            "fitted": f"Answers of {method}.",
             "question": question(self.material),
             "assumptions": list(SEQUENCES),
-            "limits": list(LIMITS),
-            "cautions": warnings_of_run(self.material),
+            "cautions": cautions_of(self.material),
+            "beside": beside(self.material),
             "subject": words.episode,
+            "subjects": words.episodes,
             "episodes": [words.titled(case.identity) for case in self.cases],
-            "more": self.more,
             "total": words.total,
-            "time": words.time,
             "step": words.one_step,
             "start": words.start,
-            "unit": words.unit,
             "doses": [f"{dose.name} ({dose.unit})" if dose.unit else dose.name for dose in doses],
             "actions": labels,
-            "units": self.material.units,
-            "changes": self.usual,
             "seconds": list(SECONDS),
         }
+
+    def opening(self) -> dict[str, Any]:
+        """The first episode, before anything is asked."""
+        return self._picked(EpisodeAsked(episode=0, changes=self.usual)) | {"answer": None}
+
+    def _picked(self, form: EpisodeAsked) -> dict[str, Any]:
+        """The fields of another episode, whose actions are those that were observed."""
+        return self._fields(form.model_copy(update={"fixed": [], "actions": {}}), self.episode(form.episode))
+
+    def _searched(self, form: EpisodeAsked) -> dict[str, Any]:
+        observed = self.episode(form.episode)
+        form = form.model_copy(update={"changes": min(form.changes, self._most(form, observed))})
+        answer = self.look_back(form.episode, form.changes, form.fixed, form.seconds)
+        return {"answer": answer, **self._fields(form, observed, answer["actions"]), **self._course(answer)}
+
+    def _replayed(self, form: EpisodeAsked) -> dict[str, Any]:
+        observed = self.episode(form.episode)
+        answer = self.replay(form.episode, self._sequence(form, observed))
+        return {"answer": answer, **self._fields(form, observed, answer["actions"]), **self._course(answer)}
+
+    def _sequence(self, form: EpisodeAsked, observed: Mapping[str, Any]) -> list[int]:
+        """The actions of a form, as observed where it has none."""
+        actions = list(observed["actions"])
+        for step, action in form.actions.items():
+            if not step.isascii() or not step.isdecimal() or not int(step) < len(actions):
+                raise RequestError(f"actions: expected steps from 0 to {len(actions) - 1}; got {step}")
+            actions[int(step)] = action
+        return actions
+
+    def _most(self, form: EpisodeAsked, observed: Mapping[str, Any]) -> int:
+        return len(set(observed["open"]) - set(form.fixed))
+
+    def _fields(
+        self, form: EpisodeAsked, observed: Mapping[str, Any], actions: Sequence[int] | None = None
+    ) -> dict[str, Any]:
+        """What may be asked of an episode, as it was observed and under its actions now."""
+        now, most = actions or observed["actions"], self._most(form, observed)
+        limits = {"changes": min(form.changes, most), "most": most, "seconds": form.seconds}
+        return {"observed": observed, "now": now, "fixed": form.fixed, "limits_of": limits}
+
+    def _course(self, answer: Mapping[str, Any]) -> dict[str, Any]:
+        rewards = answer["course"]["rewards"]
+        place = (answer["changed"], rewards["name"], self.words.time, self.words.start)
+        return {"course": [course_picture(rewards, *place, columns=2)]}
+
+    def _states(self, form: EpisodeAsked) -> dict[str, Any]:
+        """The course of each state under the actions of a form."""
+        answer = self.replay(form.episode, self._sequence(form, self.episode(form.episode)))
+        units, pictures = self.material.units, []
+        for series in answer["course"]["states"]:
+            name = series["name"]
+            label = f"{name} ({units[name]})" if units.get(name) else name
+            if name != self.words.variable:
+                place = (answer["changed"], label, self.words.time, self.words.start)
+                pictures.append(course_picture(series, *place))
+        return {"states": pictures}
 
     def episode(self, number: int) -> dict[str, Any]:
         """An episode as observed: H actions, allowed ones, open steps, doses (H rows), course, return."""

@@ -6,7 +6,7 @@ from where the run had them, and must be those of the run, since answers use the
 them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,15 +20,42 @@ from rehearsal_torch.checkpoint import METHOD, configuration
 from rehearsal_torch.checkpoint import load as load_surrogate
 from rehearsal_torch.data.codings.decision_texts import card_in_words
 from rehearsal_torch.data.decision import EpisodeCase
+from rehearsal_torch.data.finding import findings_of
 from rehearsal_torch.evaluation.run_record import Recorded
 from rehearsal_torch.files.similar_names import checkpoint_in
 from rehearsal_torch.methods.run_parts import Run, build, suits
-from rehearsal_torch.reporting.page.page_content import Material, mapping, material
+from rehearsal_torch.reporting.page.page_content import Material, listed, mapping, material
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 from rehearsal_torch.user_error import UserError
 
-# Episodes of a run that the page offers, at most.
-MOST = 200
+# Characters of the name of data in a title, at most.
+LONGEST = 60
+# Kinds of findings that stand beside the case and beside the action; all others concern the answer.
+CASE = ("context", "identifier")
+ACTION = ("range", "support", "present", "unused", "values", "few_comparable")
+
+
+def source_of(material: Material) -> str:
+    """What the data of a run are called."""
+    run, source = material.run, material.card.get("source")
+    choice = run.choices.get("dataset") or run.path.resolve().name
+    return Path(source).name if isinstance(source, str) and len(source) <= LONGEST else str(choice)
+
+
+def cautions_of(material: Material) -> list[str]:
+    """What is to be known before anything else."""
+    return [str(material.card["caution"])] if "caution" in material.card else []
+
+
+def beside(material: Material, notes: Sequence[str] = ()) -> dict[str, list[str]]:
+    """Findings of the data and of the training, and `notes`, by the part of a page that they concern."""
+    findings = [(finding.kind, finding.text) for finding in findings_of(material.card)]
+    general = [*notes, *map(str, listed(material.record.get("training_faults")))]
+    return {
+        "case": [text for kind, text in findings if kind in CASE],
+        "action": [text for kind, text in findings if kind in ACTION],
+        "answer": general + [text for kind, text in findings if kind not in (*CASE, *ACTION)],
+    }
 
 
 def existing(folder: str | Path) -> Path:
@@ -52,10 +79,16 @@ def recorded(folder: Path) -> Material:
         raise UserError(str(error), "", remedy) from None
 
 
+def located(path: str, folder: Path) -> str:
+    """A relative path where it exists: from the current folder, else from one that holds the run."""
+    found = (str(parent / path) for parent in folder.resolve().parents if (parent / path).exists())
+    return path if Path(path).exists() else next(found, path)
+
+
 def checkpoint_of(folder: Path, config: Mapping[str, Any]) -> Path:
     """The checkpoint of a run: its own, or the one that it was given."""
     configured = config.get("checkpoint")
-    for candidate in (folder, *([Path(configured)] if isinstance(configured, str) else [])):
+    for candidate in (folder, *([Path(located(configured, folder))] if isinstance(configured, str) else [])):
         checkpoint = checkpoint_in(candidate)
         if checkpoint is not None:
             return checkpoint
@@ -107,14 +140,12 @@ class OpenedEpisodes:
 
     Attributes:
         run: Problem, objective and search, as the run built them.
-        cases: The episodes that the run decided for, up to `MOST`; those of its split if it decided for none.
-        more: How many further ones there are.
+        cases: The episodes that the run decided for; those of its split if it decided for none.
     """
 
     surrogate: EpisodeSurrogate
     run: Run
     cases: tuple[EpisodeCase, ...]
-    more: int
     material: Material
 
 
@@ -123,7 +154,11 @@ def opened_episodes(of: Material) -> OpenedEpisodes:
     folder = of.run.path
     needed(of.run, (*NEEDED, "dataset", "surrogate"))
     # Nothing that the folder asks for is trusted.
-    config = {**of.run.config, "trusted": []}
+    dataset = {
+        key: located(value, folder) if key in ("path", "task") and isinstance(value, str) else value
+        for key, value in mapping(of.run.config["dataset"]).items()
+    }
+    config = {**of.run.config, "dataset": dataset, "trusted": []}
     surrogate = load_surrogate(checkpoint_of(folder, config))
     if not isinstance(surrogate, EpisodeSurrogate):
         raise UserError(f"expected a model of episodes; got a {type(surrogate).__name__}", str(folder))
@@ -133,10 +168,10 @@ def opened_episodes(of: Material) -> OpenedEpisodes:
         _check_fingerprint(run, of, folder)
         identities = [(decision.get("index"), decision.get("identity")) for decision in of.run.decisions]
         identities = identities or [(index, None) for index in range(run.problem.count())]
-        cases = [_case(run, index, name, folder) for index, name in identities[:MOST]]
+        cases = [_case(run, index, name, folder) for index, name in identities]
         if not cases:
             raise UserError("holds no episodes to look back at", str(folder))
-    return OpenedEpisodes(surrogate, run, tuple(cases), len(identities) - len(cases), of)
+    return OpenedEpisodes(surrogate, run, tuple(cases), of)
 
 
 def _build_run(config: dict[str, object], folder: Path) -> Run:
@@ -144,7 +179,7 @@ def _build_run(config: dict[str, object], folder: Path) -> Run:
         run = build(OmegaConf.create(config))
     except (UserError, ValueError) as error:
         problem = f"the episodes of the run cannot be read: {str(error).rstrip('.')}"
-        remedy = "A run keeps no episodes: have its data where they were, and start where the run was started"
+        remedy = "A run keeps no episodes: have its data where they were"
         raise UserError(problem, str(folder), remedy) from None
     if run.kind != "look_back":
         raise UserError(f"expected a data set of episodes; got one of kind {run.kind}", str(folder))

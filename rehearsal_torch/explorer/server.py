@@ -1,12 +1,13 @@
-"""HTTP server of an explorer page: its files, and the questions of a session, answered as JSON.
+"""HTTP server of an explorer page: the page of a session, and its questions, answered by parts of the page.
 
-    GET   /, /page/NAME      the sections of the session in the frame of all pages; scripts and style sheets
-    GET   /api/run           what the session describes
-    POST  /api/...           its questions (`rehearsal_session`, `episode_session`, `trial_session`)
+    GET   /, /page/NAME      the page of the session; script and style sheets
+    POST  /api/NAME          a question (`rehearsal_session`, `episode_session`, `trial_session`), as JSON
 
-An error is {message} with a status of 400 or more: 422 where the question is at fault, 409 while another one
-is being answered. One answer at a time: a method draws from torch's random state, and searches want the whole
-processor. FastAPI is used without its pages of documentation, which load scripts from elsewhere.
+An answer is HTML: the parts of the page that show it, blocks of its template, in which whatever comes from
+data is escaped. An error is {message} with a status of 400 or more: 422 where the question is at fault, 409
+while another one is being answered. One answer at a time: a method draws from torch's random state, and
+searches want the whole processor. FastAPI is used without its pages of documentation, which load scripts from
+elsewhere.
 
 uvicorn waits without end for the rest of a request, so that `MOST` connections with half a request each would
 keep everybody else out. A request, headers and body, therefore has `ARRIVAL` seconds from the opening of its
@@ -21,37 +22,69 @@ import webbrowser
 from asyncio import TimerHandle, Transport
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from importlib.resources import files
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import h11
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from rehearsal_torch.data.estimate import percent
 from rehearsal_torch.explorer.loopback import App, Guard
 from rehearsal_torch.reporting.page.html import CSS
-from rehearsal_torch.round_record import nulls_for_nan
+from rehearsal_torch.reporting.page.page_content import counted, shown
+from rehearsal_torch.reporting.page.sentences import settings
 from rehearsal_torch.user_error import user_error_from
 
-# The frame of all pages, and its placeholders.
-FRAME, SCRIPT, SECTIONS = "frame.html", "{{script}}", "{{sections}}"
-KINDS = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
+KINDS = {"js": "text/javascript", "css": "text/css"}
+TEMPLATES = Environment(
+    loader=PackageLoader(__package__, "page"),
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    undefined=StrictUndefined,
+)
+TEMPLATES.filters |= {
+    "shown": shown,
+    "counted": counted,
+    "percent": percent,
+    "settings": settings,
+    "literal": repr,
+    "sentence": lambda text: f"{capital(text).rstrip('.')}.",
+}
+
+
+def capital(text: str) -> str:
+    """The text with an initial capital."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
+TEMPLATES.globals["macros"] = TEMPLATES.get_template("macros.html").module
 
 
 class Asked(BaseModel):
-    """The body of a question; its fields, in their order, are the arguments of the method that answers it."""
+    """The body of a question: what a form of the page holds."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-# Path below /api/ to the type of the question's body, None for a GET, and the method that answers it.
-Questions = Mapping[str, tuple[type[Asked] | None, Callable[..., Any]]]
+class Question(NamedTuple):
+    """A question: the type of its body, what answers it, and the blocks of the page that show the answer."""
+
+    body: type[Asked]
+    answer: Callable[[Any], Mapping[str, Any]]
+    parts: tuple[str, ...]
+
+
+Questions = Mapping[str, Question]
 # Seconds for which a question waits for its turn, where answers may take minutes.
 PATIENCE = 1.0
 
@@ -77,8 +110,8 @@ class Turns:
             self._lock.release()
 
 
-def reply(answer: Callable[[], Any]) -> Response:
-    """The answer as a response; an error message where a user error or a ValueError is raised."""
+def reply(answer: Callable[[], str]) -> Response:
+    """HTML as a response; an error message where a user error or a ValueError is raised."""
     try:
         content = answer()
     except BusyError as error:
@@ -88,7 +121,7 @@ def reply(answer: Callable[[], Any]) -> Response:
         if user_error is None and not isinstance(error, ValueError):
             raise
         return message(422, str(error if user_error is None else user_error))
-    return JSONResponse(nulls_for_nan(content))
+    return HTMLResponse(content.encode("utf-8", "replace"))
 
 
 def message(status: int, text: str) -> Response:
@@ -97,64 +130,66 @@ def message(status: int, text: str) -> Response:
 
 
 class Session(Protocol):
-    """Answers the questions of a page; `page` is the file of its sections, whose script has the same name."""
+    """Answers the questions of a page; `page` is the template of the page."""
 
     page: str
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Mapping[str, Any]:
+        """What all parts of the page use."""
+
+    def opening(self) -> Mapping[str, Any]:
         """What the page shows before anything is asked."""
 
     def questions(self) -> Questions:
-        """Its questions."""
+        """Its questions, by name."""
 
 
 def server(session: Session, port: int) -> App:
     """The ASGI application of a session, behind its `Guard`."""
     app = FastAPI(title="rehearsal explore", docs_url=None, redoc_url=None, openapi_url=None)
-    app.get("/")(lambda: _file_response(session.page))
+    template, described = TEMPLATES.get_template(session.page), cache(lambda: dict(session.describe()))
+
+    def add_question(name: str, question: Question) -> None:
+        def parts(body: Any) -> str:
+            context = template.new_context({**described(), **question.answer(body)})
+            return "".join(chunk for part in question.parts for chunk in template.blocks[part](context))
+
+        def answer(body: Any) -> Response:
+            return reply(lambda: parts(body))
+
+        # FastAPI reads from the annotation what a question is to hold.
+        answer.__annotations__["body"] = question.body
+        app.post(f"/api/{name}")(answer)
+
+    app.get("/")(lambda: reply(lambda: template.render({**described(), **session.opening()})))
     app.get("/page/{name}")(_file_response)
-    for path, (body, answer) in {"run": (None, lambda: session.describe()), **session.questions()}.items():
-        _add_route(app, f"/api/{path}", body, answer)
+    for name, question in session.questions().items():
+        add_question(name, question)
     app.add_exception_handler(RequestValidationError, _invalid_question)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(Exception, _internal_error)
     return Guard(app, port)
 
 
-def _add_route(app: FastAPI, path: str, body: type[Asked] | None, answer: Callable[..., Any]) -> None:
-    if body is None:
-        app.get(path)(lambda: reply(answer))
-        return
-
-    def answer_post(question: Any) -> Response:
-        return reply(lambda: answer(*(getattr(question, name) for name in type(question).model_fields)))
-
-    # FastAPI reads from the annotation what a question is to hold.
-    answer_post.__annotations__["question"] = body
-    app.post(path)(answer_post)
-
-
 def page_file(name: str) -> bytes | None:
-    """The content of a file of the page, sections in their frame; None if there is none of that name."""
+    """A script or style sheet; None if there is none of that name."""
     if name == "report.css":
         return CSS.encode()
-    folder = files(__package__).joinpath("page")
-    pages = {file.name: file for file in folder.iterdir() if file.name.rpartition(".")[2] in KINDS}
-    frame = pages.pop(FRAME)
-    if name not in pages:
-        return None
-    content = pages[name].read_bytes()
-    if not name.endswith(".html"):
-        return content
-    document = frame.read_text(encoding="utf-8").replace(SCRIPT, f"{name.removesuffix('.html')}.js")
-    return document.replace(SECTIONS, content.decode()).encode()
+    served = {
+        file.name: file for file in files(__package__).joinpath("page").iterdir() if _kind(file.name) in KINDS
+    }
+    return served[name].read_bytes() if name in served else None
+
+
+def _kind(name: str) -> str:
+    return name.rpartition(".")[2]
 
 
 def _file_response(name: str) -> Response:
     content = page_file(name)
     if content is None:
         raise HTTPException(404, "there is no such file")
-    return Response(content, media_type=KINDS[name.rpartition(".")[2]])
+    return Response(content, media_type=KINDS[_kind(name)])
 
 
 async def _invalid_question(request: Request, error: Exception) -> Response:  # noqa: ARG001

@@ -22,12 +22,15 @@ from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.finding import undecided
 from rehearsal_torch.data.trials.trial import Suggestion, Trial
 from rehearsal_torch.data.trials.trial_log import TrialLog
-from rehearsal_torch.explorer.server import PATIENCE, Asked, Questions, Turns
+from rehearsal_torch.explorer.charts import rewards_picture
+from rehearsal_torch.explorer.open_run import beside, cautions_of, source_of
+from rehearsal_torch.explorer.server import PATIENCE, Asked, Question, Questions, Turns
 from rehearsal_torch.problems.drafts.draft_yaml import YAML
-from rehearsal_torch.reporting.page.data_card import of_trials
-from rehearsal_torch.reporting.page.page_content import Material, finite, mapping
-from rehearsal_torch.reporting.page.reasons import TRIALS, warnings_of_run
+from rehearsal_torch.reporting.page.data_card import of_trials, weighted_sum
+from rehearsal_torch.reporting.page.page_content import Material, and_list, counted, finite, mapping
+from rehearsal_torch.reporting.page.reasons import TRIALS
 from rehearsal_torch.reporting.page.sentences import said_of_trials
+from rehearsal_torch.reporting.page.sentences import settings as settings_in_words
 from rehearsal_torch.user_error import RequestError, UserError
 
 MOST = 1000
@@ -39,42 +42,21 @@ Reason = Annotated[str, Field(max_length=1000)]
 
 
 class NextAsked(Asked):
-    """A request for so many trials, with some actions held at a value."""
+    """A request for so many trials, or for the action to adopt, with some actions held at a value."""
 
-    count: int
-    fixed: Numbers = Field(default_factory=dict)
-
-
-class AdoptAsked(Asked):
-    """A request for the action to adopt, with some actions held at a value."""
-
+    count: int = 1
     fixed: Numbers = Field(default_factory=dict)
 
 
 class Told(Asked):
-    """Result of a pending trial, or of an experiment that was not proposed (None), as it was typed."""
+    """Result of a pending trial, or of an experiment that was not proposed (None), as it was typed; or why a
+    pending one has none.
+    """
 
-    trial: int | None
+    trial: int | None = None
     settings: Typed = Field(default_factory=dict)
-    nodes: Typed
-
-
-class Ended(Asked):
-    """A pending trial without a result."""
-
-    trial: int
+    nodes: Typed = Field(default_factory=dict)
     reason: Reason = ""
-
-
-LIMITS = (
-    "What to try next is not what to adopt: the former explores.",
-    "The interval of a recommendation covers what is not known of the mechanisms, not the noise of a single "
-    "experiment and not a wrong graph.",
-)
-USE = (
-    "For choosing experiments that you run yourself. What is recorded here is written to the file at once; a "
-    "recommendation is a claim of the fitted model, not a prescription."
-)
 
 
 class TrialSession:
@@ -84,47 +66,85 @@ class TrialSession:
 
     def __init__(self, optimiser: CausalOptimiser, file: Path, method: str) -> None:
         self.optimiser, self.file, self.method = optimiser, file, method
-        self._turns = Turns(PATIENCE)
+        self._turns, self._recommendation = Turns(PATIENCE), dict[str, Any]()
 
     def questions(self) -> Questions:
-        """Path to the type and the method of each question."""
+        """Its questions, by name."""
+        lists, ended = ("summary", "pending", "rows"), ("summary", "pending", "rows", "told", "adopted")
         return {
-            "trials": (None, self.trials),
-            "ask": (NextAsked, self.ask),
-            "tell": (Told, self.tell),
-            "fail": (Ended, self.fail),
-            "abandon": (Ended, self.abandon),
-            "adopt": (AdoptAsked, self.recommend),
+            "trials": Question(Asked, lambda _: self._listed(), lists),
+            "ask": Question(NextAsked, self._asked, (*lists, "asked")),
+            "tell": Question(
+                Told,
+                lambda told: self._ended(self.tell(told.trial, told.settings, told.nodes), "recorded"),
+                ended,
+            ),
+            "fail": Question(
+                Told,
+                lambda told: self._ended(self.fail(told.trial, told.reason), "recorded as failed"),
+                ended,
+            ),
+            "abandon": Question(
+                Told, lambda told: self._ended(self.abandon(told.trial, told.reason), "withdrawn"), ended
+            ),
+            "adopt": Question(NextAsked, self._adopted, ("summary", "adopted")),
         }
 
     def describe(self) -> dict[str, Any]:
-        """What the page shows first: question, actions, nodes and cautions."""
+        """What all parts of the page use: question, actions, nodes and cautions."""
         task = self.optimiser.task
         first = f"the first {self.optimiser.initial} experiments are spread evenly."
-        start = f"this page was started with method={self.method}."
         return {
-            "title": self.file.resolve().name,
+            "title": f"{self.file.stem}: which setting has the largest {reward_in_words(task.to_plain())}?",
             "live": True,
-            "how": [],
-            "use": USE,
-            "fitted": f"Proposals of {self.method}; {first}",
+            "how": None,
+            "fitted": f"Proposals of {self.method}, with which this page was started; {first}",
             "question": of_trials(task.to_plain()),
             "assumptions": list(TRIALS),
-            "limits": list(LIMITS),
-            "cautions": [f"The file does not say which method proposes: {start}"],
+            "cautions": [],
+            "beside": {"case": [], "action": [], "answer": []},
             "actions": [
                 {"name": name, "bounds": list(bounds), "levels": list(task.box.levels.get(name, ())) or None}
                 for name, bounds in task.box.bounds().items()
             ],
-            "nodes": list(task.nodes),
-            "recommended": None,
+            "nodes": [{"name": name} for name in task.nodes],
         }
+
+    def opening(self) -> dict[str, Any]:
+        """The trials before anything is asked."""
+        return {**self._listed(), "recommended": self._recommendation or None, "asked_said": "", "told": ""}
+
+    def _listed(self) -> dict[str, Any]:
+        trials = self.trials()
+        course, recommendation = trials["course"], self._recommendation or None
+        return {**trials, "pictures": [rewards_picture(course, recommendation)] if course["numbers"] else []}
+
+    def _asked(self, form: NextAsked) -> dict[str, Any]:
+        answer = self.ask(form.count, form.fixed)
+        numbers = [str(proposal["trial"]) for proposal in answer["made"]]
+        noun, them = ("trials", "them") if len(numbers) > 1 else ("trial", "it")
+        said = f"Proposed: {noun} {and_list(numbers)}. Type below what came of {them}."
+        return {**self._listed(), "asked_said": " ".join([said, *answer["notes"]])}
+
+    def _ended(self, answer: Mapping[str, Any], outcome: str) -> dict[str, Any]:
+        """A recommendation that did not know the result is left standing no longer."""
+        self._recommendation = {}
+        told = " ".join([f"Trial {answer['trial']} is {outcome}.", *answer["notes"]])
+        return {**self._listed(), "told": told, "recommended": None}
+
+    def _adopted(self, form: NextAsked) -> dict[str, Any]:
+        answer = self.recommend(form.fixed)
+        tried = " (tried)" if answer["tried"] else ""
+        headline = f"Keep {settings_in_words(answer['settings'], 'at')}{tried}."
+        said = [f"{text.rstrip('.')}." for text in (answer["sentence"], *answer["notes"])]
+        self._recommendation = {**answer, "headline": headline, "said": said}
+        return {**self._listed(), "recommended": self._recommendation}
 
     def trials(self) -> dict[str, Any]:
         """The trials so far (`shown_trials`), with a sentence."""
         with self._answering():
-            shown = shown_trials(self.optimiser.task, self.optimiser.trials)
-            return shown | {"summary": self.optimiser.summary()}
+            trials = shown_trials(self.optimiser.task, self.optimiser.trials)
+            return trials | {"summary": self.optimiser.summary()}
 
     def ask(self, count: int, fixed: Mapping[str, float]) -> dict[str, Any]:
         """Proposes trials, which are pending from then on."""
@@ -151,13 +171,13 @@ class TrialSession:
                 recorded = self.optimiser.tell(proposed, measurements, ran=changed)
         return {"trial": recorded.id, "notes": notes}
 
-    def fail(self, trial: int, reason: str) -> dict[str, Any]:
+    def fail(self, trial: int | None, reason: str) -> dict[str, Any]:
         """Records that a pending trial gave no usable measurement."""
         with self._answering() as notes:
             failed = self.optimiser.fail(Suggestion(self._pending(trial)), reason)
         return {"trial": failed.id, "notes": notes}
 
-    def abandon(self, trial: int, reason: str) -> dict[str, Any]:
+    def abandon(self, trial: int | None, reason: str) -> dict[str, Any]:
         """Withdraws a pending trial, which may be proposed again."""
         with self._answering() as notes:
             abandoned = self.optimiser.abandon(Suggestion(self._pending(trial)), reason)
@@ -173,10 +193,7 @@ class TrialSession:
             "predicted": recommendation.predicted,
             "lower": recommendation.low,
             "upper": recommendation.high,
-            "level": 0.95,
             "tried": recommendation.tried,
-            "runner_up": recommendation.runner_up,
-            "runner_up_predicted": recommendation.runner_up_predicted,
             "chance": recommendation.chance,
             "notes": notes,
         }
@@ -190,7 +207,7 @@ class TrialSession:
             yield notes
             notes += dict.fromkeys(str(warning.message) for warning in caught)
 
-    def _pending(self, number: int) -> Trial:
+    def _pending(self, number: int | None) -> Trial:
         trial = next((trial for trial in self.optimiser.trials if trial.id == number), None)
         if trial is None:
             raise RequestError(f"no trial has the number {number}")
@@ -203,39 +220,44 @@ class TrialSession:
 
 
 def shown_trials(task: CausalTask, trials: Sequence[Trial]) -> dict[str, Any]:
-    """The trials of a task, as plain data.
+    """The trials of a task, as plain data (`listing`)."""
+    completed = [trial.id for trial in trials if trial.state == "completed"]
+    values = task.reward_of(TrialLog(task, tuple(trials)).table).tolist() if completed else []
+    rewards = dict(zip(completed, values, strict=True))
+    rows = [
+        {
+            "id": trial.id,
+            "state": trial.state,
+            "settings": trial.settings,
+            "asked": trial.asked if trial.ran is not None else None,
+            "nodes": dict(trial.nodes),
+            "reward": rewards.get(trial.id),
+            "reason": trial.reason,
+        }
+        for trial in trials
+    ]
+    return listing(rows)
 
-    Returns:
-        ``rows``, the last `LISTED` ones, latest first; ``more``, the number of earlier ones; ``pending``,
-        those without a report; ``course``, number, reward and best reward so far of the completed ones.
+
+def listing(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The last `LISTED` ``rows``, latest first, how many ``more`` there are, the ``pending`` ones, and the
+    ``course``: numbers and rewards of the completed ones, and the best reward so far.
     """
-    completed = [trial for trial in trials if trial.state == "completed"]
-    reward_values = task.reward_of(TrialLog(task, tuple(trials)).table).tolist() if completed else []
-    rewards = dict(zip((trial.id for trial in completed), reward_values, strict=True))
-    rows = [_trial_row(trial, rewards.get(trial.id)) for trial in trials]
+    completed = [row for row in rows if row["reward"] is not None]
+    rewards = [row["reward"] for row in completed]
+    best = list(accumulate(rewards, max))
     return {
-        "rows": rows[-LISTED:][::-1],
+        "rows": list(rows[-LISTED:][::-1]),
         "more": max(0, len(rows) - LISTED),
         "pending": [row for row in rows if row["state"] == "pending"],
-        "course": course(list(rewards), reward_values),
+        "course": {"numbers": [row["id"] for row in completed], "rewards": rewards, "best": best},
     }
 
 
-def course(numbers: Sequence[int], rewards: Sequence[float]) -> dict[str, Any]:
-    """The rewards of completed trials, and the best so far after each."""
-    return {"numbers": list(numbers), "rewards": list(rewards), "best": list(accumulate(rewards, max))}
-
-
-def _trial_row(trial: Trial, reward: float | None) -> dict[str, Any]:
-    return {
-        "id": trial.id,
-        "state": trial.state,
-        "settings": trial.settings,
-        "asked": trial.asked if trial.ran is not None else None,
-        "nodes": dict(trial.nodes),
-        "reward": reward,
-        "reason": trial.reason,
-    }
+def reward_in_words(task: Mapping[str, Any]) -> str:
+    """What is maximised."""
+    weights = mapping(mapping(task.get("reward")).get("weights"))
+    return f"expected {weighted_sum(weights)}" if weights else "expected reward"
 
 
 class RecordedTrials:
@@ -251,33 +273,39 @@ class RecordedTrials:
             raise UserError(f"holds no trials yet{first}", str(of.run.path))
 
     def questions(self) -> Questions:
-        """Path to the type and the method of each question."""
-        return {"trials": (None, self.trials)}
+        """None: it is shown."""
+        return {}
 
     def describe(self) -> dict[str, Any]:
-        """What the page shows: question, recommendation, cautions, and how to make a file of trials."""
-        _, headline, sentences = said_of_trials(self.material)
+        """What the page shows: question, cautions, and how to make a file of trials."""
         method = self.material.run.choices.get("decision", "")
+        reward = reward_in_words(self.material.card)
+        data = mapping(self.material.run.config.get("dataset"))
+        task, table = data.get("task"), data.get("path")
+        if task is None and isinstance(table, str) and table.lower().endswith(YAML):
+            # A problem file has the task, and names its experiments.
+            task, table = table, None
+        nodes = dict.fromkeys(name for row in self.trials()["rows"] for name in row["nodes"])
         return {
-            "title": self.material.run.path.resolve().name,
+            "title": f"{source_of(self.material)}: which setting has the largest {reward}?",
             "live": False,
-            "how": self._continuing_lines(method),
-            "use": (
-                "This is the record of a run. It is shown, not continued: a run has no file that results "
-                "could be written to."
-            ),
+            "how": {"task": task, "table": table, "method": "" if method == "excbo" else method},
             "fitted": f"Decisions of {method or 'the method'}.",
             "question": of_trials(self.material.card),
             "assumptions": list(TRIALS),
-            "limits": list(LIMITS),
-            "cautions": warnings_of_run(self.material),
-            "actions": [
-                {"name": name, "bounds": None, "levels": None}
-                for name in mapping(self.material.card.get("actions"))
-            ],
-            "nodes": [],
-            "recommended": {"headline": headline, "said": sentences},
+            "cautions": cautions_of(self.material),
+            "beside": beside(self.material),
+            "actions": [{"name": name} for name in mapping(self.material.card.get("actions"))],
+            "nodes": [{"name": name} for name in nodes],
         }
+
+    def opening(self) -> dict[str, Any]:
+        """The trials of the run, and its recommendation."""
+        trials = self.trials()
+        _, headline, sentences = said_of_trials(self.material)
+        pictures = [rewards_picture(trials["course"], None)] if trials["course"]["numbers"] else []
+        recommended = {"headline": headline, "said": sentences}
+        return {**trials, "pictures": pictures, "recommended": recommended}
 
     def trials(self) -> dict[str, Any]:
         """The trials of the run; those without an answer are proposals."""
@@ -290,44 +318,18 @@ class RecordedTrials:
                 name: finite(values[0]) for name, values in measurements.items()
                 if name not in settings and isinstance(values, list) and len(values) == 1
             }  # fmt: skip
+            state = "refused" if undecided(decision) else "no action"
             if setting:
                 state = "proposed" if reward is None else "completed"
-            else:
-                state = "refused" if undecided(decision) else "no action"
-            rows.append(
-                {
-                    "id": int(decision.get("index", len(rows))) + 1,
-                    "state": state,
-                    "settings": settings,
-                    "asked": None,
-                    "nodes": {name: value for name, value in nodes.items() if value is not None},
-                    "reward": reward,
-                    "reason": "",
-                }
-            )
-        completed = [row for row in rows if row["reward"] is not None]
-        return {
-            "rows": rows[-LISTED:][::-1],
-            "more": max(0, len(rows) - LISTED),
-            "pending": [],
-            "course": course([row["id"] for row in completed], [row["reward"] for row in completed]),
-            "summary": f"{len(completed)} of {len(rows)} trials of this run were answered.",
-        }
+            nodes = {name: value for name, value in nodes.items() if value is not None}
+            row = {"id": int(decision.get("index", len(rows))) + 1, "state": state, "settings": settings}
+            rows.append({**row, "asked": None, "nodes": nodes, "reward": reward, "reason": ""})
+        trials = listing(rows)
+        return trials | {"summary": self._summary(len(trials["course"]["numbers"]), len(rows))}
 
-    def _continuing_lines(self, method: str) -> list[str]:
-        """Python lines that make a file of trials of the run's task, and the command that opens it."""
-        data = mapping(self.material.run.config.get("dataset"))
-        task, table = data.get("task"), data.get("path")
-        if task is None and isinstance(table, str) and table.lower().endswith(YAML):
-            # A problem file has the task, and names its experiments.
-            task, table = table, None
-        method_argument = f', method="{method}"' if method and method != "excbo" else ""
-        task_argument = repr(task) if isinstance(task, str) else "task"
-        lines = ["import rehearsal_torch as rt"]
-        if task_argument == "task":
-            lines += ["task = {...}  # graph, actions and reward, as a dictionary or the name of a YAML file"]
-        lines.append(f'optimiser = rt.CausalOptimiser({task_argument}, file="trials.json"{method_argument})')
-        if isinstance(table, str):
-            lines.append(f"optimiser.read({table!r})  # the experiments so far")
-        method_option = f" method={method}" if method_argument else ""
-        return [*lines, f"# then, in a terminal: rehearsal explore trials.json{method_option}"]
+    def _summary(self, completed: int, count: int) -> str:
+        """How many trials there are and have a result, and how many experiments came before them."""
+        before, source = finite(self.material.card.get("rows")), self.material.card.get("source")
+        after = f" after the {counted(int(before), 'experiment')} of {source}" if before and source else ""
+        known = f"a result is known of {completed or 'none'}" if completed < count else "all have a result"
+        return f"{counted(count, 'trial')}{after}; {known}."

@@ -1,24 +1,24 @@
 """What the page asks for of a case: numbers, levels and classes."""
 
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.explorer.rehearsal_session import asked, offered, usual
+from rehearsal_torch.explorer.rehearsal_session import action_field, context_field, offered, usual
 from tests.data.codings.test_task_codings import TASK
 
 
 def test_texts_are_chosen_and_numbers_are_typed():
-    task = RehearsalTask.of(TASK)
-    assert asked(task, {"age": [20.0, 80.0], "ward=B": [0.0, 1.0]}) == [
-        {
-            "name": "ward",
-            "range": None,
-            "levels": [
-                {"text": "A", "values": {"ward=B": 0.0, "ward=C": 0.0}},
-                {"text": "B", "values": {"ward=B": 1.0, "ward=C": 0.0}},
-                {"text": "C", "values": {"ward=B": 0.0, "ward=C": 1.0}},
-            ],
-        },
-        {"name": "age", "range": [20.0, 80.0]},
-    ]
+    coded, given = RehearsalTask.of(TASK).coded, {"age": 50.5, "ward=B": 0.0, "ward=C": 1.0}
+    ward = context_field("ward", coded["ward"], [0.0, 1.0], given, "ward")
+    assert (ward["levels"], ward["chosen"], ward["hint"]) == (["A", "B", "C"], 2, "")
+    assert context_field("ward", coded["ward"], (), {}, "ward")["chosen"] == 0
+    age = context_field("age", None, [20.0, 80.0], given, "age (years)")
+    assert (age["levels"], age["exact"], age["hint"]) == ([], "50.5", "observed: 20 to 80")
+
+
+def test_a_value_is_sent_back_with_all_its_digits():
+    action, case = {"bounds": [0.0, 1.0], "levels": None, "texts": None}, {"bounds": {}, "present": {}}
+    field = action_field("a", action, case, 0.1 + 0.2, "a")
+    assert (field["value"], float(field["exact"])) == ("0.3", 0.1 + 0.2)
+    assert action_field("a", action, case, 7.0, "a")["exact"] == "1"
 
 
 def test_what_is_set_is_offered_by_its_range_its_levels_or_the_places_of_its_classes():
@@ -31,15 +31,10 @@ def test_what_is_set_is_offered_by_its_range_its_levels_or_the_places_of_its_cla
             "codings": TASK["codings"],
         }
     )
-    assert offered(task, {"dose": [0.1, 1.5]}) == {
-        "ward": {
-            "bounds": [0.0, 2.0],
-            "levels": [0.0, 1.0, 2.0],
-            "texts": ["A", "B", "C"],
-            "range": [0.0, 2.0],
-        },
-        "smoker": {"bounds": [0.0, 1.0], "levels": [0.0, 1.0], "texts": ["no", "yes"], "range": None},
-        "dose": {"bounds": [0.0, 2.0], "levels": None, "texts": None, "range": [0.1, 1.5]},
+    assert offered(task) == {
+        "ward": {"bounds": [0.0, 2.0], "levels": [0.0, 1.0, 2.0], "texts": ["A", "B", "C"]},
+        "smoker": {"bounds": [0.0, 1.0], "levels": [0.0, 1.0], "texts": ["no", "yes"]},
+        "dose": {"bounds": [0.0, 2.0], "levels": None, "texts": None},
     }
 
 

@@ -6,7 +6,7 @@ import shutil
 import pytest
 import yaml
 
-from rehearsal_torch.explorer.open_run import opened_episodes, recorded
+from rehearsal_torch.explorer.open_run import located, opened_episodes, recorded
 from rehearsal_torch.explorer.session_choice import session_for
 from rehearsal_torch.user_error import UserError
 from tests.toys.explored_episodes import episodes_run
@@ -20,16 +20,20 @@ def run(tmp_path):
 def test_the_episodes_are_those_that_the_run_decided_for(run):
     found = opened_episodes(recorded(run))
     assert [case.identity for case in found.cases] == ["3", "15", "17"]
-    assert (found.more, found.run.seed, found.surrogate.members) == (0, 0, 2)
+    assert (found.run.seed, found.surrogate.members) == (0, 2)
     (run / "decisions.jsonl").unlink()
     found = opened_episodes(recorded(run))
     assert len(found.cases) == found.run.problem.count() > 3
 
 
-def test_a_run_with_many_episodes_offers_the_first_ones(run, monkeypatch):
-    monkeypatch.setattr("rehearsal_torch.explorer.open_run.MOST", 2)
-    found = opened_episodes(recorded(run))
-    assert ([case.identity for case in found.cases], found.more) == (["3", "15"], 1)
+def test_data_are_found_from_the_folders_that_hold_the_run(tmp_path, monkeypatch):
+    run = tmp_path / "runs" / "own"
+    run.mkdir(parents=True)
+    (tmp_path / "rows.csv").touch()
+    assert located("rows.csv", run) == str(tmp_path / "rows.csv")
+    assert located("gone.csv", run) == "gone.csv"
+    monkeypatch.chdir(tmp_path)
+    assert located("rows.csv", run) == "rows.csv"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -11,9 +12,13 @@ from rehearsal_torch.api.what_if import WhatIf, outside
 from rehearsal_torch.data.decision import CHANCE, Decision, Estimate
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.sensitivity import Sensitivity
-from rehearsal_torch.explorer.open_run import Opened, opened
-from rehearsal_torch.explorer.rehearsal_session import RehearsalSession, answer, decision_answer
+from rehearsal_torch.evaluation.run_record import Recorded
+from rehearsal_torch.explorer import rehearsal_session
+from rehearsal_torch.explorer.charts import answer
+from rehearsal_torch.explorer.open_run import Opened, beside, cautions_of, opened, source_of
+from rehearsal_torch.explorer.rehearsal_session import CaseAsked, RehearsalSession, decision_answer
 from rehearsal_torch.explorer.session_choice import session_for
+from rehearsal_torch.reporting.page.page_content import Material
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.user_error import RequestError
 from tests.toys.explored import TASK, rows, run_folder, small_model
@@ -25,26 +30,95 @@ def session(tmp_path_factory):
     return RehearsalSession(opened(run_folder(tmp_path_factory.mktemp("runs") / "run")))
 
 
-def test_what_the_page_is_told(session):
+def test_the_page_is_described(session):
     told = session.describe()
-    assert (told["title"], told["method"], told["more"]) == ("run", "care", 0)
+    assert told["title"] == "the table: which action makes y ≤ 2 and y ≥ 1 likely?"
     assert told["fitted"].startswith("Answers of care, fitted to 120 rows")
     assert told["sets"] == [["a"], ["m"], ["a", "m"]]
     assert told["actions"]["a"]["bounds"] == [-4.0, 4.0]
     assert told["actions"]["m"]["levels"] == [-1.0, 0.0, 1.0]
-    assert [one["name"] for one in told["cases"]] == ["anna", "bob"]
-    assert told["cases"][0]["bounds"] == {}
-    assert told["cases"][1] == {
-        "name": "bob",
-        "given": {"x": -0.4},
-        "bounds": {"a": [0.0, 0.5]},
-        "set": told["cases"][1]["set"],
-        "present": {"a": 0.25, "m": 1.0},
-    }
-    low, high = told["context"][0]["range"]
-    assert low < told["usual"]["x"] < high
+    assert told["cases"] == [{"name": "anna", "words": "x 0.1"}, {"name": "bob", "words": "x -0.4"}]
+    assert session.case_of(0)["bounds"] == {}
+    second = session.case_of(1)
+    assert (second["given"], second["bounds"]) == ({"x": -0.4}, {"a": [0.0, 0.5]})
+    (field,) = session.opening()["controls"]["context"]
+    assert (field["exact"], field["hint"][:10]) == ("0.1", "observed: ")
     assert told["question"][1] == "Wanted: an outcome with y ≤ 2 and y ≥ 1."
-    assert "these rows were simulated" in told["cautions"]
+    assert told["cautions"] == ["these rows were simulated"]
+
+
+def test_all_cases_can_be_chosen(session):
+    many = RehearsalSession(opened(session.material.run.path))
+    many.material.run.decisions.extend(many.material.run.decisions[:1] * 300)
+    assert len(RehearsalSession(Opened(many.model, many.material)).describe()["cases"]) == 302
+
+
+def test_findings_stand_beside_what_they_concern():
+    kinds = {"identifier": "case", "support": "action", "range": "action", "refuted_graph": "answer"}
+    card = {"findings": [{"kind": kind, "text": kind} for kind in kinds], "caution": "simulated"}
+    of = Material(Recorded(Path("run")), card, {"training_faults": ["it stopped early"]})
+    assert beside(of, ("no costs",)) == {
+        "case": ["identifier"],
+        "action": ["support", "range"],
+        "answer": ["no costs", "it stopped early", "refuted_graph"],
+    }
+    assert cautions_of(of) == ["simulated"]
+
+
+@pytest.mark.parametrize(
+    ("source", "title"),
+    [("rows/kettles.csv", "kettles.csv"), ("a sentence on data " * 5, "market"), (None, "market")],
+)
+def test_a_page_has_the_name_of_its_data(source, title):
+    record = Recorded(Path("run"), choices={"dataset": "market"})
+    assert source_of(Material(record, {"source": source})) == title
+
+
+def test_the_held_out_score_of_a_problem_file_is_shown(session):
+    score = {"desired_no_action": 1.0, "predicted_no_action": 0.8, "constant_no_action": 0.5}
+    lines = [{**line, "score": score} for line in session.material.run.decisions]
+    run = replace(session.material.run, decisions=lines, choices={"dataset": "problem"})
+    told = RehearsalSession(Opened(session.model, replace(session.material, run=run)))
+    assert told.describe()["held_out"].startswith("Held-out score of 2 untouched rows (Brier")
+    seen = RehearsalSession(
+        Opened(session.model, replace(session.material, run=replace(run, held_out_seen=True)))
+    )
+    assert "Held-out score of 2" not in seen.describe()["held_out"]
+
+
+def test_every_candidate_set_has_a_claim_beside_that_of_the_chosen_one(session):
+    form = CaseAsked(case=0, given={"x": 0.1}, set={"a": 0.2}, other={"m": 1.0})
+    rows = session._pictured(form)["rows"]
+    assert [row["name"] for row in rows] == ["a", "m", "a and m"]
+    assert [row["chosen"] for row in rows] == [True, False, False]
+    for row, setting in zip(rows, ({"a": 0.2}, {"m": 1.0}, {"a": 0.2, "m": 1.0}), strict=True):
+        assert row["estimate"] == session.what_if(0, {"x": 0.1}, setting)["estimate"]
+
+
+def test_a_case_is_picked_with_its_bounds_and_its_decision(session):
+    fields = session._picked(CaseAsked(case=1, given={"x": 9.0}))["controls"]
+    chosen = session.case_of(1)["set"]
+    assert {field["name"]: float(field["exact"]) for field in fields["set"]} == chosen
+    every = {field["name"]: field for field in fields["set"] + fields["other"]}
+    assert (every["a"]["low"], every["a"]["high"]) == (0.0, 0.5)
+    assert every["a"]["hint"] == "from 0 to 0.5; now 0.25"
+    assert fields["context"][0]["exact"] == "-0.4"
+    assert fields["note"] == "The bounds of a are those of this case."
+
+
+def test_a_changed_context_is_a_case_of_its_own(session):
+    form = CaseAsked(case=1, given={"x": -0.3}, set={"a": 0.5}, other={"m": 0.0})
+    assert session._given(form) == (None, {"x": -0.3})
+    fields = session._changed(form)["controls"]
+    assert (fields["set"][0]["low"], fields["set"][0]["exact"]) == (-4.0, "0.5")
+    assert fields["note"] == "It was changed: this is no longer case bob."
+    assert session._given(form.model_copy(update={"given": {"x": -0.4}}))[0] == 1
+
+
+def test_a_curve_is_computed_once_for_all_values_of_its_action(session, monkeypatch):
+    session.charts(0, {"x": 0.2}, {"a": 0.2})
+    monkeypatch.setattr(rehearsal_session, "curve", lambda *_: pytest.fail("computed again"))
+    assert session.charts(0, {"x": 0.2}, {"a": 0.4})["curves"][0]["name"] == "a"
 
 
 def test_a_claim_is_that_of_what_if(session):
@@ -98,8 +172,8 @@ def test_bounds_of_an_edited_folder_stay_within_the_task(session):
 
 
 def test_present_values_stand_beside_the_claim(session):
-    assert session.describe()["cases"][1]["present"] == {"a": 0.25, "m": 1.0}
-    assert session.describe()["cases"][0]["present"] == {}
+    assert session.case_of(1)["present"] == {"a": 0.25, "m": 1.0}
+    assert session.case_of(0)["present"] == {}
     found = session.what_if(1, {"x": -0.4}, {"a": 0.4})
     assert found["unchanged"] == small_model().what_if({"x": -0.4}, {"a": 0.25}).estimate.to_dict()
     assert session.what_if(None, {"x": -0.4}, {"a": 0.4})["unchanged"] is None
@@ -224,7 +298,7 @@ def test_a_decision_is_told_in_the_sentences_of_a_report():
         "to 70 %)."
     )
     assert found["said"][1].startswith("A hidden common cause would have to make this action 1.50 times")
-    assert (found["setting"], found["warnings"], found["outside"]) == ({"bmi": 27.0}, [GAIN.text], False)
+    assert (found["setting"], found["warnings"]) == ({"bmi": 27.0}, [GAIN.text])
     assert decision_answer(made, {}, units={"bmi": "kg/m2"})["headline"] == "May help: set bmi to 27 kg/m2."
 
 
@@ -237,7 +311,6 @@ def test_a_decision_outside_the_data_has_no_number_either():
     assert found["said"] == [
         "Outside the data: the 5th nearest observation is 3.00 standard deviations away."
     ]
-    assert found["outside"] is True
 
 
 def test_a_refused_decision_says_why():
@@ -284,13 +357,14 @@ def served(tmp_path_factory):
 
 
 def test_answers_are_those_of_the_session(served):
-    claim = small_model().what_if({"x": 0.1}, {"a": 0.2})
-    assert served.ask("/api/what-if", ASKED)[2]["estimate"] == claim.estimate.to_dict()
-    assert served.ask("/api/charts", ASKED)[2]["curves"][0]["name"] == "a"
-    (decision,) = small_model().decide({"x": 0.1})
-    asked = {"case": 0, "given": {"x": 0.1}}
-    assert served.ask("/api/recommend", asked)[2]["setting"] == decision.to_dict()["alteration"]
-    assert served.ask("/api/run")[2]["method"] == "care"
+    claim = answer(small_model().what_if({"x": 0.1}, {"a": 0.2}), [], {})
+    html = served.ask("/api/what-if", ASKED)[2]
+    assert html.count('<div class="case" id="answer"') == 1
+    assert claim["told"]["point"] in html
+    assert claim["told"]["interval"] in html
+    assert served.ask("/api/charts", ASKED)[2].count('src="data:image/svg+xml;base64,') == 3
+    found = served.ask("/api/recommend", {"case": 0, "given": {"x": 0.1}})[2]
+    assert decision_answer(*small_model().decide({"x": 0.1}), {})["headline"] in found
 
 
 @pytest.mark.parametrize(
@@ -305,7 +379,9 @@ def test_answers_are_those_of_the_session(served):
         ('{"given": {"x": 1e999}, "set": {"a": 0}}', "given.x"),
         (ASKED | {"case": 1.5}, "case"),
         (ASKED | {"more": 1}, "more: Extra inputs are not permitted"),
-        ({"given": {"x": 0.1}}, "set: Field required"),
+        ({"given": {"x": 0.1}}, "expected an alteration"),
+        (ASKED | {"levels": {"x": 1}}, "x: expected one of its 0 levels; got 1"),
+        (ASKED | {"case": 2}, "case: expected one of the 2 cases; got 2"),
         (ASKED | {"set": {"a": 9}}, "a may be set within [-4, 4]; got 9"),
         (ASKED | {"given": {f"x{place}": 0.0 for place in range(1001)}}, "1000"),
     ],
@@ -326,4 +402,3 @@ def test_many_questions_at_once_have_the_same_answers(served):
     for thread in threads:
         thread.join()
     assert [each == found[0] for each in found] == [True] * 8
-    assert found[0]["estimate"]["point"] > 0

@@ -5,18 +5,20 @@ import socket
 import time
 
 import pytest
+import yaml
 
 import rehearsal_torch.explorer.server as serving
 from rehearsal_torch.explorer.open_run import opened
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
-from rehearsal_torch.explorer.server import FRAME, page_file
+from rehearsal_torch.explorer.server import page_file
+from rehearsal_torch.explorer.session_choice import session_for
 from tests.places import ROOT
 from tests.toys.explored import run_folder
+from tests.toys.explored_episodes import episodes_run
+from tests.toys.explored_trials import file_of_trials
 from tests.toys.read_page import Page
 from tests.toys.served import Served
 
-PAGE = sorted({each.name for each in (ROOT / "rehearsal_torch/explorer/page").iterdir()} - {FRAME})
-PAGES = [name for name in PAGE if name.endswith(".html")]
 ASKED = {"case": None, "given": {"x": 0.1}, "set": {"a": 0.2}}
 
 
@@ -30,9 +32,8 @@ def served(tmp_path_factory):
 @pytest.mark.parametrize(
     ("path", "kind", "words"),
     [
-        ("/", "text/html; charset=utf-8", '<script type="module" src="/page/explorer.js">'),
-        ("/page/explorer.js", "text/javascript; charset=utf-8", 'from "/page/chart.js"'),
-        ("/page/chart.js", "text/javascript; charset=utf-8", "export function curve"),
+        ("/", "text/html; charset=utf-8", '<script type="module" src="/page/page.js">'),
+        ("/page/page.js", "text/javascript; charset=utf-8", "function held"),
         ("/page/explorer.css", "text/css; charset=utf-8", ".asked"),
         ("/page/report.css", "text/css; charset=utf-8", "--warn-tint"),
     ],
@@ -52,6 +53,7 @@ def test_the_page_is_served(served, path, kind, words):
         "/page/nothing.js",
         "/page/..%2fserver.py",
         "/page/__init__.py",
+        "/page/cases.html",
         "/x",
     ],
 )
@@ -61,48 +63,50 @@ def test_there_is_nothing_else(served, path):
 
 
 def test_files_of_the_page_name_nothing_outside():
-    for name in PAGE:
-        text = page_file(name).decode().replace("http://www.w3.org/2000/svg", "")
-        assert "//" not in text.replace("// ", "").replace("//\n", ""), name
-        assert "style=" not in text, "the policy refuses styles of single elements"
+    for file in (ROOT / "rehearsal_torch/explorer/page").iterdir():
+        text = file.read_text()
+        assert "//" not in text.replace("// ", "").replace("//\n", ""), file.name
+        assert " style=" not in text, "the policy refuses styles of single elements"
     assert page_file("../server.py") is None
-    assert len(PAGE) > 5
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_every_page_is_whole_in_the_frame_that_they_share(name):
-    text = page_file(name).decode()
+@pytest.mark.parametrize("make", [run_folder, episodes_run, file_of_trials])
+def test_every_page_is_whole_and_has_a_title_of_its_own(make, tmp_path):
+    made = Served(session_for(make(tmp_path / ("trials.json" if make is file_of_trials else "run"))))
+    try:
+        text = made.ask("/")[2]
+    finally:
+        made.end()
     page = Page(text)
     # The files of the page are served beside it.
     assert [fault for fault in page.faults if not re.search(" loads | runs |leads nowhere", fault)] == []
-    assert (page.count("main"), page.count("header"), page.count("footer"), page.count("script")) == (
-        1,
-        1,
-        1,
-        1,
-    )
-    assert f'<script type="module" src="/page/{name.removesuffix(".html")}.js"></script>' in text
-    assert "{{" not in text
-    assert page.said.endswith("It keeps nothing that is typed.")
-    assert page_file(FRAME) is None
-    assert PAGES == ["episodes.html", "explorer.html", "trials.html"]
+    assert [page.count(name) for name in ("main", "header", "footer", "script")] == [1, 1, 1, 1]
+    assert re.search(r"<title>[^<]+: which [^<]+\?</title>", text)
 
 
-def test_scripts_ask_for_files_that_are_there():
-    for name in PAGE:
-        for found in re.findall(r'"/page/([a-z.]+)"', page_file(name).decode()):
-            assert page_file(found) is not None, found
+def test_what_data_say_is_text(tmp_path):
+    folder = run_folder(tmp_path / "run")
+    card = yaml.safe_load((folder / "data.yaml").read_text())
+    card |= {"caution": "<script>alert(1)</script>", "source": "<b>x</b>"}
+    (folder / "data.yaml").write_text(yaml.safe_dump(card))
+    made = Served(session_for(folder))
+    try:
+        text = made.ask("/")[2]
+    finally:
+        made.end()
+    assert "&lt;script&gt;alert(1)" in text
+    assert "<b>x</b>" not in text
 
 
 def test_other_sites_get_nothing(served):
-    assert served.ask("/api/run", host="evil.example")[0] == 403
+    assert served.ask("/", host="evil.example")[0] == 403
     assert served.ask("/api/what-if", ASKED, origin="http://evil.example")[0] == 403
     assert served.ask("/api/what-if", ASKED, **{"content-type": "text/plain"})[0] == 415
 
 
 def test_a_fault_is_named_and_printed(capsys):
     class Broken:
-        page = "explorer.html"
+        page = "cases.html"
 
         def questions(self):
             return {}
@@ -112,7 +116,7 @@ def test_a_fault_is_named_and_printed(capsys):
 
     broken = Served(Broken())
     try:
-        status, _, content = broken.ask("/api/run")
+        status, _, content = broken.ask("/")
     finally:
         broken.end()
     assert status == 500
@@ -171,10 +175,10 @@ def test_half_requests_keep_nobody_out_for_long(served_serving):
     half = [connected(served_serving, b"GET / HTTP/1.1\r\nHost: 127") for _ in range(serving.MOST)]
     try:
         time.sleep(0.05)
-        assert served_serving.ask("/api/run")[0] == 503
+        assert served_serving.ask("/page/page.js")[0] == 503
         for each in half:
             assert until_closed(each)[0] == b""
-        assert served_serving.ask("/api/run")[0] == 200
+        assert served_serving.ask("/page/page.js")[0] == 200
     finally:
         for each in half:
             each.close()
@@ -196,7 +200,7 @@ def test_a_trickle_does_not_extend_the_time(served_serving, begun):
 
 
 def test_a_body_that_is_never_read_does_not_keep_its_connection(served_serving):
-    sent = head(served_serving, "GET /page/chart.js HTTP/1.1", "Content-Length: 10") + b"\r\n"
+    sent = head(served_serving, "GET /page/page.js HTTP/1.1", "Content-Length: 10") + b"\r\n"
     with connected(served_serving, sent) as one:
         got, took = until_closed(one, [b"a"] * 9)
     assert got.startswith(b"HTTP/1.1 200")
@@ -204,7 +208,7 @@ def test_a_body_that_is_never_read_does_not_keep_its_connection(served_serving):
 
 
 def test_whole_requests_are_answered_on_one_connection(served_serving):
-    asked = head(served_serving, "GET /page/chart.js HTTP/1.1") + b"\r\n"
+    asked = head(served_serving, "GET /page/page.js HTTP/1.1") + b"\r\n"
     with connected(served_serving, asked) as one:
         one.settimeout(10)
         for _ in range(2):
@@ -217,5 +221,6 @@ def test_whole_requests_are_answered_on_one_connection(served_serving):
 
 
 def test_an_answer_may_take_longer_than_a_request(served_serving, session, monkeypatch):
-    monkeypatch.setattr(session, "describe", lambda: time.sleep(2 * LIMIT) or {"title": "slow"})
-    assert served_serving.ask("/api/run")[2] == {"title": "slow"}
+    first = session.opening
+    monkeypatch.setattr(session, "opening", lambda: time.sleep(2 * LIMIT) or first())
+    assert served_serving.ask("/")[0] == 200

@@ -14,8 +14,8 @@ from tests.toys.explored_trials import file_of_trials
 
 def test_the_kind_of_the_folder_decides(tmp_path):
     for session, kind, page in (
-        (session_for(run_folder(tmp_path / "run")), RehearsalSession, "explorer.html"),
-        (session_for(small_model().save(tmp_path / "saved")), RehearsalSession, "explorer.html"),
+        (session_for(run_folder(tmp_path / "run")), RehearsalSession, "cases.html"),
+        (session_for(small_model().save(tmp_path / "saved")), RehearsalSession, "cases.html"),
         (session_for(episodes_run(tmp_path / "episodes")), EpisodeSession, "episodes.html"),
     ):
         assert (type(session), session.page) == (kind, page)

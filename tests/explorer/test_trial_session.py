@@ -1,6 +1,8 @@
 """The answers about trials: those of the optimiser, through its file, with nothing lost."""
 
+import base64
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -9,7 +11,7 @@ import pytest
 
 from rehearsal_torch.explorer import trial_session
 from rehearsal_torch.explorer.server import BusyError, Turns
-from rehearsal_torch.explorer.trial_session import course, shown_trials
+from rehearsal_torch.explorer.trial_session import listing, shown_trials
 from rehearsal_torch.user_error import RequestError
 from tests.places import ROOT
 from tests.toys.explored_trials import file_of_trials, quick, quick_session, system
@@ -31,16 +33,16 @@ def file(tmp_path, kept):
 
 def test_the_page_is_described(file):
     told = quick_session(file).describe()
-    assert (told["title"], told["live"]) == ("trials.json", True)
+    assert (told["title"], told["live"]) == ("trials: which setting has the largest expected Y?", True)
     assert told["actions"] == [
         {"name": "a", "bounds": [0.0, 1.0], "levels": None},
         {"name": "b", "bounds": [0.0, 2.0], "levels": [0.0, 1.0, 2.0]},
     ]
-    assert told["nodes"] == ["X", "Y"]
+    assert [node["name"] for node in told["nodes"]] == ["X", "Y"]
     assert told["question"][0].startswith(
         "Which setting has the largest expected reward, and which one should be tried next? Free to set: a"
     )
-    assert "method=excbo" in told["cautions"][0]
+    assert told["fitted"].startswith("Proposals of excbo")
 
 
 @pytest.mark.slow
@@ -194,24 +196,22 @@ def served(session):
     found.end()
 
 
-def test_the_page_is_that_of_trials(served):
-    assert 'src="/page/trials.js"' in served.ask("/")[2]
-    assert served.ask("/api/run")[2]["nodes"] == ["X", "Y"]
-
-
 @pytest.mark.slow
 def test_a_trial_is_proposed_told_and_counted(served, session):
-    found = served.ask("/api/ask", {"count": 2, "fixed": {"b": 1}})[2]["made"]
-    assert [each["trial"] for each in found] == [8, 9]
-    assert [row["id"] for row in served.ask("/api/trials")[2]["pending"]] == [8, 9]
-    nodes = system(found[0]["settings"])
-    assert served.ask("/api/tell", {"trial": 8, "nodes": nodes})[2] == {"trial": 8, "notes": []}
-    assert served.ask("/api/fail", {"trial": 9, "reason": "a leak"})[2]["trial"] == 9
-    rows = served.ask("/api/trials")[2]["rows"]
+    html = served.ask("/api/ask", {"count": 2, "fixed": {"b": 1}})[2]
+    assert "Proposed: trials 8 and 9." in html
+    assert html.count('<form class="case report"') == 2
+    nodes = system(session.trials()["pending"][0]["settings"])
+    assert "Trial 8 is recorded." in served.ask("/api/tell", {"trial": 8, "nodes": nodes})[2]
+    assert "failed: a leak" in served.ask("/api/fail", {"trial": 9, "reason": "a leak"})[2]
+    rows = session.trials()["rows"]
     assert (rows[1]["nodes"], rows[0]["reason"]) == (nodes, "a leak")
-    (other,) = served.ask("/api/ask", {"count": 1})[2]["made"]
-    assert served.ask("/api/abandon", {"trial": other["trial"]})[0] == 200
-    assert served.ask("/api/adopt", {})[2] == session.recommend({})
+    assert "Proposed: trial 10. Type below what came of it." in served.ask("/api/ask", {"count": 1})[2]
+    assert "Trial 10 is withdrawn." in served.ask("/api/abandon", {"trial": 10})[2]
+    html = served.ask("/api/adopt", {})[2]
+    assert str(session.optimiser.recommend()) in html
+    assert "recommended" in base64.b64decode(re.search(r"base64,([^\"]+)", html)[1]).decode()
+    assert 'id="point"' not in served.ask("/api/tell", {"nodes": nodes, "settings": {"a": 0.5, "b": 1}})[2]
 
 
 @pytest.mark.parametrize(
@@ -221,8 +221,8 @@ def test_a_trial_is_proposed_told_and_counted(served, session):
         ("/api/ask", {"count": None}, "count"),
         ("/api/ask", {"count": 1, "fixed": {"b": "1"}}, "fixed.b"),
         ("/api/ask", '{"count": 1, "fixed": {"b": 1e999}}', "fixed.b"),
-        ("/api/adopt", {"count": 1}, "Extra inputs are not permitted"),
-        ("/api/tell", {"nodes": {}}, "trial: Field required"),
+        ("/api/adopt", {"more": 1}, "Extra inputs are not permitted"),
+        ("/api/fail", {}, "no trial has the number None"),
         (
             "/api/tell",
             {"trial": None, "nodes": {"X": "?", "Y": 1}, "settings": {"a": 0.5, "b": 1}},
@@ -246,7 +246,7 @@ def test_other_sites_get_nothing_and_change_nothing(served, session):
     assert served.ask("/api/ask", {"count": 1}, host="evil.example")[0] == 403
     assert served.ask("/api/ask", {"count": 1}, origin="http://evil.example")[0] == 403
     assert served.ask("/api/ask", {"count": 1}, **{"content-type": "text/plain"})[0] == 415
-    assert served.ask("/api/trials", host="evil.example")[0] == 403
+    assert served.ask("/api/trials", {}, host="evil.example")[0] == 403
     assert session.file.read_bytes() == before
 
 
@@ -269,8 +269,15 @@ def test_rows_are_the_trials(tmp_path):
 
 
 def test_the_best_so_far_never_falls():
-    assert course([1, 3, 4], [2.0, 1.0, 3.0])["best"] == [2.0, 2.0, 3.0]
-    assert course([], [])["best"] == []
+    rows = [
+        {"id": place, "state": "", "reward": reward} for place, reward in enumerate([2.0, None, 1.0, 3.0])
+    ]
+    assert listing(rows)["course"] == {
+        "numbers": [0, 2, 3],
+        "rewards": [2.0, 1.0, 3.0],
+        "best": [2.0, 2.0, 3.0],
+    }
+    assert listing([])["course"]["best"] == []
 
 
 def test_many_trials_are_counted(tmp_path, monkeypatch):

@@ -19,11 +19,6 @@ FLAGS = (
     "--disable-background-networking",
 )
 WIDTHS = {"desktop": 1200, "phone": 390}
-# Of a fixture: what holds on a desktop is asked of a phone by night.
-BOTH_WIDTHS = [
-    pytest.param(WIDTHS["desktop"], id="desktop"),
-    pytest.param(WIDTHS["phone"], id="phone", marks=pytest.mark.bench),
-]
 needs_browser = pytest.mark.skipif(
     BROWSER is None, reason=f"the page is tested in a browser; none of {', '.join(BROWSERS)} is installed"
 )
@@ -90,22 +85,9 @@ def opened_page(browser, address, width, refused=()):
     context.close()
 
 
-def cut_off(page):
-    """Texts of drawings that leave them, and whether the page is wider than the window."""
-    wide = page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
-    found = page.evaluate(
-        """() => [...document.querySelectorAll('svg text')].filter((text) => {
-            const own = text.getBoundingClientRect(), all = text.ownerSVGElement.getBoundingClientRect();
-            return own.left < all.left - 1 || own.right > all.right + 1 || own.bottom > all.bottom + 1
-              || own.top < all.top - 1;
-        }).map((text) => text.textContent)"""
-    )
-    return [*found, *(["the page is too wide"] if wide else [])]
-
-
 def unnamed(page):
     """How many controls have neither a label nor a name."""
     return page.evaluate(
         """() => [...document.querySelectorAll('input, select, textarea')].filter(
-            (one) => !one.labels.length && !one.getAttribute('aria-label')).length"""
+            (one) => one.type !== "hidden" && !one.labels.length && !one.getAttribute('aria-label')).length"""
     )

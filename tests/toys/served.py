@@ -16,6 +16,7 @@ class Served:
     """A session behind a server in a thread."""
 
     def __init__(self, session):
+        self.session = session
         self.socket = listening("127.0.0.1", 0)
         self.port = self.socket.getsockname()[1]
         self.uvicorn = uvicorn.Server(configured(session, self.port))
