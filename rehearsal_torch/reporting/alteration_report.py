@@ -59,8 +59,6 @@ from rehearsal_torch.reporting.decision_frame import (
     priced,
     weighed,
 )
-from rehearsal_torch.reporting.page.html import Markup, joined, paragraphs
-from rehearsal_torch.reporting.page.html import table as table_of
 from rehearsal_torch.reporting.text_table import text_table
 from rehearsal_torch.spaces.box import setting_text
 
@@ -97,7 +95,7 @@ def tables(run: Recorded) -> str:
     lines = [table_of_cases(run.decisions, title), summary, *online_sentences(run)]
     if score := no_action_score.line(run):
         lines.append(score)
-    if rows := _choice_rows(run):
+    if rows := choice_rows(run):
         lines += [text_table(CHOICE_HEADS, rows, CHOICE_CAPTION, texts=CHOICE_WORDS), *choice_reasons(run)]
     # Every decision has the findings of the graph itself.
     lines += [f"caution: {finding}" for finding in run.findings if finding.kind != "refuted_graph"]
@@ -274,6 +272,14 @@ def method_rows(summaries: Mapping[str, MethodSummary]) -> list[list[str]]:
     return [[head, *map(cell, methods)] for shown, head, cell in lines if shown]
 
 
+def truth_in_short(summary: MethodSummary) -> str:
+    """The mean true chance after the decisions, where a world knows it; else empty."""
+    if not summary.auf.count:
+        return ""
+    after, before, best = percents([summary.auf.mean, summary.no_action, summary.oracle])
+    return f"The truth, which this simulated world knows: {after} after the decisions, {before} with no action, {best} at best"
+
+
 def _unaltered_quantity(summary: MethodSummary) -> str:
     """The quantity that decisions without an alteration estimate."""
     if not summary.no_action_count:
@@ -405,16 +411,7 @@ def choice_reasons(run: Recorded) -> list[str]:
     return list(record["sentences"])
 
 
-def choice_as_markup(run: Recorded) -> Markup:
-    """Sentences and table of the choice for the page; empty if the method was not chosen."""
-    rows = _choice_rows(run)
-    if not rows:
-        return Markup()
-    compared = table_of(CHOICE_CAPTION, CHOICE_HEADS, rows, CHOICE_WORDS)
-    return joined([paragraphs(choice_reasons(run)), compared])
-
-
-def _choice_rows(run: Recorded) -> list[list[str]]:
+def choice_rows(run: Recorded) -> list[list[str]]:
     """The cells of the methods that were compared; empty if the method was not chosen."""
     columns = ("method", "compared", "chosen", *CHOICE_NUMBERS)
     lines = read_rows(run.path / "method_choice.csv", columns, CHOICE_NUMBERS)

@@ -33,6 +33,8 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES: tuple[str | tuple[int, tuple[int, ...]], ...]
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)))
 PNG_DPI = 150
+# The range of an axis of chances, so that no mark at its ends is cut.
+CHANCES = (-0.04, 1.04)
 
 _SETTINGS: dict[Any, Any] = {
     "font.size": 11,

@@ -89,7 +89,7 @@ def lines(rows: Sequence[Row], words: Wording) -> list[str]:
                 f"cumulative {words.variable} as observed: {_number(row['observed'])} on average",
                 f"better under the recommended changes, by the model: by {average}% on average "
                 f"(95% interval {_span(row, 'improvement', 100)}), by {middle}% in the median{_points(row)}",
-                *_contradictions(row),
+                *contradictions(row),
                 "recommendations that are proven to be the best by the model: "
                 f"{_number(row['proven'], 100)}%",
             ]
@@ -107,18 +107,6 @@ def lines(rows: Sequence[Row], words: Wording) -> list[str]:
     return entries
 
 
-def headline(rows: Sequence[Row], words: Wording) -> list[str]:
-    """First lines of a report: the mean improvement by the model, and where a known truth contradicts it."""
-    texts = []
-    for row in rows:
-        if "k" in row:
-            scope = f"on average over {row[words.subjects]} {words.episodes}{_points(row)}"
-            improvement = _number(row["improvement"], 100)
-            texts.append(f"{_search(row)}: by the model, better by {improvement}% {scope}.")
-            texts += [f"{text}." for text in _contradictions(row)]
-    return texts
-
-
 def _improvements(row: Row, of: str) -> tuple[str, str] | None:
     """Improvements by a reward without and with its "doses" or "costs", in percent; None without these."""
     without, full = (row.get(f"improvement {which} {of}") for which in ("without", "with"))
@@ -131,7 +119,7 @@ def _points(row: Row) -> str:
     return "" if pair is None else f"; without the points of doses by {pair[0]}%, with them by {pair[1]}%"
 
 
-def _contradictions(row: Row) -> list[str]:
+def contradictions(row: Row) -> list[str]:
     """Where a known truth got worse on average under changes that the model calls better."""
     truths = [name for name in row if name.startswith("score/true") and name.endswith("improvement")]
     return [

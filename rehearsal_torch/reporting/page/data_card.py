@@ -126,6 +126,13 @@ def of_trials(card: dict[str, Any]) -> list[str]:
     return sentences
 
 
+def limits(card: dict[str, Any]) -> list[tuple[str, str]]:
+    """What the task allows and wants, name to words."""
+    may = "; ".join(settable(card, "box") + settable(card, "actions"))
+    pairs = (("may be set", may), ("desired region", " and ".join(region(card))))
+    return [(name, words) for name, words in pairs if words]
+
+
 def _sequences(decisions: list[Decided], words: Wording) -> list[str]:
     changes = [finite(mapping(decision.get("trajectory")).get("changes")) for decision in decisions]
     counts = [int(count) for count in changes if count is not None]

@@ -44,7 +44,7 @@ def _general_finding(finding: Mapping[str, Any]) -> dict[str, Any]:
     return {"kind": finding["kind"], "text": str(finding.get("general") or finding["text"])}
 
 
-CASES = 20
+CASES = 100
 
 
 @dataclass(frozen=True)
