@@ -167,8 +167,9 @@ def in_all(whole: Overall, wanted: str = "", counts: bool = True) -> str:
     statuses = ", ".join(f"{status} in {count}" for status, count in whole.counts.items() if count)
     scope = f"In all {whole.cases} cases together" if whole.cases > 1 else "In this case"
     verb = "rises" if gain.point > 0 else "falls" if gain.point < 0 else "goes"
+    counted = f" ({statuses})" if counts else ""
     return (
-        f"{scope}{f' ({statuses})' if counts else ''}, the estimated {in_words(CHANCE, wanted)} {verb} from {before} to {after} on "
+        f"{scope}{counted}, the estimated {in_words(CHANCE, wanted)} {verb} from {before} to {after} on "
         f"average: {intervals.difference(gain.point, ends, gain.level, fine)}."
     )
 

@@ -29,9 +29,7 @@ NONE = (
     "dataset.contexts=FILE holds some out; claims=cross_fitted scores all rows)"
 )
 _REMEDY = "(leave checkpoint= out, so that a model is fitted to the other rows)"
-SEEN = (
-    f"{HELD_OUT}: none, as these rows were in the fit of the checkpoint {_REMEDY}"
-)
+SEEN = f"{HELD_OUT}: none, as these rows were in the fit of the checkpoint {_REMEDY}"
 UNKNOWN = (
     f"not a held-out score: the checkpoint was fitted to another table, in which these rows may be {_REMEDY}"
 )
@@ -78,7 +76,9 @@ def line(run: Recorded) -> str:
         return ""
     score = scored(run)
     if score is None:
-        return NONE if dataset == "table" else f"{HELD_OUT}: none, as no row was held out: the cases were given"
+        return (
+            NONE if dataset == "table" else f"{HELD_OUT}: none, as no row was held out: the cases were given"
+        )
     return SEEN if run.held_out_seen else score.line(run.held_out_seen is not None)
 
 

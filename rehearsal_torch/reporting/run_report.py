@@ -1,8 +1,8 @@
 """Report of a run folder: its tables, figures and page, and its summary in a terminal.
 
 A terminal shows at most some 25 lines, whatever the number of cases: the answer over all, how many come to
-what, a line for each of the first cases, findings by kind, and where everything else stands. The sentences are
-those of the page (``page/templates/sentences.txt``).
+what, a line for each of the first cases, findings by kind, and where everything else stands. The sentences
+are those of the page (``page/templates/sentences.txt``).
 """
 
 import math
@@ -19,7 +19,7 @@ from rehearsal_torch.data.finding import findings_of, in_place, texts_of
 from rehearsal_torch.evaluation.claim_rows import scored_by_world
 from rehearsal_torch.evaluation.effect_tables import averages
 from rehearsal_torch.evaluation.overturning_sentences import sensitivity_of
-from rehearsal_torch.evaluation.run_record import Decided, Recorded, claim, counterpart, effort
+from rehearsal_torch.evaluation.run_record import Decided, Recorded, counterpart, effort
 from rehearsal_torch.files.atomic_write import write_text
 from rehearsal_torch.files.csv_rows import as_csv
 from rehearsal_torch.reporting import alteration_report, no_action_score, sequence_report, trial_report
@@ -33,9 +33,10 @@ from rehearsal_torch.reporting.page.html import sentence
 from rehearsal_torch.reporting.page.html import words as words_of
 from rehearsal_torch.reporting.page.page_content import Material, counted, material
 from rehearsal_torch.reporting.page.reasons import by_kind, warnings_of_run
-from rehearsal_torch.reporting.page.run_page import FILE, overall_of_sequences, page, tally
+from rehearsal_torch.reporting.page.run_page import FILE, all_tables, overall_of_sequences, page, tally
 from rehearsal_torch.reporting.page.views import case_of, episode_of, proposes
 from rehearsal_torch.reporting.sequence_report import finite
+from rehearsal_torch.reporting.text_table import text_table
 
 # Characters of a line; lines of cases, findings and numbers in the terminal.
 WIDTH, SHOWN, FINDINGS, NUMBERS = 110, 4, 5, 3
@@ -55,13 +56,10 @@ def report(folder: str | Path, *, tables: bool = False, told: Sequence[str] = ()
     of = material(folder)
     run = of.run
     if of.trials:
-        table_text = "\n".join([*trial_report.recovered_noise(run.truth), trial_report.tables(run)])
         paths = trial_report.written(run)
     elif of.alterations:
-        table_text, paths = alteration_report.tables(run), alteration_report.written(run)
+        paths = alteration_report.written(run)
     else:
-        title = f"{len(run.decisions)} decisions in {run.path}"
-        table_text = sequence_report.as_text(of.sequence_rows, of.words, title) if of.sequence_rows else ""
         contents = {
             "table.csv": of.sequence_rows,
             sequence_report.CHANGES: sequence_report.changed_doses(run, of.words),
@@ -74,7 +72,13 @@ def report(folder: str | Path, *, tables: bool = False, told: Sequence[str] = ()
     # The chosen method alone; the others are in the table and on the page.
     choice = [text for text in alteration_report.choice_reasons(run)[:1] if text not in told]
     parts = [answers(of), warnings(of, told), choice, numbers(of)]
-    parts += [[table_text]] if tables and table_text else []
+    if tables and run.decisions:
+        parts.append(
+            [
+                text_table(table.heads, table.rows, table.caption, texts=table.texts)
+                for table in all_tables(of)
+            ]
+        )
     return "\n".join(line for part in [*parts, files(of, paths)] for line in part)
 
 
@@ -120,11 +124,12 @@ def _episode_figures(run: Recorded, words: Wording) -> dict[str, Figure]:
     }
     decisions = [decision for decided in groups.values() for decision in decided]
     signed = [
-        [words.sign * float(decision["trajectory"][key]) for decision in decisions] for key in ("observed", "value")
+        [words.sign * float(decision["trajectory"][key]) for decision in decisions]
+        for key in ("observed", "value")
     ]
     means = fmean(signed[0]), fmean(signed[1])
     label = f"{words.total}, on average over {counted(len(decisions), words.episode, words.episodes)}"
-    names = ("as observed", "under the changes, by the model")
+    names = ("observed", "predicted")
     figure_of = {
         "answer": case_figures.draw_answer(means, None, label, names, False),
         "improvement": sequence_figures.draw_improvements(improvements, words.subjects),
@@ -213,7 +218,9 @@ def answers(of: Material) -> list[str]:
     lines = [part for text in _overall(of) for part in _wrapped(text)]
     if len(decisions) == 1:
         return [*lines, *_wrapped(_whole(of, decisions[0]))]
-    counts = ", ".join(f"{count} {words_of('verdicts')[verdict]}" for verdict, count in tally(decisions) if count)
+    counts = ", ".join(
+        f"{count} {words_of('verdicts')[verdict]}" for verdict, count in tally(decisions) if count
+    )
     lines.append(f"{counted(len(decisions), *of.nouns)}: {counts}")
     lines += [_cut(_in_short(of, decision)) for decision in decisions[:SHOWN]]
     more = len(decisions) - SHOWN
@@ -233,7 +240,9 @@ def _whole(of: Material, decision: Decided) -> str:
     if of.sequences:
         episode = episode_of(decision, of.words)
         texts = [f"{episode.title}: {sentence('episode_headline', episode)}"]
-        return " ".join([*texts, *html.sentences("episode_answer", episode, of.words), sentence("why", episode)])
+        return " ".join(
+            [*texts, *html.sentences("episode_answer", episode, of.words), sentence("why", episode)]
+        )
     case = case_of(decision, of.units, of.wanted)
     texts = html.sentences("chances", case) if of.alterations else [f"Value of the objective: {case.value}."]
     return " ".join([f"Case {case.name}: {sentence('headline', case)}", *texts, sentence("why", case)])
@@ -271,7 +280,11 @@ def numbers(of: Material) -> list[str]:
         lines = [f"{sentence}." for sentence in trial_report.reached(run)]
         lines += trial_report.recovered_in_short(run.truth)
     elif of.alterations:
-        truths = [text for name, summary in of.methods.items() if (text := alteration_report.truth_in_short(summary))]
+        truths = [
+            text
+            for name, summary in of.methods.items()
+            if (text := alteration_report.truth_in_short(summary))
+        ]
         lines = [*truths, *alteration_report.online_sentences(run), no_action_score.line(run)]
         lines = [f"{text.rstrip('.')}." for text in lines if text]
     else:

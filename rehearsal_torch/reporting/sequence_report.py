@@ -23,7 +23,6 @@ from rehearsal_torch.evaluation.claim_rows import number
 from rehearsal_torch.evaluation.method_summaries import mean, median
 from rehearsal_torch.evaluation.run_record import NOTHING, Decided, Recorded, effort, group_of, is_sequence
 from rehearsal_torch.reporting.labels import Wording
-from rehearsal_torch.reporting.text_table import text_table
 
 Row = dict[str, float | int | str]
 # Sequence, quantity, feature, estimator of a row of ``truth.csv``.
@@ -64,47 +63,9 @@ def summary(run: Recorded, words: Wording) -> list[Row]:
     return rows
 
 
-def as_text(rows: Sequence[Row], words: Wording, title: str) -> str:
-    """Rows as tables for a terminal: the results, then the scores that the problem computed."""
-    first, *others = (
-        text_table(heads, body, name, folds=()) for name, heads, body in tables(rows, words, title)
-    )
-    return "\n".join([first, *sentences(rows, words), *others])
-
-
 def sentences(rows: Sequence[Row], words: Wording) -> list[str]:
     """Notes to results: how many episodes got no recommendation, and how much of a gain is bookkeeping."""
     return [text for row in rows if "k" in row for text in _refusals(row, words) + _bookkeeping(row, words)]
-
-
-def lines(rows: Sequence[Row], words: Wording) -> list[str]:
-    """The results in short, an entry a line: observations, predictions, scores, and seconds."""
-    entries = []
-    for row in rows:
-        prefix = f"{_search(row)}: " if len(rows) > 1 else ""
-        if "k" in row:
-            average, middle = (_number(row[name], 100) for name in ("improvement", "improvement_median"))
-            texts = [
-                f"{row[words.subjects]} {words.episodes}, at most {row['k']} changed actions each",
-                f"cumulative {words.variable} as observed: {_number(row['observed'])} on average",
-                f"better under the recommended changes, by the model: by {average}% on average "
-                f"(95% interval {_span(row, 'improvement', 100)}), by {middle}% in the median{_points(row)}",
-                *contradictions(row),
-                "recommendations that are proven to be the best by the model: "
-                f"{_number(row['proven'], 100)}%",
-            ]
-        else:
-            texts = [
-                f"decisions: {row['decisions']}, refused: {row['refused']}",
-                f"mean value: {_number(row['value'])}{_interval(row, 'value')}",
-            ]
-        texts += [
-            f"{_score_name(name)}: {_number(row[name])} on average{_interval(row, name)}"
-            for name in _scores(row, "score/")
-        ]
-        texts.append(f"median seconds for each decision: {_number(row['seconds_median'])}")
-        entries += [f"{prefix}{text}" for text in texts]
-    return entries
 
 
 def _improvements(row: Row, of: str) -> tuple[str, str] | None:

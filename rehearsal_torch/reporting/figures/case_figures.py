@@ -58,13 +58,17 @@ ACTIONS, TICKS = 3, 9
 FEW, TALLEST, HATCHED, MARGIN = 6, 0.2, 0.025, 0.03
 GREY = "#B4B4B4"
 # What the cases of `draw_claims` are, by how many there are.
-RANKS = {1: ("",), 2: (": largest gain", ": smallest gain"), 3: (": largest gain", ": median gain", ": smallest gain")}
+RANKS = {2: ("largest", "smallest"), 3: ("largest", "median", "smallest")}
 # Strengths of a hidden cause: points of a curve, and the least and the largest right end of the axis.
 POINTS, LEAST, MOST = 200, 2.0, 100.0
 
 
 def draw_answer(
-    ends: tuple[float, float], gain: tuple[float, float] | None, label: str, names: tuple[str, str], chance: bool
+    ends: tuple[float, float],
+    gain: tuple[float, float] | None,
+    label: str,
+    names: tuple[str, str],
+    chance: bool,
 ) -> Figure:
     """The answer over all cases: above, the mean estimates before (open) and after (filled), named `names`,
     chances from 0 to 100 %; below, the interval of their difference, where it is known, beside zero.
@@ -80,17 +84,18 @@ def draw_answer(
         (after, names[1], BLUE, before > after),
     ):
         place, side = (-6, "right") if left else (6, "left")
-        text, options = f"{name}\n{value:.3g}{' %' if chance else ''}", {"ha": side, "color": colour}
-        axes.annotate(text, (value, 0), (place, 8), textcoords="offset points", **options)
+        text = f"{name}\n{value:.3g}{' %' if chance else ''}"
+        axes.annotate(text, (value, 0), (place, 8), textcoords="offset points", color=colour, ha=side)
     margin = max(abs(after - before), 1e-9)
     limits = (-3, 103) if chance else (min(before, after) - 1.2 * margin, max(before, after) + 1.2 * margin)
     axes.set(xlabel=fill(label, 2 * SENTENCE), xlim=limits, ylim=(-0.5, 1.6))
     if gain is not None:
         below = grid[1][0]
         below.axvline(0, color=BLACK, linewidth=1)
-        below.plot([scale * end for end in gain], [0, 0], color=BLUE, alpha=0.3, linewidth=9, solid_capstyle="butt")
+        below.hlines([0], scale * gain[0], scale * gain[1], color=BLUE, alpha=0.3, linewidth=9)
         below.plot([after - before], [0], "o", color=BLUE, markersize=9, zorder=3)
-        below.set(xlabel=f"Difference{' in percentage points' if chance else ''}, with its interval", ylim=(-1, 1))
+        unit = " in percentage points" if chance else ""
+        below.set(xlabel=f"Difference{unit}, with its interval", ylim=(-1, 1))
         below.margins(x=0.15)
     for each in (line[0] for line in grid):
         each.yaxis.set_visible(False)
@@ -181,7 +186,7 @@ def draw_claims(
     shown = {case: shown[case] for case in sorted(shown, key=lambda case: -_gain(cases[case])) if shown[case]}
     if not shown:
         return None
-    across, ranks = max(map(len, shown.values())), dict(zip(shown, RANKS.get(len(shown), RANKS[1] * len(shown)), strict=True))
+    across, ranks = max(map(len, shown.values())), dict(zip(shown, RANKS.get(len(shown), ()), strict=False))
     if across == 1:
         figure, grid = panels(1, len(shown), width=3.4, height=3.0)
         grid = [[axes] for axes in grid[0]]
@@ -191,8 +196,9 @@ def draw_claims(
         for axes, (name, rows_along) in zip(line, along.items(), strict=False):
             coding = codings.get(name)
             _claim_panel(axes, rows_along, coding is None, case in beyond)
+            title = f"Case {case}: {ranks[case]} gain" if case in ranks else f"Case {case}"
             label = _short(f"{name} ({units[name]})" if units.get(name) else name)
-            axes.set(xlabel=label, ylabel="Estimated chance", title=_short(f"Case {case}{ranks[case]}"))
+            axes.set(xlabel=label, ylabel="Estimated chance", title=_short(title))
             if coding is not None:
                 codes = np.unique(_columns(rows_along, CLAIM)[0]).astype(int)
                 axes.set_xticks(codes, [_short(coding.levels[level]) for level in codes])

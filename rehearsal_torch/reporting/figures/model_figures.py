@@ -7,6 +7,7 @@ Thm. 4.1 (recovered noise); Ren et al. (2024, version 4), Fig. 13 (nodes along a
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from textwrap import fill
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -136,7 +137,8 @@ def draw_surrogate(rows: Rows) -> dict[str, Figure]:
     epistemic standard deviations to either side: what is not known of the mean, not the scatter of single
     trials. The true curves of a simulated world are dashed, the recommendation is a vertical line. Trials
     whose other settings are far from the curve's are pale; where they lie beyond the panel, whose range is
-    that of the curves and of the near ones, triangles at its edge stand for them. All panels are of one size, with few empty places.
+    that of the curves and of the near ones, triangles at its edge stand for them. All panels are of one size,
+    with few empty places.
     """
     by_panel: dict[tuple[str, str, str], list[Mapping[str, str]]] = {}
     for row in rows:
@@ -218,23 +220,27 @@ def _curve(axes: Axes, rows: Rows, along: str, label: str, title: str) -> None:
     axes.plot(x, mean, color=BLUE, linestyle=line, marker=marker, label="learnt mean")
     true_x, true, _ = _columns(rows, TRUE)
     if len(true_x):
-        style = {"linestyle": "none", "marker": "x"} if has_levels else {"linestyle": "--", "linewidth": 1.1}
+        style: dict[str, Any] = (
+            {"linestyle": "none", "marker": "x"} if has_levels else {"linestyle": "--", "linewidth": 1.1}
+        )
         axes.plot(true_x, true, color=BLACK, label="true mean", **style)
     near, far = _columns(rows, NEAR), _columns(rows, FAR)
     heights = np.concatenate([low, high, true, near[1]])
     heights = heights[np.isfinite(heights)] if np.isfinite(heights).any() else np.zeros(1)
     margin = 0.05 * max(float(np.ptp(heights)), 1e-12)
     bottom, top = float(heights.min()) - margin, float(heights.max()) + margin
-    style = {"linestyle": "none", "color": VERMILION, "clip_on": False}
+    points: dict[str, Any] = {"linestyle": "none", "color": VERMILION, "clip_on": False}
     if len(far[0]):
         inside = (bottom <= far[1]) & (far[1] <= top)
-        axes.plot(far[0][inside], far[1][inside], ".", alpha=0.3, markersize=6, label="trial elsewhere", **style)
+        axes.plot(far[0][inside], far[1][inside], ".", alpha=0.3, label="trial elsewhere", **points)
         for beyond, edge, sign in ((far[1] > top, top, "^"), (far[1] < bottom, bottom, "v")):
             if beyond.any():
-                label_of_edge = "trial elsewhere, beyond this range"
-                axes.plot(far[0][beyond], np.full(beyond.sum(), edge), sign, markersize=4, label=label_of_edge, **style)
+                edges, text = np.full(beyond.sum(), edge), "trial elsewhere, beyond this range"
+                axes.plot(far[0][beyond], edges, sign, markersize=4, label=text, **points)
     if len(near[0]):
-        axes.plot(near[0], near[1], ".", markersize=7, zorder=2.5, label="trial near these settings", **style)
+        axes.plot(
+            near[0], near[1], ".", markersize=7, zorder=2.5, label="trial near these settings", **points
+        )
     for action in _columns(rows, CHOSEN)[0]:
         axes.axvline(action, color=GREEN, linestyle=":", linewidth=1.6, label="recommended")
     axes.set_ylim(bottom, top)

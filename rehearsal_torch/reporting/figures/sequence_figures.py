@@ -36,8 +36,8 @@ from rehearsal_torch.reporting.sequence_report import TruthKey, truth_means
 
 # Characters from which on a label, or a heading, has a line of its own.
 LONG_LABEL, LONG_TITLE = 20, 40
-# Inches of a column of courses, of its outcome and of an action; actions of a column, at most.
-WIDTH, OUTCOME, ACTION, MOST_ACTIONS = 4.6, 2.4, 1.3, 4
+# Inches of a column of courses, of its outcome and of a variable or an action; the most of these in a column.
+WIDTH, OUTCOME, ACTION, MOST_ACTIONS, MOST_VARIABLES = 4.6, 2.2, 1.3, 4, 2
 
 
 def draw_improvements(groups: Mapping[str, Sequence[float]], subjects: str = "patients") -> Figure:
@@ -168,18 +168,24 @@ def draw_courses(shown: Sequence[tuple[str, Decided]], count: int, words: Wordin
     """The courses of a few units (`chosen` from `count` ones), observed and predicted, a column each.
 
     Above, the outcome at each time step, observed, predicted, and within the range of the predictions of an
-    ensemble's models; below, the actions as observed and as recommended, a panel for each coordinate, with
-    its levels or its unit. Time steps with a changed action are shaded.
+    ensemble's models, and the first variables that it is made of; below, the actions as observed and as
+    recommended, a panel for each coordinate, with its levels or its unit. Time steps with a changed action
+    are shaded.
     """
+    variables = [name for name in _variables(shown[0][1]) if name != words.variable][:MOST_VARIABLES]
     widths = [len((_trajectory_list(decision, "doses") or [()])[0]) for _, decision in shown]
     actions = min(max(widths), MOST_ACTIONS)
-    figure = Figure(figsize=(WIDTH * len(shown), OUTCOME + ACTION * actions + 1.1), layout="constrained")
-    heights = [OUTCOME, *[ACTION] * actions]
-    grid = figure.subplots(1 + actions, len(shown), squeeze=False, sharex="col", height_ratios=heights)
+    below = len(variables) + actions
+    figure = Figure(figsize=(WIDTH * len(shown), OUTCOME + ACTION * below + 1.1), layout="constrained")
+    heights = [OUTCOME, *[ACTION] * below]
+    grid = figure.subplots(1 + below, len(shown), squeeze=False, sharex="col", height_ratios=heights)
     for column, (why, decision) in enumerate(shown):
         _draw_outcome(grid[0, column], decision, words)
+        for row, name in enumerate(variables, 1):
+            _draw_variable(grid[row, column], decision, name, words)
         for coordinate in range(actions):
-            _doses(grid[1 + coordinate, column], decision, coordinate, words.dose(coordinate), words.start)
+            axes = grid[1 + len(variables) + coordinate, column]
+            _doses(axes, decision, coordinate, words.dose(coordinate), words.start)
         for axes in grid[:, column]:
             _shade_changes(axes, decision, words.start)
         grid[0, column].set_title(_title(why, decision, count, words))
@@ -225,6 +231,28 @@ def _draw_outcome(axes: Axes, decision: Decided, words: Wording) -> None:
         label = "range of the models' predictions"
         axes.fill_between(times, low, high, color=BLUE, alpha=0.2, linewidth=0, label=label)
     axes.set_ylabel(words.level)
+
+
+def _draw_variable(axes: Axes, decision: Decided, name: str, words: Wording) -> None:
+    """A variable that the outcome is made of, as observed and as predicted."""
+    course = _variables(decision).get(name) or {}
+    for key, style, marker, colour in (("observed", "-", "o", BLACK), ("predicted", "--", "s", BLUE)):
+        values = course.get(key) or ()
+        axes.plot(
+            range(words.start, words.start + len(values)),
+            values,
+            style,
+            marker=marker,
+            color=colour,
+            markersize=3,
+        )
+    axes.yaxis.set_major_locator(MaxNLocator(3))
+    unit = words.units.get(name, "")
+    axes.set_ylabel(f"{name}\n({unit})" if unit else name)
+
+
+def _variables(decision: Decided) -> Mapping[str, Any]:
+    return decision["trajectory"].get("variables") or {}
 
 
 def _doses(axes: Axes, decision: Decided, coordinate: int, dose: Dose, start: int) -> None:

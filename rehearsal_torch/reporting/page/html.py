@@ -1,11 +1,11 @@
 """Pages from templates: Python computes typed fields, the files of ``templates`` hold HTML and sentences.
 
 Pages are rendered with autoescape, the sentences that they share with terminals and Python
-(``sentences.txt``) included; a name that no field has is an error (jinja2's StrictUndefined). Characters that HTML does not
-allow (HTML Living Standard, Sec. 13.1: controls, lone surrogates) become U+FFFD, so that it can be read.
+(``sentences.txt``) included; a name that no field has is an error (jinja2's StrictUndefined). Characters
+that HTML does not allow (HTML Living Standard, Sec. 13.1: controls, lone surrogates) become U+FFFD.
 
 Style sheet and pictures are inside of the page. Its content security policy names the style sheet and the
-script that sorts tables by their SHA-256 (CSP Level 3, Sec. 2.3.1), and tells browsers to load and run nothing
+script that sorts tables by their SHA-256 (CSP Level 3, Sec. 2.3.1), and lets browsers load and run nothing
 else, whatever a run folder may have smuggled in. Without the script a page lacks nothing but the sorting.
 Texts keep a contrast of at least 4.5 to 1, and no meaning is carried by colour alone (WCAG 2.2, success
 criteria 1.4.1, 1.4.3 and 1.4.10).
@@ -53,7 +53,8 @@ POLICY = (
 
 
 def _capital(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}"
+    text = text.lstrip()
+    return text[:1].upper() + text[1:]
 
 
 def _paragraphs_of(text: str) -> list[str]:
@@ -70,7 +71,6 @@ def _environment(escaped: bool) -> Environment:
         # A macro escapes as its own file does: sentences of pages come from another copy than plain ones.
         autoescape=escaped,
         undefined=StrictUndefined,
-        trim_blocks=True,
         lstrip_blocks=True,
         extensions=["jinja2.ext.do"],
     )
@@ -83,7 +83,8 @@ def _environment(escaped: bool) -> Environment:
 
 def render(name: str, **fields: Any) -> str:
     """A page by the name of its template."""
-    return _FORBIDDEN.sub("\ufffd", _environment(True).get_template(name).render(**fields))
+    page = _environment(True).get_template(name).render(**fields)
+    return _FORBIDDEN.sub("\ufffd", page).strip() + "\n"
 
 
 @cache

@@ -50,7 +50,9 @@ def pictures(report: Material) -> dict[str, list[Figure]]:
     files.sort(key=lambda path: rank.get(_key(path.stem, words), len(rank)))
     placed: dict[str, list[Figure]] = {"answer": [], "cases": [], "trust": [], "internals": []}
     for path in files[:MOST]:
-        title, meaning, place = captions.get(_key(path.stem, words), (path.stem.replace("_", " "), "", "internals"))
+        title, meaning, place = captions.get(
+            _key(path.stem, words), (path.stem.replace("_", " "), "", "internals")
+        )
         unit = "an episode" if words.episode == "episode" else f"one {words.episode}"
         nouns = words.episodes if report.sequences else "cases"
         title, meaning = (text.format(one=unit, episodes=nouns) for text in (title, meaning))

@@ -7,7 +7,7 @@ drawn from left to right; one of more than `DRAWN` variables is listed, not draw
 
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,7 +113,7 @@ def overturning(report: Material) -> list[str]:
 
 @dataclass(frozen=True)
 class GraphView:
-    """The graph of a data card: its figure, its edges in words, what its legend explains, and what is wrong."""
+    """The graph of a data card: figure, edges in words, what its legend explains, and what is wrong."""
 
     figure: Figure | None = None
     edges: tuple[str, ...] = ()

@@ -4,52 +4,67 @@ Where data, kinds or commits of runs differ, so that numbers answer other questi
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rehearsal_torch.evaluation.run_record import Decided, claim, group_of, is_sequence
 from rehearsal_torch.reporting import no_action_score
 from rehearsal_torch.reporting.alteration_report import figure, method_rows
 from rehearsal_torch.reporting.page.data_card import question
-from rehearsal_torch.reporting.page.html import (
-    Markup,
-    Section,
-    bullets,
-    document,
-    facts,
-    grouped,
-    joined,
-    name_of,
-    paragraphs,
-    table,
-    tag,
-)
+from rehearsal_torch.reporting.page.html import name_of, render
 from rehearsal_torch.reporting.page.page_content import Material, counted, finite, mapping, named
-from rehearsal_torch.reporting.page.reasons import warnings_of_decisions, warnings_of_run
-from rehearsal_torch.reporting.page.run_page import indented, origin, sequence_tables, verdicts
+from rehearsal_torch.reporting.page.reasons import FindingGroup, by_kind, warnings_of_run
+from rehearsal_torch.reporting.page.run_page import Facts, TableView, origin, sequence_tables, tally
+from rehearsal_torch.reporting.page.views import Verdict
 from rehearsal_torch.reporting.trial_report import kept
 
-_END = (
-    "Claims of different methods are claims: the larger one is not the better one unless its predictions "
-    "are. Every number on this page comes from the files of the runs."
-)
+Labelled = Sequence[tuple[str, Material]]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A run on the page: what it was asked, how many decisions came to what, and its findings."""
+
+    label: str
+    question: list[str]
+    tally: list[tuple[Verdict, int]]
+    total: int
+    nouns: tuple[str, str]
+    facts: Facts
+    findings: list[FindingGroup]
+    warnings: list[str]
+    origin: Facts
 
 
 def comparing_page(runs: Sequence[Material], cases: int) -> str:
     """The page of several runs with decisions; `cases` of them are compared one by one."""
-    pairs, different = list(zip(labelled(runs), runs, strict=True)), differences(runs)
-    top = [
-        tag("p", f"{counted(len(runs), 'run')}.", class_="soft"),
-        tag("div", paragraphs(different), class_="notice") if different else None,
-    ]
-    sections = [
-        Section("runs", "The runs", _run_table(pairs)),
-        Section("asked", "What was asked", _questions(pairs)),
-        Section("cases", "Case by case", _case_table(pairs, cases)),
-        Section("comparison", "All cases of each run", _summary_tables(pairs)),
-        Section("warnings", "Warnings", _warnings(pairs)),
-        Section("provenance", "Where the numbers come from", _provenance(pairs)),
-    ]
-    return document("Report: several runs", joined(top), sections, _END)
+    pairs = list(zip(labelled(runs), runs, strict=True))
+    table, more = _case_table(pairs, cases)
+    return render(
+        "comparison.html",
+        title="Report: several runs",
+        differences=differences(runs),
+        runs=[_compared(label, run) for label, run in pairs],
+        cases=table,
+        more=more,
+        tables=_summary_tables(pairs),
+        scores=[f"{label}: {line}" for label, run in pairs if (line := no_action_score.line(run.run))],
+    )
+
+
+def _compared(label: str, run: Material) -> Compared:
+    choices = [(name, run.run.choices.get(name, "")) for name in ("dataset", "decision")]
+    return Compared(
+        label,
+        question(run),
+        [] if run.trials else tally(run.run.decisions),
+        len(run.run.decisions),
+        run.nouns,
+        [*choices, ("seed", str(run.record.get("seed", "")))],
+        by_kind(run.decisions),
+        warnings_of_run(run),
+        origin(run),
+    )
 
 
 def labelled(runs: Sequence[Material]) -> list[str]:
@@ -81,36 +96,16 @@ def differences(runs: Sequence[Material]) -> list[str]:
     return [sentence for sentence, values in compared.items() if any(value != values[0] for value in values)]
 
 
-def _run_table(pairs: Sequence[tuple[str, Material]]) -> Markup:
-    rows = [
-        [
-            label,
-            str(run.run.choices.get("dataset", "")),
-            str(run.run.choices.get("decision", "")),
-            str(run.record.get("seed", "")),
-            str(len(run.run.decisions)),
-            "" if run.trials else verdicts(run.run.decisions),
-        ]
-        for label, run in pairs
-    ]
-    heads = ["run", "dataset", "decision", "seed", "cases", "answers"]
-    return table("The runs, and how many cases got which answer", heads, rows, texts=(0, 1, 2, 5))
-
-
-def _questions(pairs: Sequence[tuple[str, Material]]) -> Markup:
-    questions = [(label, " ".join(question(run))) for label, run in pairs]
-    return grouped([pair for pair in questions if pair[1]], len(pairs), "run")
-
-
-def _case_table(pairs: Sequence[tuple[str, Material]], limit: int) -> Markup:
-    """Each case with the answer of each run; trials have one recommendation each."""
+def _case_table(pairs: Labelled, limit: int) -> tuple[TableView, int]:
+    """Each case with the answer of each run, and how many more there are; trials have one recommendation."""
     if any(run.trials for _, run in pairs):
         rows = [
             [label, named(mapping(kept(run.run.decisions[-1]))), _number(claim(run.run.decisions[-1]), run)]
             for label, run in pairs
             if run.trials
         ]
-        return table("What each run recommends to keep", ["run", "setting", "predicted"], rows, texts=(0, 1))
+        heads = ["run", "setting", "predicted"]
+        return TableView("What each run recommends to keep", heads, rows, (0, 1)), 0
     by_case: dict[str, dict[str, Decided]] = {}
     for label, run in pairs:
         for decision in run.run.decisions:
@@ -134,37 +129,18 @@ def _case_table(pairs: Sequence[tuple[str, Material]], limit: int) -> Markup:
     total = totals.pop() if len(totals) == 1 and all(run.sequences for _, run in pairs) else ""
     before = ["usual in such a case", "present values"] if has_present else ["with no action"]
     heads = ["case", "run", "answer", *([f"{total}: as observed"] if total else before), "with this answer"]
-    more = len(by_case) - limit
-    note = tag("p", f"{counted(more, 'further case')} in the folders of the runs.") if more > 0 else None
     caption = "What each run recommends in each case, and its own estimates"
-    return joined([table(caption, heads, rows, texts=(0, 1, 2, len(heads) - 1)), note])
+    return TableView(caption, heads, rows, (0, 1, 2, len(heads) - 1)), max(0, len(by_case) - limit)
 
 
-def _summary_tables(pairs: Sequence[tuple[str, Material]]) -> Markup:
+def _summary_tables(pairs: Labelled) -> list[TableView]:
     summaries = {label: next(iter(run.methods.values())) for label, run in pairs if run.alterations}
-    rows = indented(method_rows(summaries)) if summaries else []
-    tables = [table("Claims and, where a world knows it, the truth", ["", *summaries], rows)]
+    rows = method_rows(summaries) if summaries else []
+    tables = [TableView("Claims and, where a world knows it, the truth", ["", *summaries], rows)]
     for label, run in pairs:
         if not run.alterations and not run.trials:
             tables += sequence_tables(run, f"{label}: ")
-    scores = [f"{label}: {line}" for label, run in pairs if (line := no_action_score.line(run.run))]
-    return joined([*tables, bullets(scores)])
-
-
-def _warnings(pairs: Sequence[tuple[str, Material]]) -> Markup:
-    general = [(label, text) for label, run in pairs for text in warnings_of_run(run)]
-    counts = []
-    for label, run in pairs:
-        if names := {name for name, _ in warnings_of_decisions(run.run.decisions)}:
-            cases = counted(len(names), "case")
-            counts.append(f"{label}: {cases} with warnings, which its own report lists.")
-    if not general and not counts:
-        return tag("p", "The runs recorded no warnings.")
-    return joined([grouped(general, len(pairs), "run"), bullets(counts)])
-
-
-def _provenance(pairs: Sequence[tuple[str, Material]]) -> Markup:
-    return joined(joined([tag("h3", label), facts(origin(run))]) for label, run in pairs)
+    return tables
 
 
 def _answer(decision: Decided) -> str:

@@ -1,9 +1,9 @@
 """Report page of a run: ``report.html`` in its folder, complete in one file that can be handed on.
 
-In this order: the answer over all cases with a picture of it; the cases as a table, with the full box of each
-on demand; how well untouched rows are predicted, and what would overturn the answers; findings by kind;
-assumptions with the graph; the data; and, folded, provenance and the numbers of the method. Every number comes
-from the files of the folder; ``templates/run.html`` says where each stands.
+In this order: the answer over all cases with a picture of it; the cases as a table, with the full box of
+each on demand; how well untouched rows are predicted, and what would overturn the answers; findings by kind;
+assumptions with the graph; the data; and, folded, provenance and the numbers of the method. Every number
+comes from the files of the folder; ``templates/run.html`` says where each stands.
 
 The context of a case is shown if the case was given. Rows of the table that were held out and decided for
 instead may be those of persons who asked nothing: their values are left out, also of warnings and reasons,
@@ -28,7 +28,15 @@ from rehearsal_torch.reporting.page import reasons, sentences
 from rehearsal_torch.reporting.page.data_card import in_words, label, limits, question
 from rehearsal_torch.reporting.page.html import name_of, render, sentence, words
 from rehearsal_torch.reporting.page.inline_figures import Figure, pictures
-from rehearsal_torch.reporting.page.page_content import Material, counted, finite, listed, mapping, named, shown
+from rehearsal_torch.reporting.page.page_content import (
+    Material,
+    counted,
+    finite,
+    listed,
+    mapping,
+    named,
+    shown,
+)
 from rehearsal_torch.reporting.page.reasons import FindingGroup, GraphView, by_kind
 from rehearsal_torch.reporting.page.views import (
     VERDICTS,
@@ -48,7 +56,7 @@ FILE = "report.html"
 _SHOWN_ELSEWHERE = frozenset(
     {"graph", "box", "actions", "region", "caution", "findings", "ranges", "features", "desired", "reward"}
 )
-# Entries of the data card that are seen at once; characters of an entry, and of the configuration; variables of a table.
+# Entries of the data card that are seen at once; characters of one, and of the configuration; variables.
 FIRST, LONGEST, LONGEST_CONFIGURATION, VARIABLES = 3, 300, 60_000, 400
 Facts = list[tuple[str, str]]
 
@@ -128,6 +136,11 @@ class RunPage:
     rows: list[TableView] | None
     words: Wording
 
+    @property
+    def has_variables(self) -> bool:
+        """Whether episodes show the variables of their reward."""
+        return any(isinstance(decision, Episode) and decision.variables for decision, _ in self.decisions)
+
 
 def page(report: Material) -> str:
     """The page of a run with decisions."""
@@ -147,9 +160,6 @@ def run_page(report: Material) -> RunPage:
     text = yaml.safe_dump(run.config, sort_keys=False, allow_unicode=True) if run.config else ""
     if len(text) > LONGEST_CONFIGURATION:
         text = f"{text[:LONGEST_CONFIGURATION]}\n... (the rest is in config.yaml)"
-    choice_heads, choice_texts = alteration_report.CHOICE_HEADS, alteration_report.CHOICE_WORDS
-    choice_rows = alteration_report.choice_rows(run)
-    last_rounds = trial_report.last_rounds(run) if report.trials else None
     return RunPage(
         title=_title(report),
         kind=kind,
@@ -161,23 +171,19 @@ def run_page(report: Material) -> RunPage:
         tally=tally(run.decisions) if kind != "trials" else [],
         total=len(run.decisions),
         further=[averages(run)] if report.alterations else [],
-        decisions=rows[: report.cases],  # type: ignore[arg-type]
+        decisions=rows[: report.cases],
         scale=scale,
         unit=unit,
         more=max(0, len(rows) - report.cases),
         withheld=report.withholds,
         trials=trials_of(report) if report.trials else None,
         reached=[f"{text}." for text in trial_report.reached(run)] if report.trials else [],
-        rounds=TableView(
-            f"The last {counted(len(last_rounds[1]), 'trial')} of {len(run.decisions)}", *last_rounds, (0, 1)
-        )
-        if last_rounds
-        else None,
+        rounds=_rounds(report) if report.trials and len(decisions) > 1 else None,
         score=no_action_score.scored(run) if score_line and not run.held_out_seen else None,
         score_line=score_line and f"{score_line.rstrip('.')}.",
         overturning=reasons.overturning(report),
         choice=alteration_report.choice_reasons(run),
-        compared=TableView(alteration_report.CHOICE_CAPTION, choice_heads, choice_rows, choice_texts),
+        compared=_compared(report),
         findings=[] if report.trials else by_kind(decisions),
         reasons=by_kind(decisions, "reason"),
         data_findings=reasons.warnings_of_run(report),
@@ -202,7 +208,9 @@ def _title(report: Material) -> str:
     source, config = report.card.get("source"), report.run.config
     # Whether the run is one of a problem file, and was given no name of its own.
     is_unnamed = config.get("name") in ("own_problem", "own_sequence", "own_trials")
-    if not (is_unnamed and str(config.get("path") or "").endswith((".yaml", ".yml")) and isinstance(source, str)):
+    if not (
+        is_unnamed and str(config.get("path") or "").endswith((".yaml", ".yml")) and isinstance(source, str)
+    ):
         return f"Report: {config.get('name') or report.run.path.name}"
     if report.trials:
         return f"The next experiment after {source}"
@@ -251,8 +259,9 @@ def _rows(report: Material) -> tuple[list[Any], str, str]:
     if report.sequences:
         episodes = [episode_of(decision, report.words) for decision in report.decisions]
         episodes.sort(key=lambda episode: -(episode.better or 0.0) if episode.acts else 1.0)
-        readings = [[(episode.before, episode.after)] for episode in episodes]
-        low, high = _ends([reading for pairs in readings for pair in pairs for reading in pair])
+        readings = [(episode.before, episode.after) for episode in episodes]
+        low, high = _ends([reading for pair in readings for reading in pair])
+        low, high = min(low, 0.0), max(high, 0.0)
         pairs = [(episode, _bar(episode.before, episode.after, low, high)) for episode in episodes]
         return pairs, f"{report.words.level}: {shown(low)} to {shown(high)}", "Better by"
     cases = [case_of(decision, report.units, report.wanted) for decision in report.decisions]
@@ -264,7 +273,11 @@ def _rows(report: Material) -> tuple[list[Any], str, str]:
         (case, None if case.outside else _bar(case.before, case.after if case.acts else None, low, high))
         for case in cases
     ]
-    return rows, "0 to 100 %" if chance else f"{shown(low)} to {shown(high)}", "Gain, points" if chance else "Gain"
+    return (
+        rows,
+        "0 to 100 %" if chance else f"{shown(low)} to {shown(high)}",
+        "Gain, points" if chance else "Gain",
+    )
 
 
 def _gain(case: Case) -> tuple[bool, bool, float]:
@@ -311,9 +324,50 @@ def _internal(report: Material) -> list[str]:
     return [*sequence_report.sentences(report.sequence_rows, report.words), *observed]
 
 
+def all_tables(report: Material) -> list[TableView]:
+    """The tables of the page, for a terminal: the decisions, and those of the method."""
+    first = [_rounds(report)] if report.trials else [] if report.sequences else [_case_table(report)]
+    compared = _compared(report)
+    return [*first, *([compared] if compared.rows else []), *_method_tables(report)]
+
+
+def _case_table(report: Material) -> TableView:
+    """What the table of cases holds, as text."""
+    rows, verdicts = [], words("verdicts")
+    for case, _ in _rows(report)[0][: report.cases]:
+        readings = [
+            "" if reading is None else reading.text for reading in (case.before, case.after, case.gain)
+        ]
+        numbers = ["", "outside the data", ""] if case.outside else readings
+        setting = sentence("changes", case.changes) or case.reason
+        rows.append(
+            [case.name, verdicts[case.verdict], setting, *numbers, "; ".join(map(str, case.findings))]
+        )
+    heads = ["case", "answer", "settings", "before", "after", "gain", "findings"]
+    return TableView(counted(len(report.run.decisions), "case"), heads, rows, (0, 1, 2, 6))
+
+
+def _rounds(report: Material) -> TableView:
+    heads, rows = trial_report.last_rounds(report.run)
+    count = counted(len(report.run.decisions), "trial")
+    return TableView(f"The last {len(rows)} of {count}", heads, rows, (0, 1))
+
+
+def _compared(report: Material) -> TableView:
+    """The methods that were compared, if one was chosen."""
+    heads, texts = alteration_report.CHOICE_HEADS, alteration_report.CHOICE_WORDS
+    return TableView(
+        alteration_report.CHOICE_CAPTION, heads, alteration_report.choice_rows(report.run), texts
+    )
+
+
 def _method_tables(report: Material) -> list[TableView]:
     if report.trials:
-        return []
+        noise = trial_report.recovered_noise(report.run.truth)
+        heads = ["node", "rows", *(name for _, name in trial_report.MEASURES)]
+        return (
+            [TableView("Recovered noise compared with the true noise", heads, noise, (0, 1))] if noise else []
+        )
     if report.alterations:
         rows = alteration_report.method_rows(report.methods)
         return [TableView("All cases of the run", ["", *report.methods], rows)]

@@ -1,4 +1,4 @@
-"""Sentences on recorded decisions, by the macros of ``templates/sentences.txt`` over the fields of `page.views`."""
+"""Sentences on recorded decisions: the macros of ``templates/sentences.txt`` over the fields of `views`."""
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean

@@ -1,9 +1,9 @@
 """Decisions as typed fields, from which templates make sentences, table rows and small pictures.
 
-One dataclass for each kind of decision: `Case` (a rehearsal), `Episode` (an action sequence) and `Trials` (the
-last of a run of experiments). The numbers are those of the decision's line in ``decisions.jsonl``: chances in
-per cent with their intervals, differences in percentage points (`data.estimate`), settings in four significant
-digits. Where the decision lies outside the data, that reason stands in place of all numbers (`data.finding`).
+One dataclass for each kind of decision: `Case` (a rehearsal), `Episode` (an action sequence) and `Trials`
+(the last of a run of experiments). The numbers are those of the decision's line in ``decisions.jsonl``:
+chances in per cent with their intervals, differences in percentage points (`data.estimate`), settings in four
+significant digits. Where a decision lies outside the data, that reason stands in place of all numbers.
 
 Of an episode, doses and outcomes are those of the recorded trajectory, with the names and units of
 `reporting.labels`. What was done is the dose that was given; what would be set, that of a level, unless the
@@ -174,7 +174,9 @@ def case_of(decision: Decided, units: Units = NO_UNITS, wanted: str = "") -> Cas
         truth=_truth(decision),
         sensitivity=sensitivity_of(decision),
         alike={name: number for name, number in alike.items() if number is not None},
-        parts=tuple((name, percent(part)) for name, each in estimates.items() if (part := _share(each)) is not None),
+        parts=tuple(
+            (name, percent(part)) for name, each in estimates.items() if (part := _share(each)) is not None
+        ),
         certificate=tuple(named_values(mapping(decision.get("certificate")))),
     )
 
@@ -285,7 +287,7 @@ class Episode(Shared):
         members: How many models of an ensemble there are, and the least and the largest of their gains.
         scored: The outcome with the points that actions score because they are given.
         truth: What a simulation knows: the name of the score, as observed, and after the decision.
-        variables: The reward's variables, with units: the last value as observed and as predicted.
+        variables: The reward's variables: the mean as observed, and as predicted with its unit.
         cause: What a hidden cause would have to explain, and `proven`, whether no sequence is better.
     """
 
@@ -412,8 +414,8 @@ def _variables(trajectory: dict[str, Any], words: Wording) -> tuple[tuple[str, s
             means.append(sum(values) / len(values) if values else None)
         if None not in means:
             unit = words.units.get(name, "")
-            texts = [f"{shown(float(f'{mean:.3g}'))}{f' {unit}' if unit else ''}" for mean in means]
-            rows.append((name, texts[0], texts[1]))
+            first, second = (f"{mean:.3g}" for mean in means)
+            rows.append((name, first, f"{second} {unit}".rstrip()))
     return tuple(rows)
 
 
@@ -435,10 +437,10 @@ class Trials(Shared):
         proposal: The experiment to run, empty where there is none; `predicted` is its predicted reward.
         open: Whether results are waited for, so that there is nothing to try.
         keep: The setting to keep, with its `reward`.
-        runner_up: The best other setting that was tried, with its predicted reward and the chance that the one
-            to keep is better.
-        largest: The largest reward so far, with its setting; `truth` is the true one of the setting to keep,
-            of the best of the start design, and the best possible.
+        runner_up: The best other setting that was tried, with its predicted reward and the chance that the
+            one to keep is better.
+        largest: The largest reward so far, with its setting; `truth` is the true one of the setting to
+            keep, of the best of the start design, and the best possible.
         acquisition: The value by which the proposal was chosen, among so many settings.
     """
 
