@@ -128,6 +128,9 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     if (layout := figure.get_layout_engine()) is not None:
         layout.execute(figure)
         figure.set_layout_engine("none")
+        # The last bits of solved positions depend on where the solver's objects lie in memory.
+        for axes in figure.axes:
+            axes.set_position([round(side, 6) for side in axes.get_position(original=True).bounds])
     png = BytesIO()
     FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})
     contents = {"png": png.getvalue(), "svg": svg(figure)}

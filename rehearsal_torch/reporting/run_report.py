@@ -38,8 +38,8 @@ from rehearsal_torch.reporting.page.views import case_of, episode_of, proposes
 from rehearsal_torch.reporting.sequence_report import finite
 from rehearsal_torch.reporting.text_table import text_table
 
-# Characters of a line; lines of cases, findings and numbers in the terminal.
-WIDTH, SHOWN, FINDINGS, NUMBERS = 110, 4, 5, 3
+# Characters of a line; lines of the answer, of cases, of findings and of numbers in the terminal.
+WIDTH, OVERALL, SHOWN, FINDINGS, NUMBERS = 110, 5, 3, 4, 4
 
 
 def report(folder: str | Path, *, tables: bool = False, told: Sequence[str] = ()) -> str:
@@ -215,7 +215,7 @@ def answers(of: Material) -> list[str]:
         # Of a system of one's own there are two settings, the next one and that to keep.
         count = 3 if proposes(decisions[-1]) else 1
         return _wrapped(f"{title}: {' '.join([headline, *texts[:count]])}")
-    lines = [part for text in _overall(of) for part in _wrapped(text)]
+    lines = [part for text in _overall(of) for part in _wrapped(text)][:OVERALL]
     if len(decisions) == 1:
         return [*lines, *_wrapped(_whole(of, decisions[0]))]
     counts = ", ".join(

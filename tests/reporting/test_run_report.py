@@ -53,8 +53,8 @@ def test_a_run_that_was_only_trained_has_its_curve_alone(sepsis_run):
 @pytest.mark.parametrize("count", [2, 13, 400])
 def test_a_terminal_gets_few_lines_for_any_number_of_cases(tmp_path, monkeypatch, count):
     monkeypatch.setattr(run_report, "figures", lambda run, words: {})
-    finding = {"kind": "support", "text": "few rows are near " * 20}
-    kinds = ("support", "gain", "graph", "present", "claim", "score", "noise")
+    finding = {"kind": "gain", "text": "not told apart " * 20}
+    kinds = ("few_comparable", "gain", "graph", "present", "claim", "assumption", "noise")
     lines = [
         recorded_runs.recommended(place, f"c{place}")
         | {"findings": [finding | {"kind": kind} for kind in kinds]}
@@ -64,7 +64,7 @@ def test_a_terminal_gets_few_lines_for_any_number_of_cases(tmp_path, monkeypatch
     assert len(said) <= 23, "two more name the folder and what to type next"
     assert max(map(len, said)) <= run_report.WIDTH
     assert f"{count} cases: {count} may help" in said
-    assert f"  - {count} cases of {count}: few observations are near" in said
+    assert f"  - {count} cases of {count}: few units had this in a comparable step" in said
     assert "Case c0: may help: set rate to 0.3; 60 % to 80 %" in said
     assert sum(line.startswith("Case ") for line in said) == min(count, run_report.SHOWN)
     assert any(line.startswith("Report: ") for line in said)
@@ -75,5 +75,5 @@ def test_one_case_is_told_in_full(tmp_path):
         " ".join(run_report.answers(material(recorded_runs.alterations(tmp_path, LINES[:1])))).split()
     )
     assert said.startswith(
-        "Case ann: May help: set rate to 0.3. The estimated chance of a desired outcome rises"
+        "Case ann: May help: set rate to 0.3. The estimated chance that repaid is at least 0.6"
     )

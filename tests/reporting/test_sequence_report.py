@@ -7,16 +7,16 @@ import pytest
 from rehearsal_torch.evaluation.run_record import Recorded, read
 from rehearsal_torch.files.csv_rows import as_csv
 from rehearsal_torch.reporting.labels import Dose, Wording
+from rehearsal_torch.reporting.page.run_page import overall_of_sequences
 from rehearsal_torch.reporting.run_report import report
 from rehearsal_torch.reporting.sequence_report import (
     NOT_AN_EFFECT,
-    as_text,
     changed_doses,
+    contradictions,
     finite,
-    headline,
-    lines,
     observed_as_text,
     observed_groups,
+    sentences,
     summary,
     wilson,
 )
@@ -77,12 +77,9 @@ def test_refusals_and_bookkeeping_are_sentences(sepsis_run):
     assert (row["refused"], row["no_action"]) == (1, 1)
     assert row["improvement without doses"] == pytest.approx(0.1)
     assert row["improvement with doses"] == pytest.approx(-0.1)
-    text = as_text([row], WORDS, "Summary")
+    text = " ".join(sentences([row], WORDS))
     assert "nothing is recommended for 2 of 5: no change lowers SOFA for 1, and for 1 the models" in text
     assert "without the points of doses gets better by 10%, and with them by -10%" in text
-    (said,) = (text for text in lines([row], WORDS) if text.startswith("better under"))
-    assert said.endswith("; without the points of doses by 10%, with them by -10%")
-    assert headline([row], WORDS)[0].endswith("; without the points of doses by 10%, with them by -10%.")
 
 
 @pytest.mark.parametrize(("true", "told"), [(-0.03, True), (0.02, False)])
@@ -91,13 +88,14 @@ def test_a_truth_that_contradicts_the_model_is_said_beside_its_claim(sepsis_run,
     for one in run.decisions:
         one["trajectory"]["improvement"] = 0.04
         one["score"] = {"true_improvement": true, "true_organs_improvement": 0.01}
-    rows = summary(run, WORDS)
+    (row,) = summary(run, WORDS)
     caution = (
         "caution: the truth contradicts the model: true improvement, as a share of what was observed is -3%"
     )
-    for found in (lines(rows, WORDS), headline(rows, WORDS)):
-        assert any(text.startswith(caution) for text in found) is told
-        assert sum(text.startswith("caution") for text in found) == told
+    first, *others = overall_of_sequences(row, WORDS)
+    assert first.startswith("By the model, the cumulative SOFA is better by 4% on average over 5 episodes")
+    assert [text.startswith(caution) for text in others] == [True] * told
+    assert len(contradictions(row)) == told
 
 
 def decided(index: int, status: str, improvement: float, died: float | None) -> dict:
@@ -191,8 +189,9 @@ def test_the_report_of_a_run_has_the_table(tmp_path: Path):
     lines = "".join(json.dumps(one) + "\n" for one in DECISIONS)
     (tmp_path / "decisions.jsonl").write_text(lines)
     shown = report(tmp_path)
-    assert "change recommended: 2 of 6, 33.3%" in shown
-    assert NOT_AN_EFFECT in " ".join(shown.split())
+    told = (tmp_path / "report.html").read_text()
+    assert "change recommended: 2 of 6, 33.3%" in told
+    assert NOT_AN_EFFECT in told
     assert "changes.csv" in shown
     assert (tmp_path / "observed_outcomes.csv").read_text().splitlines()[0] == (
         "search,k,outcome,group,episodes,observed,share,low,high"

@@ -48,8 +48,8 @@ Rows = Sequence[Mapping[str, str]]
 NAMED, LETTER = 30, 0.075
 # Characters of a case's name and of another label, at most; characters of all names on an inch.
 LONGEST_NAME, LONGEST, ACROSS = 24, 44, 8
-# Characters of a line of the vertical axis' label and of a sentence in a panel.
-BROAD, SENTENCE = 26, 36
+# Characters of a line of the vertical axis' label, of a sentence in a panel, and of texts of a narrow one.
+BROAD, SENTENCE, NARROW = 26, 36, 30
 # Entries of a legend side by side in a panel; inches of a line of it.
 ENTRIES, LINE = 2, 0.24
 # Actions of a case that have a panel; levels that are named at an axis.
@@ -88,7 +88,7 @@ def draw_answer(
         axes.annotate(text, (value, 0), (place, 8), textcoords="offset points", color=colour, ha=side)
     margin = max(abs(after - before), 1e-9)
     limits = (-3, 103) if chance else (min(before, after) - 1.2 * margin, max(before, after) + 1.2 * margin)
-    axes.set(xlabel=fill(label, 2 * SENTENCE), xlim=limits, ylim=(-0.5, 1.6))
+    axes.set(xlabel=fill(label, 52), xlim=limits, ylim=(-0.5, 1.6))
     if gain is not None:
         below = grid[1][0]
         below.axvline(0, color=BLACK, linewidth=1)
@@ -198,7 +198,8 @@ def draw_claims(
             _claim_panel(axes, rows_along, coding is None, case in beyond)
             title = f"Case {case}: {ranks[case]} gain" if case in ranks else f"Case {case}"
             label = _short(f"{name} ({units[name]})" if units.get(name) else name)
-            axes.set(xlabel=label, ylabel="Estimated chance", title=_short(title))
+            narrow = NARROW if across == 1 else LONGEST
+            axes.set(xlabel=fill(label, narrow), ylabel="Estimated chance", title=fill(_short(title), narrow))
             if coding is not None:
                 codes = np.unique(_columns(rows_along, CLAIM)[0]).astype(int)
                 axes.set_xticks(codes, [_short(coding.levels[level]) for level in codes])

@@ -122,7 +122,7 @@ WIDTH, HEIGHT, GRID = 3.4, 3.0, 4
 # Points of a curve of levels, at most.
 FEW = 20
 # Characters of a label's line, and of the heading for each panel of a line; entries of the legend, at most.
-BROAD, HEADING, LABELS = 30, 36, 9
+BROAD, HEADING, LABELS = 30, 36, 10
 # Larger numbers are not drawn: squares of them overflow.
 LARGEST = 1e150
 
@@ -229,13 +229,13 @@ def _curve(axes: Axes, rows: Rows, along: str, label: str, title: str) -> None:
     heights = heights[np.isfinite(heights)] if np.isfinite(heights).any() else np.zeros(1)
     margin = 0.05 * max(float(np.ptp(heights)), 1e-12)
     bottom, top = float(heights.min()) - margin, float(heights.max()) + margin
-    points: dict[str, Any] = {"linestyle": "none", "color": VERMILION, "clip_on": False}
+    points: dict[str, Any] = {"linestyle": "none", "color": VERMILION}
     if len(far[0]):
         inside = (bottom <= far[1]) & (far[1] <= top)
         axes.plot(far[0][inside], far[1][inside], ".", alpha=0.3, label="trial elsewhere", **points)
         for beyond, edge, sign in ((far[1] > top, top, "^"), (far[1] < bottom, bottom, "v")):
             if beyond.any():
-                edges, text = np.full(beyond.sum(), edge), "trial elsewhere, beyond this range"
+                edges, text = np.full(beyond.sum(), edge), "beyond this range"
                 axes.plot(far[0][beyond], edges, sign, markersize=4, label=text, **points)
     if len(near[0]):
         axes.plot(

@@ -128,7 +128,7 @@ def graph_view(report: Material) -> GraphView:
         graph = graph_of(report.card)
     except (ValueError, TypeError) as error:
         return GraphView(fault=f"The graph in data.yaml cannot be drawn: {error}.")
-    if graph is None:
+    if graph is None or not graph.names:
         return GraphView(fault="The run recorded no graph.")
     edges = [f"{and_list(graph.parents(name))} → {name}" for name in graph.names if graph.parents(name)]
     edges += [f"{first} ↔ {second}" for first, second in graph.bidirected]
