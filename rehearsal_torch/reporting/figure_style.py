@@ -130,7 +130,8 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
         figure.set_layout_engine("none")
         # The last bits of solved positions depend on where the solver's objects lie in memory.
         for axes in figure.axes:
-            axes.set_position([round(side, 6) for side in axes.get_position(original=True).bounds])
+            left, bottom, width, height = axes.get_position(original=True).bounds
+            axes.set_position((round(left, 6), round(bottom, 6), round(width, 6), round(height, 6)))
     png = BytesIO()
     FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})
     contents = {"png": png.getvalue(), "svg": svg(figure)}

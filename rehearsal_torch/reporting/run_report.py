@@ -19,7 +19,7 @@ from rehearsal_torch.data.finding import findings_of, in_place, texts_of
 from rehearsal_torch.evaluation.claim_rows import scored_by_world
 from rehearsal_torch.evaluation.effect_tables import averages
 from rehearsal_torch.evaluation.overturning_sentences import sensitivity_of
-from rehearsal_torch.evaluation.run_record import Decided, Recorded, counterpart, effort
+from rehearsal_torch.evaluation.run_record import Decided, Recorded, counterpart
 from rehearsal_torch.files.atomic_write import write_text
 from rehearsal_torch.files.csv_rows import as_csv
 from rehearsal_torch.reporting import alteration_report, no_action_score, sequence_report, trial_report
@@ -33,7 +33,14 @@ from rehearsal_torch.reporting.page.html import sentence
 from rehearsal_torch.reporting.page.html import words as words_of
 from rehearsal_torch.reporting.page.page_content import Material, counted, material
 from rehearsal_torch.reporting.page.reasons import by_kind, warnings_of_run
-from rehearsal_torch.reporting.page.run_page import FILE, all_tables, overall_of_sequences, page, tally
+from rehearsal_torch.reporting.page.run_page import (
+    FILE,
+    all_tables,
+    notes_of_sequences,
+    overall_of_sequences,
+    page,
+    tally,
+)
 from rehearsal_torch.reporting.page.views import case_of, episode_of, proposes
 from rehearsal_torch.reporting.sequence_report import finite
 from rehearsal_torch.reporting.text_table import text_table
@@ -133,10 +140,7 @@ def _episode_figures(run: Recorded, words: Wording) -> dict[str, Figure]:
     figure_of = {
         "answer": case_figures.draw_answer(means, None, label, names, False),
         "improvement": sequence_figures.draw_improvements(improvements, words.subjects),
-        "outcomes": sequence_figures.draw_outcomes(groups, words),
     }
-    if any(effort(decision, "proven") and decision.get("seconds") is not None for decision in decisions):
-        figure_of["effort"] = sequence_figures.draw_effort(groups, words.subjects)
     last = list(groups.values())[-1]
     figure_of[words.file] = sequence_figures.draw_courses(sequence_figures.chosen(last), len(last), words)
     pairs = {label: _claimed_and_true(decided) for label, decided in groups.items()}
@@ -288,7 +292,7 @@ def numbers(of: Material) -> list[str]:
         lines = [*truths, *alteration_report.online_sentences(run), no_action_score.line(run)]
         lines = [f"{text.rstrip('.')}." for text in lines if text]
     else:
-        lines = sequence_report.sentences(of.sequence_rows, of.words)
+        lines = notes_of_sequences(of)
     return [part for line in lines for part in _wrapped(line)][:NUMBERS]
 
 

@@ -135,13 +135,10 @@ MADE = {
         sequence_figures.draw_courses(
             sequence_figures.chosen([decision(0), decision(1)]), 2, Wording("SOFA", -1.0, "points", "4 h")
         ),
-        sequence_figures.draw_effort({LONG: units()}, MACHINES.subjects),
-        sequence_figures.draw_effort({LONG: units(2), "greedy_changes, at most 3 changes": units(3)}),
         sequence_figures.draw_improvements({LONG: [0.0, 0.12, 8.75]}, MACHINES.subjects),
         sequence_figures.draw_improvements(
             {LONG: [0.0, 0.12], "greedy_changes, at most 3 changes": [0.3, 0.4]}
         ),
-        sequence_figures.draw_outcomes({LONG: units()}, MACHINES),
         sequence_figures.draw_errors(truth_rows()),
     ],
     graph_figure: lambda: [graph_figure.graph_figure(GRAPH, **PARTS)],

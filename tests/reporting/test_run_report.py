@@ -9,7 +9,7 @@ from rehearsal_torch.reporting.run_report import report
 from tests.toys import recorded_runs
 
 LINES = [recorded_runs.recommended(), recorded_runs.refused()]
-FIGURES = {"answer", "training", "improvement", "outcomes", "effort", "patient", "truth", "truth_errors"}
+FIGURES = {"answer", "training", "improvement", "patient", "truth", "truth_errors"}
 
 
 def rows(folder):

@@ -313,7 +313,7 @@ def draw_overturning(groups: Mapping[str, Sequence[Decided]]) -> Figure:
     outcome that a hidden cause of strength Gamma allows, from the interval of the estimate at Gamma = 1; the
     probability with no action; the tipping strength, where the lower end meets it; and the strength of the
     strongest observed covariate. Right, the share of all recommendations that stand against a hidden cause of
-    each strength; where no strength of the axis changes it, a sentence says why.
+    each strength.
     """
     figure, grid = panels(len(groups), 2, width=5.2, height=4.6)
     for index, ((left, right), (name, decisions)) in enumerate(zip(grid, groups.items(), strict=True)):
@@ -329,7 +329,6 @@ def draw_overturning(groups: Mapping[str, Sequence[Decided]]) -> Figure:
         count = f"{len(causes)} recommendation{'s'[: len(causes) > 1]}"
         right.set(ylabel="Share of the recommendations", ylim=CHANCES)
         right.set_title(f"Of {count}, the share that stands")
-        _panel_note(right, _why_constant(causes, strengths[-1]), shares[-1])
         xlabel = "How many times as likely, or as unlikely,\na hidden common cause makes the action"
         for axes in (left, right):
             axes.set(xlabel=xlabel, xlim=(1.0, strengths[-1]))
@@ -371,38 +370,6 @@ def _sensitivity_interval(
     covariate = None if sensitivity.yardstick is None else (sensitivity.covariate, sensitivity.yardstick)
     _covariate_line(axes, covariate, strengths[-1])
     axes.set(ylabel="Probability of a desired outcome", ylim=CHANCES)
-
-
-def _panel_note(axes: Axes, sentence: str, share: float) -> None:
-    """A sentence in the panel, clear of a flat line at a share."""
-    if sentence:
-        height = 0.25 if 0.3 < share < 0.7 else 0.5
-        text = axes.text(0.5, height, fill(sentence, SENTENCE), ha="center", va="center")
-        box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85}
-        text.set(transform=axes.transAxes, bbox=box, zorder=3)
-
-
-def _why_constant(sensitivities: Sequence[Sensitivity], furthest: float) -> str:
-    """Why the share that stands is the same at all strengths shown; empty where it is not."""
-    tippings = [sensitivity.tipping for sensitivity in sensitivities if sensitivity.tipping > 1]
-    if any(strength <= furthest for strength in tippings):
-        return ""
-    if not tippings or math.isinf(min(tippings)):
-        clause = "no hidden common cause can overturn {}"
-    else:
-        least = f"{'at least ' if len(tippings) > 1 else ''}{factor(min(tippings))}"
-        clause = f"overturning {{}} takes a strength of {least}, which is beyond this axis"
-    if len(tippings) == len(sensitivities):
-        sentence = clause.format("any of them" if len(sensitivities) > 1 else "it")
-        return f"{sentence[:1].upper()}{sentence[1:]}."
-    references = {sensitivity.against for sensitivity in sensitivities if sensitivity.tipping == 1}
-    against = references.pop() if len(references) == 1 else "no action or the present values"
-    if tippings:
-        subject = f"{len(sensitivities) - len(tippings)} of {len(sensitivities)}"
-        ending = f"; {clause.format('the others' if len(tippings) > 1 else 'the other')}"
-    else:
-        subject, ending = "all of them" if len(sensitivities) > 1 else "it", ""
-    return f"Even without a hidden common cause, {subject} may be no better than {against}{ending}."
 
 
 def _covariate_line(axes: Axes, covariate: tuple[str, float] | None, furthest: float) -> None:

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from rehearsal_torch.evaluation.bootstrap import Interval
-from rehearsal_torch.evaluation.run_record import Decided, effort
+from rehearsal_torch.evaluation.run_record import Decided
 from rehearsal_torch.reporting.figure_style import (
     BLACK,
     BLUE,
@@ -27,7 +27,6 @@ from rehearsal_torch.reporting.figure_style import (
     diagonal,
     legend_below,
     line_style,
-    logarithmic,
     panels,
     point_style,
 )
@@ -59,51 +58,6 @@ def draw_improvements(groups: Mapping[str, Sequence[float]], subjects: str = "pa
     axes.set(xlabel="Improvement predicted by the model (%)", ylabel=subjects.capitalize())
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     legend_below(figure)
-    return figure
-
-
-def draw_outcomes(groups: Mapping[str, Sequence[Decided]], words: Wording) -> Figure:
-    """Observed against counterfactual outcomes: one point per unit, and the diagonal of no change."""
-    figure, [[axes]] = panels(width=4.8, height=4.2)
-    for index, (label, decisions) in enumerate(groups.items()):
-        trajectories = [decision["trajectory"] for decision in decisions]
-        observed, predicted = (
-            [words.sign * trajectory[key] for trajectory in trajectories] for key in ("observed", "value")
-        )
-        axes.plot(observed, predicted, **point_style(index), markersize=4, alpha=0.7, label=label)
-    diagonal(axes, "no change")
-    axes.set(
-        xlabel=f"{words.total}, as observed",
-        ylabel=f"{words.total},\npredicted under the changes",
-        title=f"Better {'below' if words.sign < 0 else 'above'} the line",
-    )
-    legend_below(figure)
-    return figure
-
-
-def draw_effort(groups: Mapping[str, Sequence[Decided]], subjects: str = "patients") -> Figure:
-    """The share of episodes solved within a number of search steps, and of seconds. A curve that ends below
-    100% belongs to a search that left episodes unproven (by its time or node limit, or without proofs).
-    """
-    figure, [line] = panels(1, 2, width=4.6)
-    labels = (("expanded", "Steps of the search"), ("seconds", "Time (s)"))
-    for axes, (key, label) in zip(line, labels, strict=True):
-        for index, (name, decisions) in enumerate(groups.items()):
-            proven = [decision for decision in decisions if effort(decision, "proven")]
-            values = [decision.get(key) if key == "seconds" else effort(decision, key) for decision in proven]
-            efforts = sorted(max(float(value), 1e-4) for value in values if value is not None)
-            axes.plot(
-                efforts,
-                [100 * (rank + 1) / len(decisions) for rank in range(len(efforts))],
-                **line_style(index),
-                drawstyle="steps-post",
-                marker="o" if len(efforts) == 1 else None,
-                label=f"{name} ({100 * len(efforts) / len(decisions):.0f}% proven)",
-            )
-        ylabel = f"{subjects.capitalize()} for which the best\nchanges are proven (%)"
-        axes.set(xlabel=label, ylabel=ylabel, ylim=(0, 103))
-        logarithmic(axes.xaxis)
-    legend_below(figure, 2)
     return figure
 
 

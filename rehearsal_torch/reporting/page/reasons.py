@@ -20,8 +20,7 @@ from rehearsal_torch.graphs.separation import adjustment
 from rehearsal_torch.reporting import no_action_score
 from rehearsal_torch.reporting.figure_style import drawing, svg
 from rehearsal_torch.reporting.figures.graph_figure import graph_figure
-from rehearsal_torch.reporting.page.html import name_of, sentence, words
-from rehearsal_torch.reporting.page.inline_figures import Figure, embedded
+from rehearsal_torch.reporting.page.html import Figure, embedded, name_of, sentence, words
 from rehearsal_torch.reporting.page.page_content import Material, and_list, counted, listed, mapping
 
 DRAWN, LISTED = 40, 400

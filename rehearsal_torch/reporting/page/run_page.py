@@ -26,8 +26,8 @@ from rehearsal_torch.reporting.labels import Wording
 from rehearsal_torch.reporting.no_action_score import UntouchedScore
 from rehearsal_torch.reporting.page import reasons, sentences
 from rehearsal_torch.reporting.page.data_card import in_words, label, limits, question
-from rehearsal_torch.reporting.page.html import name_of, render, sentence, words
-from rehearsal_torch.reporting.page.inline_figures import Figure, pictures
+from rehearsal_torch.reporting.page.html import Figure, name_of, pictures, render, sentence, words
+from rehearsal_torch.reporting.page.html import sentences as sentences_of
 from rehearsal_torch.reporting.page.page_content import (
     Material,
     counted,
@@ -170,7 +170,7 @@ def run_page(report: Material) -> RunPage:
         overall=_overall(report),
         tally=tally(run.decisions) if kind != "trials" else [],
         total=len(run.decisions),
-        further=[averages(run)] if report.alterations else [],
+        further=[averages(run)] if report.alterations else notes_of_sequences(report),
         decisions=rows[: report.cases],
         scale=scale,
         unit=unit,
@@ -240,12 +240,19 @@ def _overall(report: Material) -> list[str]:
 
 
 def overall_of_sequences(row: sequence_report.Row, words: Wording) -> list[str]:
-    """The mean improvement by the model, and where a known truth contradicts it."""
-    if "k" not in row:
-        return []
-    ends = finite(row["improvement_low"]) is not None
-    contradictions = [f"{text}." for text in sequence_report.contradictions(row)]
-    return [sentence("episodes_overall", row, words, ends), *contradictions]
+    """The mean improvement by the model; empty for decisions of other kinds."""
+    known = finite(row.get("improvement_low")) is not None
+    return [sentence("episodes_overall", row, words, known)] if "k" in row else []
+
+
+def notes_of_sequences(report: Material) -> list[str]:
+    """What to know of the mean improvements: contradictions by the truth, refusals, bookkeeping."""
+    rows = [row for row in report.sequence_rows if "k" in row]
+    return [
+        text
+        for row in rows
+        for text in sentences_of("episodes_notes", row, report.words, sequence_report.contradicted(row))
+    ]
 
 
 def tally(decisions: Sequence[Decided]) -> list[tuple[Verdict, int]]:
@@ -320,8 +327,7 @@ def _internal(report: Material) -> list[str]:
         return [sentence("trials_acquisition", trials)] if trials.acquisition else []
     if report.alterations:
         return alteration_report.online_sentences(report.run)
-    observed = sequence_report.observed_as_text(sequence_report.observed_groups(report.run))
-    return [*sequence_report.sentences(report.sequence_rows, report.words), *observed]
+    return sentences_of("observed", sequence_report.observed_groups(report.run))
 
 
 def all_tables(report: Material) -> list[TableView]:
@@ -375,12 +381,15 @@ def _method_tables(report: Material) -> list[TableView]:
 
 
 def sequence_tables(report: Material, of_run: str = "") -> list[TableView]:
-    """Results of decisions other than alterations and trials, then scores; `of_run` begins captions."""
-    title = counted(len(report.run.decisions), "decision")
-    return [
-        TableView(f"{of_run}{caption}", heads, body, (0, 2) if "score" in heads else (0,))
-        for caption, heads, body in sequence_report.tables(report.sequence_rows, report.words, title)
+    """Results of decisions other than alterations and trials; `of_run` begins the caption."""
+    rows, quantities = report.sequence_rows, words("quantities")
+    names = {**quantities, report.words.subjects: report.words.episodes}
+    body = [
+        [names.get(name, name.partition("/")[2] or name), *texts]
+        for name, texts in sequence_report.cells(rows).items()
     ]
+    caption = f"{of_run}{counted(len(report.run.decisions), 'decision')}, means with 95% intervals"
+    return [TableView(caption, ["", *map(sequence_report.search_of_row, rows)], body)] if rows else []
 
 
 def origin(report: Material) -> Facts:

@@ -266,34 +266,6 @@ def test_beside_present_values_both_bounds_meet_at_the_tipping_strength():
     assert low == pytest.approx(high, abs=0.01)
 
 
-EVEN = "Even without a hidden common cause,"
-FAR = "takes a strength of at least 5,000, which is beyond this axis."
-
-
-@pytest.mark.parametrize(
-    ("tippings", "said"),
-    [
-        ([None], "No hidden common cause can overturn it."),
-        ([None, None], "No hidden common cause can overturn any of them."),
-        ([5000.0, None], f"Overturning any of them {FAR}"),
-        ([5000.0], "Overturning it takes a strength of 5,000, which is beyond this axis."),
-        ([1.0], f"{EVEN} it may be no better than no action."),
-        ([1.0, 1.0], f"{EVEN} all of them may be no better than no action."),
-        ([1.0, 1.0, None], f"{EVEN} 2 of 3 may be no better than no action; no hidden common cause can "
-         "overturn the other."),
-        ([1.0, 5000.0, None], f"{EVEN} 1 of 3 may be no better than no action; overturning the others {FAR}"),
-        ([1.0, 2.5], ""),
-    ],
-)  # fmt: skip
-def test_a_share_that_no_strength_changes_says_why_in_the_panel(tippings, said):
-    lines = [line(str(place), 0.8, each, None) for place, each in enumerate(tippings)]
-    for each in lines:
-        del each["sensitivity"]["covariate"]
-    with drawing():
-        right = draw_overturning({"m": lines}).axes[1]
-    assert [each.get_text().replace("\n", " ") for each in right.texts] == ([said] if said else [])
-
-
 def scored(probability, oracle, no_action, acted=True):
     score = {"probability": probability, "oracle": oracle, "no_action": no_action}
     return {"score": score, "alteration": {"a": 1.0} if acted else None}

@@ -5,8 +5,7 @@ import base64
 import pytest
 
 from rehearsal_torch.reporting.figure_style import drawing, panels, save
-from rehearsal_torch.reporting.page.html import words
-from rehearsal_torch.reporting.page.inline_figures import MOST, pictures
+from rehearsal_torch.reporting.page.html import MOST, pictures, words
 from rehearsal_torch.reporting.page.page_content import material
 from rehearsal_torch.reporting.page.run_page import page
 from tests.toys import recorded_runs
