@@ -165,7 +165,8 @@ def in_all(whole: Overall, wanted: str = "", counts: bool = True) -> str:
     fine = decimals([whole.before], [whole.after], [gain.point, *(ends or ())])
     before, after = (intervals.chance(value, fine=fine) for value in (whole.before, whole.after))
     statuses = ", ".join(f"{status} in {count}" for status, count in whole.counts.items() if count)
-    scope = f"In all {whole.cases} cases together" if whole.cases > 1 else "In this case"
+    several = "both" if whole.cases == 2 else f"all {whole.cases}"
+    scope = f"In {several} cases together" if whole.cases > 1 else "In this case"
     verb = "rises" if gain.point > 0 else "falls" if gain.point < 0 else "goes"
     counted = f" ({statuses})" if counts else ""
     return (

@@ -7,16 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rehearsal_torch.evaluation.run_record import Decided, claim, group_of, is_sequence
+from rehearsal_torch.evaluation.run_record import Decided
 from rehearsal_torch.reporting import no_action_score
-from rehearsal_torch.reporting.alteration_report import figure, method_rows
+from rehearsal_torch.reporting.alteration_report import method_rows
 from rehearsal_torch.reporting.page.data_card import question
-from rehearsal_torch.reporting.page.html import name_of, render
-from rehearsal_torch.reporting.page.page_content import Material, counted, finite, mapping, named
+from rehearsal_torch.reporting.page.html import name_of, render, sentence, words
+from rehearsal_torch.reporting.page.page_content import Material, counted
 from rehearsal_torch.reporting.page.reasons import FindingGroup, by_kind, warnings_of_run
 from rehearsal_torch.reporting.page.run_page import Facts, TableView, origin, sequence_tables, tally
-from rehearsal_torch.reporting.page.views import Verdict
-from rehearsal_torch.reporting.trial_report import kept
+from rehearsal_torch.reporting.page.views import Reading, Verdict, case_of, episode_of, trials_of, verdict_of
 
 Labelled = Sequence[tuple[str, Material]]
 
@@ -100,9 +99,9 @@ def _case_table(pairs: Labelled, limit: int) -> tuple[TableView, int]:
     """Each case with the answer of each run, and how many more there are; trials have one recommendation."""
     if any(run.trials for _, run in pairs):
         rows = [
-            [label, named(mapping(kept(run.run.decisions[-1]))), _number(claim(run.run.decisions[-1]), run)]
+            [label, sentence("settings", trials.keep, "at"), trials.reward.text if trials.reward else "-"]
             for label, run in pairs
-            if run.trials
+            if run.trials and (trials := trials_of(run))
         ]
         heads = ["run", "setting", "predicted"]
         return TableView("What each run recommends to keep", heads, rows, (0, 1)), 0
@@ -110,16 +109,8 @@ def _case_table(pairs: Labelled, limit: int) -> tuple[TableView, int]:
     for label, run in pairs:
         for decision in run.run.decisions:
             by_case.setdefault(name_of(decision), {})[label] = decision
-    has_present = any("unchanged" in decision for _, run in pairs for decision in run.run.decisions)
     rows = [
-        [
-            name,
-            label,
-            _answer(answers[label]),
-            _number(claim(answers[label], of="baseline"), run),
-            *([_number(claim(answers[label], of="unchanged"), run)] if has_present else []),
-            _after(answers[label], run),
-        ]
+        [name, label, *_cells(answers[label], run)]
         for name, answers in list(by_case.items())[:limit]
         for label, run in pairs
         if label in answers
@@ -127,8 +118,7 @@ def _case_table(pairs: Labelled, limit: int) -> tuple[TableView, int]:
     totals = {run.words.total for _, run in pairs if run.sequences}
     # One quantity of all runs is the heading, in its own sign.
     total = totals.pop() if len(totals) == 1 and all(run.sequences for _, run in pairs) else ""
-    before = ["usual in such a case", "present values"] if has_present else ["with no action"]
-    heads = ["case", "run", "answer", *([f"{total}: as observed"] if total else before), "with this answer"]
+    heads = ["case", "run", "answer", f"{total}: as observed" if total else "before", "with this answer"]
     caption = "What each run recommends in each case, and its own estimates"
     return TableView(caption, heads, rows, (0, 1, 2, len(heads) - 1)), max(0, len(by_case) - limit)
 
@@ -143,27 +133,19 @@ def _summary_tables(pairs: Labelled) -> list[TableView]:
     return tables
 
 
-def _answer(decision: Decided) -> str:
-    setting = mapping(decision.get("alteration"))
-    if setting and is_sequence(decision):
-        return f"change {counted(len(setting), 'action')}"
-    return f"set {named(setting)}" if setting else group_of(decision)
-
-
-def _after(decision: Decided, run: Material) -> str:
-    """The estimate of a recommendation with its interval; a dash for other answers."""
-    if decision.get("alteration") is None:
-        return "-"
-    ends = [finite(claim(decision, end)) for end in ("lower", "upper")]
-    signed_ends = sorted(_sign(run) * end for end in ends if end is not None)
-    interval = f" [{figure(signed_ends[0])}, {figure(signed_ends[1])}]" if len(signed_ends) == 2 else ""
-    return _number(claim(decision), run) + interval
-
-
-def _sign(run: Material) -> float:
-    """-1 for a return that is shown as minus a quantity."""
-    return run.words.sign if run.sequences else 1.0
-
-
-def _number(value: object, run: Material) -> str:
-    return figure(_sign(run) * value) if isinstance(value, int | float) else "-"
+def _cells(decision: Decided, run: Material) -> list[str]:
+    """The answer, and the estimates before and, of a recommendation, after it."""
+    if run.sequences:
+        episode = episode_of(decision, run.words)
+        answer = f"change {counted(len(episode.changes), 'action')}" if episode.acts else ""
+        estimates: list[Reading | None] = [episode.before, episode.after]
+    else:
+        case = case_of(decision, run.units)
+        answer, estimates = (
+            sentence("changes", case.changes),
+            [case.before, case.after if case.acts else None],
+        )
+        if case.outside:
+            estimates = [None, None]
+    numbers = ["-" if reading is None else sentence("number", reading) for reading in estimates]
+    return [answer or words("verdicts")[verdict_of(decision)], *numbers]

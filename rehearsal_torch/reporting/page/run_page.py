@@ -114,6 +114,7 @@ class RunPage:
     trials: Trials | None
     reached: list[str]
     rounds: TableView | None
+    truth: list[str]
     score: UntouchedScore | None
     score_line: str
     overturning: list[str]
@@ -179,6 +180,7 @@ def run_page(report: Material) -> RunPage:
         trials=trials_of(report) if report.trials else None,
         reached=[f"{text}." for text in trial_report.reached(run)] if report.trials else [],
         rounds=_rounds(report) if report.trials and len(decisions) > 1 else None,
+        truth=_truth(report),
         score=no_action_score.scored(run) if score_line and not run.held_out_seen else None,
         score_line=score_line and f"{score_line.rstrip('.')}.",
         overturning=reasons.overturning(report),
@@ -247,7 +249,7 @@ def overall_of_sequences(row: sequence_report.Row, words: Wording) -> list[str]:
 
 def notes_of_sequences(report: Material) -> list[str]:
     """What to know of the mean improvements: contradictions by the truth, refusals, bookkeeping."""
-    rows = [row for row in report.sequence_rows if "k" in row]
+    rows = [row for row in report.sequence_rows if "k" in row] if report.sequences else []
     return [
         text
         for row in rows
@@ -320,13 +322,21 @@ def _bar(before: Reading | None, after: Reading | None, low: float, high: float)
     return Bar(*map(place, numbers))
 
 
+def _truth(report: Material) -> list[str]:
+    """What a simulated world knows of the answers to cases."""
+    if not report.alterations:
+        return []
+    truths = [alteration_report.truth_in_short(summary) for summary in report.methods.values()]
+    return [*(f"{text}." for text in truths if text), *alteration_report.online_sentences(report.run)]
+
+
 def _internal(report: Material) -> list[str]:
-    """Sentences on the method: rounds of an online run, notes on scores, and how a trial was chosen."""
+    """Sentences on the method: how a trial was chosen, and what was observed after the episodes."""
     if report.trials:
         trials = trials_of(report)
         return [sentence("trials_acquisition", trials)] if trials.acquisition else []
     if report.alterations:
-        return alteration_report.online_sentences(report.run)
+        return []
     return sentences_of("observed", sequence_report.observed_groups(report.run))
 
 

@@ -54,14 +54,13 @@ def overall(decisions: Sequence[Decided], wanted: str = "") -> str:
     """
     texts = doubts(finding for decision in decisions for finding in findings_of(decision))
     total = overall_of(decisions) if len(decisions) > 1 else None
-    summary = average(decisions, wanted) if total is None else in_all(total, wanted)
+    several = len(decisions) > SEVERAL
+    summary = (average(decisions, wanted) if several else "") if total is None else in_all(total, wanted)
     return " ".join([*texts, *([summary] if summary else [])])
 
 
 def average(decisions: Sequence[Decided], wanted: str) -> str:
-    """The mean estimates of the recommended alterations of many cases; empty for few."""
-    if len(decisions) <= SEVERAL:
-        return ""
+    """How many cases have a recommendation, and the mean estimates of those within the data."""
     recommended = [decision for decision in decisions if decision.get("alteration") is not None]
     inside = [decision for decision in recommended if not in_place(findings_of(decision))]
     noun, trend, ends = "", "", ["", ""]
