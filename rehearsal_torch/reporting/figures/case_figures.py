@@ -321,8 +321,8 @@ def draw_overturning(groups: Mapping[str, Sequence[Decided]]) -> Figure:
         strengths = np.geomspace(1.0, _largest_strength(causes), POINTS)
         colour, median = COLOURS[index % len(COLOURS)], typical(causes)
         _sensitivity_interval(left, decisions[median], causes[median], strengths, colour)
-        scope = f"{name}, " if len(groups) > 1 else ""
-        left.set_title(f"{scope}the median recommendation: case {decisions[median].get('identity', '')}")
+        scope = f"{name}: the" if len(groups) > 1 else "The"
+        left.set_title(f"{scope} median recommendation, case {decisions[median].get('identity', '')}")
         shares = [stands(causes, strength) for strength in strengths]
         right.step(strengths, shares, where="post", color=colour, label="still better than no action")
         _covariate_line(right, yardstick(causes), strengths[-1])

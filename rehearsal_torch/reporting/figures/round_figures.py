@@ -117,6 +117,7 @@ def _world_panels(line: Sequence[Axes], title: str, groups: Groups, labels: Sequ
             if not np.isnan(curve[1]).all():
                 _band(axes, curve, line_style(labels.index(name)), name)
         axes.set(xlabel="Round", ylabel=ylabel, title=title)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     rounds, best, _ = mean_of_repeats(next(iter(groups.values())), "oracle")
     line[0].plot(rounds, best.cumsum(), color=BLACK, linewidth=1.0, label="best possible")
     line[1].plot(rounds, best, color=BLACK, linewidth=1.0)
@@ -144,4 +145,5 @@ def _bounds_panel(axes: Axes, groups: Groups, bounded: str | None) -> None:
         axes.fill_between(rounds, lower, upper, color=colour, alpha=0.25, linewidth=0, label=label)
     axes.plot(rounds, true, color=COLOURS[1], label="truth")
     axes.set(xlabel="Round", ylabel="Probability of success", ylim=CHANCES, title=f"Bounds, {name}")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(loc="lower right")

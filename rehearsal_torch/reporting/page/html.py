@@ -42,8 +42,8 @@ MARK = (
 )
 
 LARGEST, MOST = 6 * 2**20, 24
-# Pixels from which on a figure takes the whole width of the page.
-WIDE = 650
+# Pixels from which on a figure takes the whole width of the page, and scrolls where texts would be too small.
+WIDE = (650, 1045, 1512)
 # Points of a pixel, and the bytes at the start of a file that hold its size.
 POINTS, OPENING = 0.75, 4096
 _ROOT, _LENGTH = re.compile(rb"<svg\b[^>]*>"), rb'\b%s="([0-9]{1,8}(?:\.[0-9]{1,12})?)pt"'
@@ -140,9 +140,9 @@ class Figure:
     fault: str = ""
 
     @property
-    def wide(self) -> bool:
-        """Whether it takes the whole width of the page."""
-        return self.width > WIDE
+    def steps(self) -> int:
+        """How many widths of `WIDE` it exceeds; the style sheet has the least width of each."""
+        return sum(self.width > width for width in WIDE)
 
 
 def pictures(report: Material) -> dict[str, list[Figure]]:

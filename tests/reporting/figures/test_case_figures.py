@@ -232,7 +232,7 @@ def test_the_interval_widens_to_the_baseline_and_fewer_and_fewer_stand():
     assert nothing.get_ydata() == [0.5, 0.5]
     assert tipping.get_xdata() == [2.5, 2.5]
     assert mark.get_label() == "as strong as age (4.00)"
-    assert left.get_title() == "the median recommendation: case 0"
+    assert left.get_title() == "The median recommendation, case 0"
     shares = right.lines[0]
     assert np.interp([1.01, 2.6, 4.0], shares.get_xdata(), shares.get_ydata()) == pytest.approx(
         [2 / 3, 1 / 3, 0.0], abs=0.02

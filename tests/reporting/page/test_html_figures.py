@@ -45,7 +45,7 @@ def test_a_wide_picture_takes_the_whole_width(folder):
         save(panels()[0], folder / "figures", "training_a")
     placed = pictures(material(folder))
     (wide,), (other,) = placed["trust"], placed["internals"]
-    assert (wide.width, wide.wide, other.wide) == (round(4 * 5.2 * 96), True, False)
+    assert (wide.width, wide.steps, other.steps) == (round(4 * 5.2 * 96), 3, 0)
 
 
 def test_known_figures_come_first_and_others_keep_their_name(folder):
