@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from rehearsal_torch.data.codings.coding import Coding
+from rehearsal_torch.data.estimate import percents
 from rehearsal_torch.data.sensitivity import Sensitivity, factor
 from rehearsal_torch.estimators.marginal_sensitivity import interval_bounds
 from rehearsal_torch.evaluation.claim_curves import BEFORE, CLAIM, PRESENT, ROWS, SET
@@ -48,12 +49,14 @@ Rows = Sequence[Mapping[str, str]]
 NAMED, LETTER = 30, 0.075
 # Characters of a case's name and of another label, at most; characters of all names on an inch.
 LONGEST_NAME, LONGEST, ACROSS = 24, 44, 8
-# Characters of a line of the vertical axis' label, of a sentence in a panel, and of texts of a narrow one.
-BROAD, SENTENCE, NARROW = 26, 36, 30
+# Characters of a line: of the vertical axis' label, of texts of a narrow panel, and of a wide one.
+BROAD, NARROW, WIDE = 26, 30, 52
 # Entries of a legend side by side in a panel; inches of a line of it.
 ENTRIES, LINE = 2, 0.24
 # Actions of a case that have a panel; levels that are named at an axis.
 ACTIONS, TICKS = 3, 9
+# Share of a panel beside its edges where names are written inwards.
+EDGE = 0.3
 # Points of a curve of levels, at most; shares of a panel: height of the tallest and of a hatched bar, margin.
 FEW, TALLEST, HATCHED, MARGIN = 6, 0.2, 0.025, 0.03
 GREY = "#B4B4B4"
@@ -79,16 +82,20 @@ def draw_answer(
     axes.plot([before, after], [0, 0], color=BLACK, linewidth=1)
     axes.plot([before], [0], "o", color=BLACK, markersize=9, markerfacecolor="white", zorder=3)
     axes.plot([after], [0], "o", color=BLUE, markersize=9, zorder=3)
-    for value, name, colour, left in (
-        (before, names[0], BLACK, before <= after),
-        (after, names[1], BLUE, before > after),
-    ):
-        place, side = (-6, "right") if left else (6, "left")
-        text = f"{name}\n{value:.3g}{' %' if chance else ''}"
-        axes.annotate(text, (value, 0), (place, 8), textcoords="offset points", color=colour, ha=side)
+    texts = percents(ends, 1) if chance else [f"{end:.4g}" for end in ends]
     margin = max(abs(after - before), 1e-9)
     limits = (-3, 103) if chance else (min(before, after) - 1.2 * margin, max(before, after) + 1.2 * margin)
-    axes.set(xlabel=fill(label, 52), xlim=limits, ylim=(-0.5, 1.6))
+    # One below and one above the line, so that they never meet; outwards, but at the edges of the panel.
+    for value, name, text, colour, height in (
+        (before, names[0], texts[0], BLACK, -20),
+        (after, names[1], texts[1], BLUE, 10),
+    ):
+        place = (value - limits[0]) / (limits[1] - limits[0])
+        outwards = "right" if value == min(before, after) else "left"
+        side = outwards if EDGE < place < 1 - EDGE else "left" if place < 0.5 else "right"
+        label_text = f"{name} {text}"
+        axes.annotate(label_text, (value, 0), (0, height), textcoords="offset points", color=colour, ha=side)
+    axes.set(xlabel=fill(label, WIDE), xlim=limits, ylim=(-1, 1))
     if gain is not None:
         below = grid[1][0]
         below.axvline(0, color=BLACK, linewidth=1)

@@ -124,11 +124,6 @@ class Material:
         """All decisions, as far as the page may show them."""
         return list(map(without_values, self.run.decisions)) if self.withholds else self.run.decisions
 
-    @property
-    def shown(self) -> list[Decided]:
-        """The first decisions, which are shown one by one; of trials the last one alone."""
-        return self.decisions[-1:] if self.trials else self.decisions[: self.cases]
-
 
 def material(folder: str | Path, *, cases: int = CASES, rows: bool = False, ended: bool = True) -> Material:
     """Reads a run folder. FileNotFoundError if it is none, PlainFileError if one of its files is damaged."""

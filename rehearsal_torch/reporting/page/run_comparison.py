@@ -120,7 +120,7 @@ def _case_table(pairs: Labelled, limit: int) -> tuple[TableView, int]:
     total = totals.pop() if len(totals) == 1 and all(run.sequences for _, run in pairs) else ""
     heads = ["case", "run", "answer", f"{total}: as observed" if total else "before", "with this answer"]
     caption = "What each run recommends in each case, and its own estimates"
-    return TableView(caption, heads, rows, (0, 1, 2, len(heads) - 1)), max(0, len(by_case) - limit)
+    return TableView(caption, heads, rows, range(len(heads))), max(0, len(by_case) - limit)
 
 
 def _summary_tables(pairs: Labelled) -> list[TableView]:
@@ -147,5 +147,5 @@ def _cells(decision: Decided, run: Material) -> list[str]:
         )
         if case.outside:
             estimates = [None, None]
-    numbers = ["-" if reading is None else sentence("number", reading) for reading in estimates]
+    numbers = ["-" if reading is None else sentence("number", reading, reading) for reading in estimates]
     return [answer or words("verdicts")[verdict_of(decision)], *numbers]

@@ -74,7 +74,7 @@ def test_the_answer_has_both_ends_in_per_cent_and_its_difference_beside_zero():
     above, below = answer((0.0, 1.0), (0.25, 1.0))
     assert [list(line.get_xdata()) for line in above.lines] == [[0, 100], [0], [100]]
     assert above.get_xlim() == (-3, 103), "no point is cut at the frame"
-    assert [text.get_text() for text in above.texts] == ["before\n0 %", "after\n100 %"]
+    assert [text.get_text() for text in above.texts] == ["before 0.0 %", "after 100.0 %"]
     assert below.collections[0].get_segments()[0].tolist() == [[25, 0], [100, 0]]
     assert list(below.lines[0].get_xdata()) == [0, 0]
     (alone,) = answer((20.0, 5.0), None, chance=False)

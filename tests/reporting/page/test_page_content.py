@@ -28,15 +28,8 @@ def test_a_folder_is_read_whole(tmp_path):
     assert found.card["rows"] == 400
     assert found.record["commit"] == "0123abcd"
     assert found.status["state"] == "ok"
-    assert [one["identity"] for one in found.shown] == ["ann"]
     assert found.nouns == ("case", "cases")
     assert material(tmp_path, ended=True).status == {}
-
-
-def test_of_trials_the_last_decision_alone_is_shown(tmp_path):
-    found = material(recorded_runs.trials(tmp_path))
-    assert found.trials
-    assert [one["index"] for one in found.shown] == [2]
 
 
 def test_episodes_are_known_by_their_trajectories(sepsis_run):
