@@ -419,16 +419,12 @@ def origin(report: Material) -> Facts:
 
 
 def _data_card(report: Material) -> tuple[Facts, list[TableView]]:
-    """The entries of the data card that fit on a line each, and tables of the others."""
-    simple, tables = Facts(), list[TableView]()
-    for key, value in report.card.items():
-        if key in _SHOWN_ELSEWHERE:
-            continue
-        rows = mapping(value)
-        if rows and all(isinstance(inner, Mapping) for inner in rows.values()):
-            tables.append(_nested_table(key, rows))
-        else:
-            simple.append((label(key), _short(in_words(key, value, report.card))))
+    """The entries of the data card, a line each, and tables of the variables."""
+    facts = [
+        (label(key), _short(in_words(key, value, report.card)))
+        for key, value in report.card.items()
+        if key not in _SHOWN_ELSEWHERE
+    ]
     ranges = {name: listed(value) for name, value in mapping(report.card.get("ranges")).items()}
     range_rows = [[name, *map(shown, value)] for name, value in ranges.items() if len(value) == 2]
     features = {name: mapping(value) for name, value in mapping(report.card.get("features")).items()}
@@ -437,24 +433,11 @@ def _data_card(report: Material) -> tuple[Facts, list[TableView]]:
         for name, feature in features.items()
     ]
     heads = ["variable", "smallest", "median", "largest", "unit"]
-    known = [
+    tables = [
         TableView("Observed ranges", ["variable", "smallest", "largest"], range_rows[:VARIABLES]),
         TableView("Observed variables", heads, feature_rows[:VARIABLES], (0, 4)),
     ]
-    return simple, [table for table in known + tables if table.rows]
-
-
-def _nested_table(key: str, mappings: Mapping[str, Any]) -> TableView:
-    """A mapping of mappings as a table with a column for each key."""
-    lines = {name: mapping(value) for name, value in mappings.items()}
-    heads = list(dict.fromkeys(head for line in lines.values() for head in line))
-    rows = [[name, *(_short(shown(line.get(head, ""))) for head in heads)] for name, line in lines.items()]
-    text_columns = [
-        column
-        for column, head in enumerate(heads, 1)
-        if any(finite(line.get(head)) is None for line in lines.values())
-    ]
-    return TableView(key.replace("_", " "), ["", *heads], rows[:VARIABLES], (0, *text_columns))
+    return facts, [table for table in tables if table.rows]
 
 
 def _short(text: str) -> str:
@@ -485,29 +468,21 @@ def _row_table(caption: str, cases: Sequence[tuple[str, Mapping[str, object]]]) 
 def _step_table(decision: Decided, report: Material) -> TableView:
     """An episode step by step: rewards and doses, as observed and under the decision."""
     trajectory, words = mapping(decision.get("trajectory")), report.words
-    observed, replayed = (listed(trajectory.get(key)) for key in ("observed_rewards", "rewards"))
-    old, new = (listed(trajectory.get(key)) for key in ("observed_doses", "doses"))
-    coordinates = range(max((len(listed(row)) for row in (*old, *new)), default=0))
-    heads = [words.one_step.lower(), f"{words.level}, observed", "predicted"]
-    for coordinate in coordinates:
-        heads += [f"{words.dose(coordinate).name}{when}" for when in (", observed", ", changed")]
-    rows = []
-    for step in range(len(observed)):
-        doses = [
-            _dose(rows_of, step, coordinate, report) for coordinate in coordinates for rows_of in (old, new)
-        ]
-        rewards = [_reward(values, step, report) for values in (observed, replayed)]
-        rows.append([str(words.start + step), *rewards, *doses])
-    return TableView(f"{words.titled(name_of(decision))}, step by step", heads, rows)
-
-
-def _reward(values: list[object], step: int, report: Material) -> str:
-    value = finite(values[step]) if step < len(values) else None
-    return "" if value is None else shown(report.words.sign * value + 0.0)
-
-
-def _dose(rows: list[object], step: int, coordinate: int, report: Material) -> str:
-    cells = listed(rows[step]) if step < len(rows) else []
-    if coordinate >= len(cells):
-        return ""
-    return report.words.dose(coordinate).level(cells[coordinate]) or shown(cells[coordinate])
+    rewards = {f"{words.level}, observed": "observed_rewards", "predicted": "rewards"}
+    columns = {
+        head: ["" if (value := finite(cell)) is None else shown(words.sign * value + 0.0) for cell in cells]
+        for head, cells in ((head, listed(trajectory.get(key))) for head, key in rewards.items())
+    }
+    doses = {key: list(map(listed, listed(trajectory.get(key)))) for key in ("observed_doses", "doses")}
+    for index in range(max((len(row) for rows in doses.values() for row in rows), default=0)):
+        dose = words.dose(index)
+        for (_, rows), when in zip(doses.items(), ("observed", "changed"), strict=True):
+            cells = [dose.level(row[index]) or shown(row[index]) if index < len(row) else "" for row in rows]
+            columns[f"{dose.name}, {when}"] = cells
+    steps = range(len(listed(trajectory.get("observed_rewards"))))
+    body = [
+        [str(words.start + step), *(cells[step] if step < len(cells) else "" for cells in columns.values())]
+        for step in steps
+    ]
+    heads = [words.one_step.lower(), *columns]
+    return TableView(f"{words.titled(name_of(decision))}, step by step", heads, body)

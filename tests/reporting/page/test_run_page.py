@@ -173,7 +173,7 @@ def test_units_and_nested_values(tmp_path):
     }
     said = read(recorded_runs.alterations(tmp_path, card=recorded_runs.CARD | more)).said
     assert "GCS 3 13 15 points" in said
-    assert "splits patients train 5 test 2" in said
+    assert "splits train (patients 5), test (patients 2)" in said
     assert "levels a (1, 2), b (3)" in said
     assert "sets of variables that may be set together bmi; bp; bmi and bp" in said
 
