@@ -41,9 +41,7 @@ def test_figures_are_drawn_again_from_the_records_where_that_is_asked_for(here, 
     assert drawn["answer.svg"].startswith(b"<?xml")
     page = Page((here / "one/report.html").read_text(encoding="utf-8"))
     assert page.faults == []
-    assert any(
-        each["alt"].startswith("Before and after.") for name, each in page.tags if name == "img"
-    )
+    assert any(each["alt"].startswith("Before and after.") for name, each in page.tags if name == "img")
     assert run("report", ["one", "figures=true"]) == 0
     assert drawn == {path.name: path.read_bytes() for path in (here / "one/figures").iterdir()}
 
