@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rehearsal_torch.data.codings.decision_texts import recorded_codings
-from rehearsal_torch.data.finding import texts_of
+from rehearsal_torch.data.finding import KINDS, texts_of
 from rehearsal_torch.evaluation import overturning_sentences
 from rehearsal_torch.evaluation.run_record import Decided
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
@@ -54,7 +54,8 @@ def by_kind(decisions: Sequence[Decided], key: str = "findings") -> list[Finding
         for record in map(mapping, records):
             if record:
                 entry = (name_of(decision), str(record.get("text", "")))
-                groups.setdefault(str(record.get("kind", "note")), []).append(entry)
+                kind = str(record.get("kind"))
+                groups.setdefault(kind if kind in KINDS else "note", []).append(entry)
     found = []
     for kind, entries in groups.items():
         alike: dict[str, str] = {}

@@ -9,8 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jinja2 import UndefinedError
 
-from rehearsal_torch.reporting.page.html import CSS, MARK, POLICY, SORT, name_of, render, sentence, sentences
-from rehearsal_torch.reporting.page.views import case_of
+from rehearsal_torch.data.finding import KINDS
+from rehearsal_torch.reporting.page.html import (
+    CSS,
+    MARK,
+    POLICY,
+    SORT,
+    name_of,
+    render,
+    sentence,
+    sentences,
+    words,
+)
+from rehearsal_torch.reporting.page.views import VERDICTS, case_of
 from tests.toys.read_page import Page
 
 EVIL = "<script>alert(1)</script>"
@@ -19,8 +30,8 @@ EMPTY = {"differences": [], "runs": [], "cases": None, "more": 0, "tables": [], 
 
 @settings(max_examples=40, derandomize=True, deadline=None)
 @given(st.text(st.characters()))
-def test_any_text_can_be_written_and_read_again(words):
-    page = Page(render("comparison.html", title=words, **EMPTY))
+def test_any_text_can_be_written_and_read_again(text):
+    page = Page(render("comparison.html", title=text, **EMPTY))
     assert page.faults == []
     page.said.encode("utf-8")
 
@@ -88,3 +99,8 @@ def test_there_are_rules_for_paper_and_phones_and_boxes_scroll_by_themselves():
     assert "@media (max-width: 40rem)" in CSS
     assert re.search(r"\.scroll \{[^}]*overflow-x: auto", CSS)
     assert not re.search(r"url\(|@import|https?:|<", CSS)
+
+
+def test_every_kind_of_finding_and_every_verdict_has_words():
+    assert set(words("kinds")) == set(KINDS)
+    assert set(words("verdicts")) == set(VERDICTS)

@@ -36,6 +36,8 @@ def test_findings_of_a_kind_are_one_group_with_the_numbers_of_its_first_case():
     assert (note.kind, note.count, note.texts, note.varies) == ("note", 2, ("rare",), False)
     (reason,) = by_kind([{"reason": {"kind": "no_gain", "text": "none"}}, {"reason": None}], "reason")
     assert (reason.kind, reason.texts) == ("no_gain", ("none",))
+    (edited,) = by_kind([{"reason": {"kind": "<b>", "text": "none"}}], "reason")
+    assert edited.kind == "note"
 
 
 def test_graphs_that_may_be_true(tmp_path):
