@@ -353,7 +353,7 @@ _VERBS = (
             Option("out", "a file, to which a page that compares the runs is written"),
             Option("rows", "whether the recorded rows of the cases are shown as well", "false", _YES_NO),
             Option("figures", "whether figures are drawn again from the records", "false", _YES_NO),
-            Option("cases", "how many cases are shown one by one", "20", whole=(1, 10_000)),
+            Option("cases", "how many cases are shown one by one", "100", whole=(1, 10_000)),
         ),
         work="report.report",
         more="It is report.html in the run folder: answers, pictures, what would overturn them, assumptions, "

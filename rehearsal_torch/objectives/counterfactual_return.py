@@ -43,6 +43,7 @@ from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
 
 MEMBERS = ("mean", "worst")
 AGREEMENT = ("all", "none")
+SHOWN = 6  # Variables of a reward whose courses are recorded.
 
 
 class CounterfactualReturn(Objective):
@@ -401,7 +402,8 @@ def return_record(objective: CounterfactualReturn, decision: Decision) -> dict[s
         the returns ``value`` and ``observed`` by each related reward (`Reward.related`). If another
         model claims the gain, all of these are by that model, ``improvement_ends`` is its interval, and
         ``searched`` the return that the search found. ``support``, if known: step of a change to the number
-        of units with that dose in a comparable step.
+        of units with that dose in a comparable step. ``variables``: the first `SHOWN` variables that the
+        reward reads, in their units, ``observed`` and ``predicted`` by the model that searched.
     """
     sequence, observed, outcome = objective.sequence(decision), objective.observed, objective.outcome()
     observed_doses, level_doses = given_doses(objective), objective.surrogate.doses(observed)
@@ -424,6 +426,7 @@ def return_record(objective: CounterfactualReturn, decision: Decision) -> dict[s
         "value": value,
         "observed": outcome,
         "improvement": (value - outcome) / abs(outcome) if outcome else 0.0,
+        "variables": _courses(objective, before, states),
         **_member_ranges(objective, states, sequence),
         **_related_returns(objective, states, sequence),
     }
@@ -493,6 +496,20 @@ def _step_rewards(objective: CounterfactualReturn, states: Tensor, actions: Tens
         rewards = taken(objective.rewards(states), actions)
     numbers: list[float] = rewards.tolist()
     return numbers
+
+
+def _courses(objective: CounterfactualReturn, before: Tensor, after: Tensor) -> dict[str, Any]:
+    """The courses of the reward's variables; of an ensemble, the means of its members."""
+    surrogate = objective.surrogate
+    names = [name for name in objective.reward.reads if name in surrogate.names][:SHOWN]
+    courses = {"observed": surrogate.units(before), "predicted": surrogate.units(after)}
+    return {
+        name: {
+            key: [float(f"{value:.6g}") for value in states[..., surrogate.names.index(name)].tolist()]
+            for key, states in courses.items()
+        }
+        for name in names
+    }
 
 
 def _member_ranges(objective: CounterfactualReturn, states: Tensor, actions: Tensor) -> dict[str, Any]:

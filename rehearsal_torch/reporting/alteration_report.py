@@ -16,16 +16,13 @@ from typing import Any
 
 from rehearsal_torch.data.estimate import percents
 from rehearsal_torch.data.finding import reason_of, texts_of, undecided
-from rehearsal_torch.data.sensitivity import factor
 from rehearsal_torch.evaluation.claim_rows import (
     ONLINE_COLUMNS,
     Row,
-    interval_of,
     number,
     online,
     online_row,
     row,
-    scored_by_world,
     truth_bounds,
     with_truth,
 )
@@ -37,35 +34,13 @@ from rehearsal_torch.evaluation.method_summaries import (
     online_summary,
     summed,
 )
-from rehearsal_torch.evaluation.overturning_sentences import graphs_overall, overall, sensitivity_of
-from rehearsal_torch.evaluation.run_record import (
-    Decided,
-    Recorded,
-    before,
-    claim,
-    effort,
-    group_of,
-    search_of,
-)
+from rehearsal_torch.evaluation.overturning_sentences import sensitivity_of
+from rehearsal_torch.evaluation.run_record import Decided, Recorded, before, claim, effort, search_of
 from rehearsal_torch.files.atomic_write import write_text
 from rehearsal_torch.files.bounded_yaml import TEXTS, checked, read_json
 from rehearsal_torch.files.csv_rows import as_csv, read_rows
-from rehearsal_torch.reporting import no_action_score
-from rehearsal_torch.reporting.decision_frame import (
-    cost_cell,
-    cost_cells,
-    gain_cell,
-    gain_cells,
-    priced,
-    weighed,
-)
-from rehearsal_torch.reporting.page.html import Markup, joined, paragraphs
-from rehearsal_torch.reporting.page.html import table as table_of
-from rehearsal_torch.reporting.text_table import text_table
-from rehearsal_torch.spaces.box import setting_text
+from rehearsal_torch.reporting.decision_frame import cost_cells, gain_cells, priced
 
-# Cases, names of a context, and settings in a table for a terminal, at most.
-SHOWN, MAX_NAMES, MAX_SETTINGS = 10, 4, 5
 CHOICE_NUMBERS = (
     *("value", "gain", "gain_error", "behind", "behind_error", "brier", "brier_context", "brier_constant"),
     *("gain_lower", "gain_upper", "worse", "worse_error", "judges", "seconds"),
@@ -84,24 +59,6 @@ CHOICE_CAPTION = (
 def concerns(run: Recorded) -> bool:
     """Whether a run holds rehearsal decisions."""
     return bool(run.decisions) and run.kind == "rehearse"
-
-
-def tables(run: Recorded) -> str:
-    """The first cases and a summary of each method, for a terminal."""
-    flags = ["unchanged" in decision for decision in run.decisions]
-    base = "present values" if all(flags) else "present values, or no action" if any(flags) else "no action"
-    claims = f"probability of a desired outcome: {base} -> decision"
-    title = f"{len(run.decisions)} decisions in {run.path}; {claims}"
-    methods = summaries(run)
-    summary = text_table(["", *methods], method_rows(methods), "Summary")
-    lines = [table_of_cases(run.decisions, title), summary, *online_sentences(run)]
-    if score := no_action_score.line(run):
-        lines.append(score)
-    if rows := _choice_rows(run):
-        lines += [text_table(CHOICE_HEADS, rows, CHOICE_CAPTION, texts=CHOICE_WORDS), *choice_reasons(run)]
-    # Every decision has the findings of the graph itself.
-    lines += [f"caution: {finding}" for finding in run.findings if finding.kind != "refuted_graph"]
-    return "\n".join(lines)
 
 
 def online_sentences(run: Recorded) -> list[str]:
@@ -208,40 +165,6 @@ def _seed(run: Recorded) -> int:
     return int(run.config.get("seed", 0))
 
 
-def table_of_cases(decisions: Sequence[Decided], title: str) -> str:
-    """The first decisions, one row per case."""
-    shown, notes = decisions[:SHOWN], [_notes(decision) for decision in decisions]
-    shared = [text for text in notes[0] if all(text in texts for texts in notes)] if len(notes) > 1 else []
-    columns: list[tuple[str, Callable[[Decided], str]]] = [
-        ("case", lambda decision: str(decision.get("identity", ""))),
-        ("context", lambda decision: _assignments(decision.get("given") or {}, MAX_NAMES)),
-        ("alteration", change),
-        ("probability,\nestimated", _estimates),
-        ("intervals:\nposterior mean,\ntruth", _both_intervals)
-        if any(map(truth_bounds, shown))
-        else ("interval of the\nposterior mean" if any(map(_is_certified, shown)) else "interval", _interval),
-    ]
-    columns += [("cost", cost_cell)] if priced(shown) else []
-    columns += [("net gain", gain_cell)] if weighed(shown) else []
-    if any(sensitivity_of(decision) for decision in shown):
-        columns.append(("strength of hidden\ncause to overturn", _tipping))
-    if any(map(scored_by_world, shown)):
-        columns.append(("probability, true\n(best possible)", _true_values))
-    text_columns = [0, 1, 2]
-    if any(len(texts) > len(shared) for texts in notes):
-        text_columns.append(len(columns))
-        columns.append(
-            ("note", lambda decision: "; ".join(text for text in _notes(decision) if text not in shared))
-        )
-    rows = [[cell(decision) for _, cell in columns] for decision in shown]
-    table = text_table([head for head, _ in columns], rows, texts=text_columns, folds=text_columns)
-    more = len(decisions) - len(shown)
-    below = [f"... and {more} more in table.csv"] if more > 0 else []
-    below += [f"All cases: {text}" for text in shared]
-    below += [text for text in (overall(decisions), graphs_overall(decisions)) if text]
-    return "\n".join([title, table, *below])
-
-
 def method_rows(summaries: Mapping[str, MethodSummary]) -> list[list[str]]:
     """A row for each quantity that is known of methods: its name, then a cell for each method."""
     methods = summaries.values()
@@ -272,6 +195,15 @@ def method_rows(summaries: Mapping[str, MethodSummary]) -> list[list[str]]:
         (True, "median seconds per decision", lambda m: "-" if math.isnan(m.seconds) else f"{m.seconds:.2g}"),
     ]
     return [[head, *map(cell, methods)] for shown, head, cell in lines if shown]
+
+
+def truth_in_short(summary: MethodSummary) -> str:
+    """The mean true chance after the decisions, where a world knows it; else empty."""
+    if not summary.auf.count:
+        return ""
+    after, before, best = percents([summary.auf.mean, summary.no_action, summary.oracle])
+    chances = f"{after} after the decisions, {before} with no action, {best} at best"
+    return f"The truth, which this simulated world knows: {chances}"
 
 
 def _unaltered_quantity(summary: MethodSummary) -> str:
@@ -318,42 +250,6 @@ def per_decision(decisions: Sequence[Decided], dataset: str, method: str, seed: 
     return lines
 
 
-def change(decision: Decided) -> str:
-    """The altered variables and their values; without an alteration "no action" or "refused"."""
-    return _assignments(decision.get("alteration") or {}, MAX_SETTINGS) or group_of(decision)
-
-
-def _interval(decision: Decided) -> str:
-    """The interval of the estimate; a dash without an alteration or an interval."""
-    return _range(*interval_of(decision)) if decision.get("alteration") is not None else "-"
-
-
-def _is_certified(decision: Decided) -> bool:
-    """Whether the interval is that of a certificate, which bounds the posterior mean."""
-    return claim(decision, "lower") is None and "lower" in (decision.get("certificate") or {})
-
-
-def _range(lower: object, upper: object) -> str:
-    if math.isnan(number(lower)) or math.isnan(number(upper)):
-        return "-"
-    return f"{figure(lower)} to {figure(upper)}"
-
-
-def _tipping(decision: Decided) -> str:
-    """The strength of a hidden common cause that would overturn the decision; a dash if it is not known."""
-    sensitivity = sensitivity_of(decision)
-    if sensitivity is None:
-        return "-"
-    return "none" if sensitivity.tipping == 1 else factor(sensitivity.tipping)
-
-
-def _notes(decision: Decided) -> list[str]:
-    """The reason for no action with the alteration it replaces, or the warnings."""
-    withdrawn = _assignments(effort(decision, "would_set") or {}, MAX_SETTINGS)
-    parts = (reason_of(decision), f"would have set {withdrawn}" if withdrawn else "", *texts_of(decision))
-    return list(filter(None, parts))
-
-
 def figure(value: object) -> str:
     """A probability in three decimals; a dash if there is none."""
     probability = number(value)
@@ -365,37 +261,6 @@ def percent(value: float) -> str:
     return "-" if math.isnan(value) else f"{round(100 * value):d}%"
 
 
-def _estimates(decision: Decided) -> str:
-    return _from_to(before(decision), claim(decision) if decision.get("alteration") is not None else None)
-
-
-def _both_intervals(decision: Decided) -> str:
-    bounds = truth_bounds(decision)
-    return f"{_interval(decision)}\n{_range(bounds.get('truth_lower'), bounds.get('truth_upper'))}"
-
-
-def _true_values(decision: Decided) -> str:
-    score = decision.get("score") or {}
-    best = figure(score.get("oracle"))
-    return f"{_from_to(score.get('no_action'), score.get('probability'))} ({best})"
-
-
-def _from_to(before: object, after: object) -> str:
-    if math.isnan(number(after)):
-        return figure(before)
-    return f"{figure(before)} -> {figure(after)}"
-
-
-def _assignments(values: Mapping[str, Any], limit: int) -> str:
-    """The first `limit` names with their values, and how many more there are."""
-    assignments = [
-        f"{name}={setting_text(value)}" if isinstance(value, float | int) else f"{name}={value}"
-        for name, value in values.items()
-    ]
-    more = [f"+{len(assignments) - limit} more"] if len(assignments) > limit + 1 else []
-    return ", ".join([*(assignments[:limit] if more else assignments), *more])
-
-
 def choice_reasons(run: Recorded) -> list[str]:
     """The sentences of the choice of the method; empty if there was none. PlainFileError if it is damaged."""
     path = run.path / "method_choice.json"
@@ -405,16 +270,7 @@ def choice_reasons(run: Recorded) -> list[str]:
     return list(record["sentences"])
 
 
-def choice_as_markup(run: Recorded) -> Markup:
-    """Sentences and table of the choice for the page; empty if the method was not chosen."""
-    rows = _choice_rows(run)
-    if not rows:
-        return Markup()
-    compared = table_of(CHOICE_CAPTION, CHOICE_HEADS, rows, CHOICE_WORDS)
-    return joined([paragraphs(choice_reasons(run)), compared])
-
-
-def _choice_rows(run: Recorded) -> list[list[str]]:
+def choice_rows(run: Recorded) -> list[list[str]]:
     """The cells of the methods that were compared; empty if the method was not chosen."""
     columns = ("method", "compared", "chosen", *CHOICE_NUMBERS)
     lines = read_rows(run.path / "method_choice.csv", columns, CHOICE_NUMBERS)

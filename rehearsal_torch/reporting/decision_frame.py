@@ -158,17 +158,19 @@ def doubts(findings: Iterable[Finding]) -> list[str]:
     return [f"{text[0].upper()}{text[1:]}." for text in texts]
 
 
-def in_all(whole: Overall, wanted: str = "") -> str:
+def in_all(whole: Overall, wanted: str = "", counts: bool = True) -> str:
     """All cases together in one sentence: the mean chances without and with the decisions."""
     gain, intervals = whole.gain, Intervals()
     ends = ends_of(gain)
     fine = decimals([whole.before], [whole.after], [gain.point, *(ends or ())])
     before, after = (intervals.chance(value, fine=fine) for value in (whole.before, whole.after))
-    counts = ", ".join(f"{status} in {count}" for status, count in whole.counts.items() if count)
-    scope = f"In all {whole.cases} cases together" if whole.cases > 1 else "In this case"
+    statuses = ", ".join(f"{status} in {count}" for status, count in whole.counts.items() if count)
+    several = "both" if whole.cases == 2 else f"all {whole.cases}"
+    scope = f"In {several} cases together" if whole.cases > 1 else "In this case"
     verb = "rises" if gain.point > 0 else "falls" if gain.point < 0 else "goes"
+    counted = f" ({statuses})" if counts else ""
     return (
-        f"{scope} ({counts}), the estimated {in_words(CHANCE, wanted)} {verb} from {before} to {after} on "
+        f"{scope}{counted}, the estimated {in_words(CHANCE, wanted)} {verb} from {before} to {after} on "
         f"average: {intervals.difference(gain.point, ends, gain.level, fine)}."
     )
 

@@ -33,6 +33,8 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES: tuple[str | tuple[int, tuple[int, ...]], ...]
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1)))
 PNG_DPI = 150
+# The range of an axis of chances, so that no mark at its ends is cut.
+CHANCES = (-0.04, 1.04)
 
 _SETTINGS: dict[Any, Any] = {
     "font.size": 11,
@@ -126,6 +128,10 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     if (layout := figure.get_layout_engine()) is not None:
         layout.execute(figure)
         figure.set_layout_engine("none")
+        # The last bits of solved positions depend on where the solver's objects lie in memory.
+        for axes in figure.axes:
+            left, bottom, width, height = axes.get_position(original=True).bounds
+            axes.set_position((round(left, 6), round(bottom, 6), round(width, 6), round(height, 6)))
     png = BytesIO()
     FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})
     contents = {"png": png.getvalue(), "svg": svg(figure)}

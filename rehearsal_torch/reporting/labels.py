@@ -8,7 +8,7 @@ is shown as the return itself (more is better).
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rehearsal_torch.evaluation.run_record import Recorded
@@ -56,6 +56,7 @@ class Wording:
         file: The name of the figure of one unit.
         episode: An episode in sentences: its unit, where the data set names it; several are `episodes`.
         first: The time of the first step in the table, where steps are counted on from it; None if unknown.
+        units: Variable to its unit.
     """
 
     variable: str = "reward"
@@ -70,6 +71,12 @@ class Wording:
     episode: str = "episode"
     episodes: str = "episodes"
     first: int | None = None
+    units: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def total_in_text(self) -> str:
+        """The same within a sentence."""
+        return f"cumulative {self.variable}"
 
     @property
     def total(self) -> str:
@@ -158,6 +165,7 @@ def wording(config: Mapping[str, Any], words: Mapping[str, Any] | None = None) -
         episode=unit,
         episodes=units,
         actions="actions",
+        units={str(name): str(unit) for name, unit in units_of.items() if unit},
         file=re.sub(r"[^a-z0-9]+", "_", unit.lower()).strip("_") or "unit",
         first=first if isinstance(first, int) and not isinstance(first, bool) else None,
     )

@@ -23,14 +23,13 @@ from rehearsal_torch.files.csv_rows import read_rows
 
 FILE, NUMBERS = "untouched.csv", ("desired", "predicted", "constant")
 NEEDED = ("desired_no_action", "predicted_no_action", "constant_no_action")
+HELD_OUT = "Held-out score of the untouched rows"
 NONE = (
-    "Held-out score of the untouched rows: none, as no row was held out (dataset.validation=0.2 without "
+    f"{HELD_OUT}: none, as no row was held out (dataset.validation=0.2 without "
     "dataset.contexts=FILE holds some out; claims=cross_fitted scores all rows)"
 )
 _REMEDY = "(leave checkpoint= out, so that a model is fitted to the other rows)"
-SEEN = (
-    f"Held-out score of the untouched rows: none, as these rows were in the fit of the checkpoint {_REMEDY}"
-)
+SEEN = f"{HELD_OUT}: none, as these rows were in the fit of the checkpoint {_REMEDY}"
 UNKNOWN = (
     f"not a held-out score: the checkpoint was fitted to another table, in which these rows may be {_REMEDY}"
 )
@@ -72,11 +71,14 @@ def scored(run: Recorded) -> UntouchedScore | None:
 
 def line(run: Recorded) -> str:
     """The score of a run of a user's own table in a sentence; empty for other runs."""
-    if run.choices.get("dataset") != "table":
+    dataset = run.choices.get("dataset")
+    if dataset not in ("table", "problem"):
         return ""
     score = scored(run)
     if score is None:
-        return NONE
+        return (
+            NONE if dataset == "table" else f"{HELD_OUT}: none, as no row was held out: the cases were given"
+        )
     return SEEN if run.held_out_seen else score.line(run.held_out_seen is not None)
 
 

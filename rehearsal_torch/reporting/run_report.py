@@ -1,46 +1,52 @@
 """Report of a run folder: its tables, figures and page, and its summary in a terminal.
 
-A terminal shows one sentence a case, the warnings once each, and the numbers in short; the sentences are
-those of the page (`page.sentences`), the numbers those of its comparison. Warnings that differ in their
-numbers alone are one warning, with the numbers of the first case that has it.
+A terminal shows at most some 25 lines, whatever the number of cases: the answer over all, how many come to
+what, a line for each of the first cases, findings by kind, and where everything else stands. The sentences
+are those of the page (``page/templates/sentences.txt``).
 """
 
 import math
-import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from statistics import fmean
+from typing import Any
 
 from matplotlib.figure import Figure
 
-from rehearsal_torch.data.finding import findings_of, in_place
+from rehearsal_torch.data.estimate import ends_of, in_words, is_chance
+from rehearsal_torch.data.finding import findings_of, in_place, texts_of
 from rehearsal_torch.evaluation.claim_rows import scored_by_world
 from rehearsal_torch.evaluation.effect_tables import averages
-from rehearsal_torch.evaluation.overturning_sentences import (
-    graphs_overall,
-    overall,
-    sensitivity_of,
-    sequences_overall,
-)
-from rehearsal_torch.evaluation.run_record import Decided, Recorded, claim, counterpart, effort, is_sequence
+from rehearsal_torch.evaluation.overturning_sentences import sensitivity_of
+from rehearsal_torch.evaluation.run_record import Decided, Recorded, counterpart
 from rehearsal_torch.files.atomic_write import write_text
 from rehearsal_torch.files.csv_rows import as_csv
 from rehearsal_torch.reporting import alteration_report, no_action_score, sequence_report, trial_report
 from rehearsal_torch.reporting.alteration_report import by_method, decisions_that, learnt, row_of
-from rehearsal_torch.reporting.decision_frame import decision_frame, quantity
+from rehearsal_torch.reporting.decision_frame import overall_of, quantity
 from rehearsal_torch.reporting.figure_style import drawing, save
 from rehearsal_torch.reporting.figures import case_figures, model_figures, round_figures, sequence_figures
 from rehearsal_torch.reporting.labels import Wording, worded
-from rehearsal_torch.reporting.page import sentences
-from rehearsal_torch.reporting.page.html import name_of, whom
-from rehearsal_torch.reporting.page.page_content import Material, material
-from rehearsal_torch.reporting.page.reasons import warnings_of_decisions, warnings_of_run
-from rehearsal_torch.reporting.page.run_page import FILE, page
+from rehearsal_torch.reporting.page import html, sentences
+from rehearsal_torch.reporting.page.html import sentence
+from rehearsal_torch.reporting.page.html import words as words_of
+from rehearsal_torch.reporting.page.page_content import Material, counted, material
+from rehearsal_torch.reporting.page.reasons import by_kind, warnings_of_run
+from rehearsal_torch.reporting.page.run_page import (
+    FILE,
+    all_tables,
+    notes_of_sequences,
+    overall_of_sequences,
+    page,
+    tally,
+)
+from rehearsal_torch.reporting.page.views import case_of, episode_of, proposes
 from rehearsal_torch.reporting.sequence_report import finite
+from rehearsal_torch.reporting.text_table import text_table
 
-# Cases in the figure of claims and in the terminal, at most; characters of a line.
-MOST, SHOWN, WIDTH = 100, 10, 110
-_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
+# Characters of a line; lines of the answer, of cases, of findings and of numbers in the terminal.
+WIDTH, OVERALL, SHOWN, FINDINGS, NUMBERS = 110, 5, 3, 4, 4
 
 
 def report(folder: str | Path, *, tables: bool = False, told: Sequence[str] = ()) -> str:
@@ -57,13 +63,10 @@ def report(folder: str | Path, *, tables: bool = False, told: Sequence[str] = ()
     of = material(folder)
     run = of.run
     if of.trials:
-        table_text = "\n".join([*trial_report.recovered_noise(run.truth), trial_report.tables(run)])
         paths = trial_report.written(run)
     elif of.alterations:
-        table_text, paths = alteration_report.tables(run), alteration_report.written(run)
+        paths = alteration_report.written(run)
     else:
-        title = f"{len(run.decisions)} decisions in {run.path}"
-        table_text = sequence_report.as_text(of.sequence_rows, of.words, title) if of.sequence_rows else ""
         contents = {
             "table.csv": of.sequence_rows,
             sequence_report.CHANGES: sequence_report.changed_doses(run, of.words),
@@ -76,7 +79,13 @@ def report(folder: str | Path, *, tables: bool = False, told: Sequence[str] = ()
     # The chosen method alone; the others are in the table and on the page.
     choice = [text for text in alteration_report.choice_reasons(run)[:1] if text not in told]
     parts = [answers(of), warnings(of, told), choice, numbers(of)]
-    parts += [[table_text]] if tables and table_text else []
+    if tables and run.decisions:
+        parts.append(
+            [
+                text_table(table.heads, table.rows, table.caption, texts=table.texts)
+                for table in all_tables(of)
+            ]
+        )
     return "\n".join(line for part in [*parts, files(of, paths)] for line in part)
 
 
@@ -121,12 +130,17 @@ def _episode_figures(run: Recorded, words: Wording) -> dict[str, Figure]:
         for label, decided in groups.items()
     }
     decisions = [decision for decided in groups.values() for decision in decided]
+    signed = [
+        [words.sign * float(decision["trajectory"][key]) for decision in decisions]
+        for key in ("observed", "value")
+    ]
+    means = fmean(signed[0]), fmean(signed[1])
+    label = f"{words.total}, on average over {counted(len(decisions), words.episode, words.episodes)}"
+    names = ("observed", "predicted")
     figure_of = {
+        "answer": case_figures.draw_answer(means, None, label, names, False),
         "improvement": sequence_figures.draw_improvements(improvements, words.subjects),
-        "outcomes": sequence_figures.draw_outcomes(groups, words),
     }
-    if any(effort(decision, "proven") and decision.get("seconds") is not None for decision in decisions):
-        figure_of["effort"] = sequence_figures.draw_effort(groups, words.subjects)
     last = list(groups.values())[-1]
     figure_of[words.file] = sequence_figures.draw_courses(sequence_figures.chosen(last), len(last), words)
     pairs = {label: _claimed_and_true(decided) for label, decided in groups.items()}
@@ -135,6 +149,18 @@ def _episode_figures(run: Recorded, words: Wording) -> dict[str, Figure]:
     if any(row["quantity"] == "rmse" for row in run.truth):
         figure_of["truth_errors"] = sequence_figures.draw_errors(run.truth)
     return figure_of
+
+
+def _answer_of(lines: Sequence[Decided]) -> tuple[Any, ...] | None:
+    """The mean estimates of all cases before and after, with the interval, for `draw_answer`."""
+    total, measure, names = overall_of(lines), quantity(lines), ("before", "after")
+    label = f"Estimated {in_words(measure)}{' (%)' if is_chance(measure) else ''}, on average over all cases"
+    if total is not None:
+        gain = total.gain
+        return (total.before, total.after), ends_of(gain), label, names, True
+    acted = [line for line in lines if line.get("alteration") is not None and not in_place(findings_of(line))]
+    ends = sentences.mean_ends(acted)
+    return ends and (ends, None, label, names, is_chance(measure))
 
 
 def _claimed_and_true(decisions: list[Decided]) -> tuple[list[float], list[float]]:
@@ -155,8 +181,8 @@ def _case_figures(run: Recorded) -> dict[str, Figure]:
     figure_of: dict[str, Figure] = {}
     groups, online = by_method(run), learnt(run)
     lines = next(iter(groups.values()), [])
-    if len(groups) == 1 and len(lines) <= MOST and not online and any(map(claim, lines)):
-        figure_of["decisions"] = case_figures.draw_decisions(decision_frame(lines), quantity(lines))
+    if (answer := _answer_of(lines)) and len(groups) == 1:
+        figure_of["answer"] = case_figures.draw_answer(*answer)
     units = run.words.get("units_of")
     beyond = {str(line.get("identity", "")) for line in lines if in_place(findings_of(line))}
     curves = case_figures.draw_claims(
@@ -182,49 +208,75 @@ def _case_figures(run: Recorded) -> dict[str, Figure]:
 
 
 def answers(of: Material) -> list[str]:
-    """One sentence, or a few, for each of the first cases; of trials, for the recommendation alone."""
+    """The answer over all decisions, how many come to what, and a line for each of the first ones; of trials,
+    and of one case, the whole answer.
+    """
     decisions = of.run.decisions
     if not decisions:
         return [f"No decisions in {of.run.path} yet."]
     if of.trials:
         title, headline, texts = sentences.said_of_trials(of)
         # Of a system of one's own there are two settings, the next one and that to keep.
-        count = 3 if sentences.proposes(decisions[-1]) else 1
+        count = 3 if proposes(decisions[-1]) else 1
         return _wrapped(f"{title}: {' '.join([headline, *texts[:count]])}")
-    lines = []
-    if of.alterations:
-        lines = [*_wrapped(sentences.overall(decisions, of.wanted)), *_wrapped(averages(of.run))]
-    for decision in decisions[:SHOWN]:
-        if of.sequences:
-            title, headline, _ = sentences.said_of_episode(decision, of.words)
-            texts = sentences.answer_of(decision, of.words)
-        else:
-            title, headline = f"Case {name_of(decision)}", sentences.headline(decision, of.units)
-            texts = sentences.estimated(decision, of)
-        lines += _wrapped(f"{title}: {' '.join([headline, *texts, *sentences.why(decision)])}")
+    lines = [part for text in _overall(of) for part in _wrapped(text)][:OVERALL]
+    if len(decisions) == 1:
+        return [*lines, *_wrapped(_whole(of, decisions[0]))]
+    counts = ", ".join(
+        f"{count} {words_of('verdicts')[verdict]}" for verdict, count in tally(decisions) if count
+    )
+    lines.append(f"{counted(len(decisions), *of.nouns)}: {counts}")
+    lines += [_cut(_in_short(of, decision)) for decision in decisions[:SHOWN]]
     more = len(decisions) - SHOWN
-    return lines + ([f"... and {more} more: decisions.jsonl"] if more > 0 else [])
+    return lines + ([f"... and {more} more: {FILE}, decisions.jsonl"] if more > 0 else [])
+
+
+def _overall(of: Material) -> list[str]:
+    if of.alterations:
+        texts = [sentences.overall(of.run.decisions, of.wanted), averages(of.run)]
+    else:
+        texts = [text for row in of.sequence_rows for text in overall_of_sequences(row, of.words)]
+    return [text for text in texts if text]
+
+
+def _whole(of: Material, decision: Decided) -> str:
+    """All that is said of one decision."""
+    if of.sequences:
+        episode = episode_of(decision, of.words)
+        texts = [f"{episode.title}: {sentence('episode_headline', episode)}"]
+        return " ".join(
+            [*texts, *html.sentences("episode_answer", episode, of.words), sentence("why", episode)]
+        )
+    case = case_of(decision, of.units, of.wanted)
+    texts = html.sentences("chances", case) if of.alterations else [f"Value of the objective: {case.value}."]
+    return " ".join([f"Case {case.name}: {sentence('headline', case)}", *texts, sentence("why", case)])
+
+
+def _in_short(of: Material, decision: Decided) -> str:
+    if of.sequences:
+        return sentence("episode_in_short", episode_of(decision, of.words), of.words)
+    return sentence("case_in_short", case_of(decision, of.units, of.wanted))
 
 
 def warnings(of: Material, told: Sequence[str] = ()) -> list[str]:
-    """Each warning once, with its cases; `told` are sentences told before, without their full stops."""
-    of_cases = warnings_of_decisions(of.run.decisions)
-    repeated = [*told, *(text for _, text in of_cases)]
-    general = [text for text in warnings_of_run(of) if not any(earlier in text for earlier in repeated)]
-    grouped: dict[str, list[tuple[str, str]]] = {}
-    for name, text in of_cases:
-        grouped.setdefault(_NUMBER.sub("#", text), []).append((name, text))
-    lines = [f"- {text}" for text in general]
-    for group in grouped.values():
-        names, text = list(dict.fromkeys(name for name, _ in group)), group[0][1]
-        numbers_differ = len({warning for _, warning in group}) > 1
-        note = f"; the numbers are those of {of.nouns[0]} {names[0]}" if numbers_differ else ""
-        lines.append(f"- {text} ({whom(names, len(of.run.decisions), *of.nouns)}{note})")
-    return ["Warnings", *_indented(lines)] if lines else []
+    """Each kind of finding of decisions once, with its number of decisions, and those of the data, a line
+    each; `told` are sentences told before, without their full stops.
+    """
+    decisions, kinds = of.run.decisions, words_of("kinds")
+    lines = [
+        f"- {counted(group.count, *of.nouns)} of {len(decisions)}: {kinds.get(group.kind, group.kind)}"
+        for group in by_kind(decisions)
+    ]
+    if len(decisions) == 1 or of.trials:
+        lines = [f"- {text}" for decision in decisions[-1:] for text in texts_of(decision)]
+    lines += [f"- {text}" for text in warnings_of_run(of) if not any(earlier in text for earlier in told)]
+    more = len(lines) - FINDINGS
+    lines = [*lines[:FINDINGS], *([f"- and {more} more: {FILE}"] if more > 0 else [])]
+    return ["Findings", *(f"  {_cut(line, WIDTH - 2)}" for line in lines)] if lines else []
 
 
 def numbers(of: Material) -> list[str]:
-    """The summary of the run: counts, means and what they are compared with, an entry a line."""
+    """The run in numbers, in a few lines: what was reached, or how well untouched rows are predicted."""
     run = of.run
     if not run.decisions:
         return []
@@ -232,21 +284,16 @@ def numbers(of: Material) -> list[str]:
         lines = [f"{sentence}." for sentence in trial_report.reached(run)]
         lines += trial_report.recovered_in_short(run.truth)
     elif of.alterations:
-        names = [f"{name} " if len(of.methods) > 1 else "" for name in of.methods]
-        lines = [
-            f"{head}: {', '.join(f'{name}{cell}' for name, cell in zip(names, cells, strict=True))}"
-            for head, *cells in alteration_report.method_rows(of.methods)
+        truths = [
+            text
+            for name, summary in of.methods.items()
+            if (text := alteration_report.truth_in_short(summary))
         ]
-        lines += alteration_report.online_sentences(run)
-        doubts = (overall(run.decisions), graphs_overall(run.decisions), no_action_score.line(run))
-        lines += [f"{text.rstrip('.')}." for text in doubts if text]
+        lines = [*truths, *alteration_report.online_sentences(run), no_action_score.line(run)]
+        lines = [f"{text.rstrip('.')}." for text in lines if text]
     else:
-        sensitivity = sequences_overall(list(filter(is_sequence, run.decisions)), of.words.actions)
-        lines = sequence_report.lines(of.sequence_rows, of.words)
-        lines += sequence_report.sentences(of.sequence_rows, of.words)
-        lines += [sensitivity] if sensitivity else []
-        lines += sequence_report.observed_as_text(sequence_report.observed_groups(run))
-    return ["Summary", *_indented(lines)] if lines else []
+        lines = notes_of_sequences(of)
+    return [part for line in lines for part in _wrapped(line)][:NUMBERS]
 
 
 def files(of: Material, written: Iterable[Path]) -> list[str]:
@@ -255,13 +302,13 @@ def files(of: Material, written: Iterable[Path]) -> list[str]:
     stems = [Path(name).stem for name in names if name.startswith("figures/")]
     tables = [name for name in names if name.endswith(".csv")]
     lines = [f"Report: {of.run.path / name}" for name in names if name.endswith(".html")]
-    lines += [f"Tables: {', '.join(tables)}"] if tables else []
-    lines += [f"Figures (.png and .svg in figures): {', '.join(stems)}"] if stems else []
-    return [part for line in lines for part in _wrapped(line)]
+    lines += [_cut(f"Tables: {', '.join(tables)}")] if tables else []
+    return lines + ([_cut(f"Figures (.png and .svg in figures): {', '.join(stems)}")] if stems else [])
 
 
-def _indented(lines: Iterable[str]) -> list[str]:
-    return [f"  {part}" for line in lines for part in _wrapped(line, WIDTH - 2)]
+def _cut(text: str, width: int = WIDTH) -> str:
+    """A text on one line."""
+    return text if len(text) <= width else f"{text[: width - 4].rsplit(' ', 1)[0]} ..."
 
 
 def _wrapped(text: str, width: int = WIDTH) -> list[str]:

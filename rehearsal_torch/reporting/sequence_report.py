@@ -23,31 +23,16 @@ from rehearsal_torch.evaluation.claim_rows import number
 from rehearsal_torch.evaluation.method_summaries import mean, median
 from rehearsal_torch.evaluation.run_record import NOTHING, Decided, Recorded, effort, group_of, is_sequence
 from rehearsal_torch.reporting.labels import Wording
-from rehearsal_torch.reporting.text_table import text_table
 
 Row = dict[str, float | int | str]
 # Sequence, quantity, feature, estimator of a row of ``truth.csv``.
 TruthKey = tuple[str, str, str, str]
 # The files of observed outcomes and of changes, and the 97.5 % quantile of the standard normal distribution.
 OBSERVED, CHANGES, NORMAL = "observed_outcomes.csv", "changes.csv", 1.959963984540054
-NOT_AN_EFFECT = (
-    "Observed outcomes are a comparison of patients, not an effect: the groups differ in severity, nobody "
-    "was treated as recommended, and no model has seen these columns."
-)
-# Names of the scores of simulated episodes: returns, of which more is better.
-SCORES = {
-    "true_observed": "true return as observed",
-    "true_value": "true return under the recommended changes",
-    "true_improvement": "true improvement, as a share of what was observed",
-    "true_optimum": "true return of the best changes",
-}
-# Reasons of refusals: column to the kind of a finding, and to words; all other kinds are of the members.
+# Reasons of refusals: column to the kind of a finding; all other kinds are of the members.
 COUNTED = {"model": "model_error", "scores": "falling_score"}
-CAUSES = {
-    "model": "the model has errors in what it takes for noise, which their reasons name",
-    "scores": "a score that is reported beside the reward would fall",
-    "members": "the models of the ensemble disagree",
-}
+# Columns that are shares, beginning with these.
+SHARES = ("improvement", "proven", "score/true_improvement", "score/true_organs_improvement")
 
 
 def summary(run: Recorded, words: Wording) -> list[Row]:
@@ -64,198 +49,38 @@ def summary(run: Recorded, words: Wording) -> list[Row]:
     return rows
 
 
-def as_text(rows: Sequence[Row], words: Wording, title: str) -> str:
-    """Rows as tables for a terminal: the results, then the scores that the problem computed."""
-    first, *others = (
-        text_table(heads, body, name, folds=()) for name, heads, body in tables(rows, words, title)
-    )
-    return "\n".join([first, *sentences(rows, words), *others])
-
-
-def sentences(rows: Sequence[Row], words: Wording) -> list[str]:
-    """Notes to results: how many episodes got no recommendation, and how much of a gain is bookkeeping."""
-    return [text for row in rows if "k" in row for text in _refusals(row, words) + _bookkeeping(row, words)]
-
-
-def lines(rows: Sequence[Row], words: Wording) -> list[str]:
-    """The results in short, an entry a line: observations, predictions, scores, and seconds."""
-    entries = []
-    for row in rows:
-        prefix = f"{_search(row)}: " if len(rows) > 1 else ""
-        if "k" in row:
-            average, middle = (_number(row[name], 100) for name in ("improvement", "improvement_median"))
-            texts = [
-                f"{row[words.subjects]} {words.episodes}, at most {row['k']} changed actions each",
-                f"cumulative {words.variable} as observed: {_number(row['observed'])} on average",
-                f"better under the recommended changes, by the model: by {average}% on average "
-                f"(95% interval {_span(row, 'improvement', 100)}), by {middle}% in the median{_points(row)}",
-                *_contradictions(row),
-                "recommendations that are proven to be the best by the model: "
-                f"{_number(row['proven'], 100)}%",
-            ]
-        else:
-            texts = [
-                f"decisions: {row['decisions']}, refused: {row['refused']}",
-                f"mean value: {_number(row['value'])}{_interval(row, 'value')}",
-            ]
-        texts += [
-            f"{_score_name(name)}: {_number(row[name])} on average{_interval(row, name)}"
-            for name in _scores(row, "score/")
-        ]
-        texts.append(f"median seconds for each decision: {_number(row['seconds_median'])}")
-        entries += [f"{prefix}{text}" for text in texts]
-    return entries
-
-
-def headline(rows: Sequence[Row], words: Wording) -> list[str]:
-    """First lines of a report: the mean improvement by the model, and where a known truth contradicts it."""
-    texts = []
-    for row in rows:
-        if "k" in row:
-            scope = f"on average over {row[words.subjects]} {words.episodes}{_points(row)}"
-            improvement = _number(row["improvement"], 100)
-            texts.append(f"{_search(row)}: by the model, better by {improvement}% {scope}.")
-            texts += [f"{text}." for text in _contradictions(row)]
-    return texts
-
-
-def _improvements(row: Row, of: str) -> tuple[str, str] | None:
-    """Improvements by a reward without and with its "doses" or "costs", in percent; None without these."""
-    without, full = (row.get(f"improvement {which} {of}") for which in ("without", "with"))
-    return None if without is None or full is None else (_number(without, 100), _number(full, 100))
-
-
-def _points(row: Row) -> str:
-    """The improvement without and with the points of doses; empty for other rewards."""
-    pair = _improvements(row, "doses")
-    return "" if pair is None else f"; without the points of doses by {pair[0]}%, with them by {pair[1]}%"
-
-
-def _contradictions(row: Row) -> list[str]:
-    """Where a known truth got worse on average under changes that the model calls better."""
+def contradicted(row: Row) -> list[str]:
+    """The columns of true improvements that are losses, where the model claims a gain."""
     truths = [name for name in row if name.startswith("score/true") and name.endswith("improvement")]
-    return [
-        f"caution: the truth contradicts the model: {_score_name(name)} is {_number(row[name], 100)}%, worse"
-        for name in truths
-        if float(row[name]) < 0 < float(row["improvement"])
+    return [name for name in truths if float(row[name]) < 0 < float(row["improvement"])]
+
+
+def cells(rows: Sequence[Row]) -> dict[str, list[str]]:
+    """Column to its cells, one for each row, with the interval of a mean in brackets."""
+    hidden = ("search", "k", "refused: ")
+    names = dict.fromkeys(name for row in rows for name in row if not name.startswith(hidden))
+    shown = [name for name in names if not name.endswith(("_low", "_high"))]
+    return {name: [_cell(row, name) for row in rows] for name in shown}
+
+
+def _cell(row: Row, name: str) -> str:
+    value, ends = row.get(name, math.nan), [row.get(f"{name}{end}", math.nan) for end in ("_low", "_high")]
+    if isinstance(value, str) or math.isnan(value):
+        return "-"
+    texts = [
+        (f"{value:.3g} %" if (value := 100 * float(end)) < 1000 else f"{value:.0f} %")
+        if name.startswith(SHARES)
+        else f"{float(end):.3g}"
+        if abs(float(end)) < 1000
+        else f"{float(end):.0f}"
+        for end in (value, *ends)
     ]
+    return texts[0] if any(map(math.isnan, map(float, ends))) else f"{texts[0]} ({texts[1]} to {texts[2]})"
 
 
-def _interval(row: Row, name: str) -> str:
-    """The interval of a mean in brackets; empty without one."""
-    low = row[f"{name}_low"]
-    return "" if isinstance(low, float) and math.isnan(low) else f" (95% interval {_span(row, name)})"
-
-
-def _score_name(name: str) -> str:
-    plain = name.partition("/")[2]
-    return SCORES.get(plain, plain.replace("_", " "))
-
-
-def tables(
-    rows: Sequence[Row], words: Wording, title: str
-) -> list[tuple[str, Sequence[str], Sequence[Sequence[str]]]]:
-    """Rows as tables (title, heads, cells): the results, then the scores that the problem computed."""
-    parts: list[tuple[str, Sequence[str], Sequence[Sequence[str]]]] = []
-    sequences, others = [row for row in rows if "k" in row], [row for row in rows if "k" not in row]
-    if sequences:
-        heads = ("search", "most\nchanges")
-        results = (
-            words.episodes,
-            f"observed\n{words.variable}",
-            "better\nby %",
-            "95%\ninterval",
-            "median\n%",
-        )
-        result_rows = [
-            (
-                *(str(row[key]) for key in ("search", "k", words.subjects)),
-                _number(row["observed"]),
-                _number(row["improvement"], 100),
-                _span(row, "improvement", 100),
-                _number(row["improvement_median"], 100),
-            )
-            for row in sequences
-        ]
-        parts.append((title, (*heads, *results), result_rows))
-        efforts = ("proven\nbest %", "median\nseconds", "median\nsteps", "branching\nfactor")
-        effort_rows = [
-            (
-                *(str(row[key]) for key in ("search", "k")),
-                _number(row["proven"], 100),
-                *(_number(row[key]) for key in ("seconds_median", "expanded_median", "ebf")),
-            )
-            for row in sequences
-        ]
-        parts.append(("Effort of the search", (*heads, *efforts), effort_rows))
-    if others:
-        value_rows = [
-            (
-                *(str(row[key]) for key in ("search", "decisions", "refused")),
-                _number(row["value"]),
-                _span(row, "value"),
-                _number(row["seconds_median"]),
-            )
-            for row in others
-        ]
-        parts.append(
-            (title, ("search", "decisions", "refused", "mean value", "95% interval", "median s"), value_rows)
-        )
-    score_rows = [
-        (
-            str(row["search"]),
-            str(row.get("k", "")),
-            name.partition("/")[2],
-            _number(row[name]),
-            _span(row, name),
-        )
-        for row in rows
-        for name in _scores(row, "score/", "truth/")
-    ]
-    if score_rows:
-        score_heads = ("search", "changes", "score", "mean", "95% interval")
-        parts.append(("Mean scores, computed by the problem", score_heads, score_rows))
-    return parts
-
-
-def _scores(row: Row, *of: str) -> list[str]:
-    """The names of the means of scores in a row, without the ends of their intervals."""
-    return [name for name in row if name.startswith(of) and not name.endswith(("_low", "_high"))]
-
-
-def _refusals(row: Row, words: Wording) -> list[str]:
-    """How many episodes got no recommendation, in a sentence; empty if all got one."""
-    none, refused, count = int(row["no_action"]), int(row["refused"]), row[words.subjects]
-    if not none + refused:
-        return []
-    no_change = f"lowers {words.variable}" if words.sign < 0 else "raises the return"
-    reasons = [f"no change {no_change} for {none}"] if none else []
-    causes = {key: int(row.get(f"refused: {key}", 0)) for key in COUNTED}
-    causes["members"] = refused - sum(causes.values())
-    reasons += [f"for {number} {CAUSES[key]}" for key, number in causes.items() if number]
-    text = " and ".join([", ".join(reasons[:-1]) + ",", reasons[-1]]) if len(reasons) > 1 else reasons[0]
-    return [f"{_search(row)}: nothing is recommended for {none + refused} of {count}: {text}."]
-
-
-def _search(row: Row) -> str:
+def search_of_row(row: Row) -> str:
     """The search of a row, with the largest number of changes."""
     return f"{row['search']}, at most {row['k']} changes" if "k" in row else str(row["search"])
-
-
-def _bookkeeping(row: Row, words: Wording) -> list[str]:
-    """The improvement without and with the points of actions, or costs; empty for other rewards."""
-    if pair := _improvements(row, "costs"):
-        return [
-            f"{_search(row)}: by the model, the reward without costs gets better by {pair[0]}%, and with "
-            f"costs by {pair[1]}%."
-        ]
-    if pair := _improvements(row, "doses"):
-        return [
-            f"{_search(row)}: by the model, the score without the points of {words.actions} gets better "
-            f"by {pair[0]}%, and with them by {pair[1]}%. {words.an_action.capitalize()} scores because it "
-            f"is given: the difference is bookkeeping, not an effect on the {words.subject}."
-        ]
-    return []
 
 
 def finite(values: Sequence[object]) -> list[float]:
@@ -337,18 +162,6 @@ def _with_interval(name: str, values: Sequence[float]) -> Row:
     return {name: interval.mean, f"{name}_low": interval.low, f"{name}_high": interval.high}
 
 
-def _number(value: float | int | str, times: float = 1.0) -> str:
-    """A number in at most four digits; a dash if there is none."""
-    if isinstance(value, str) or math.isnan(value):
-        return "-"
-    scaled = value * times
-    return f"{scaled:.0f}" if abs(scaled) >= 1000 else f"{scaled:.3g}"
-
-
-def _span(row: Row, name: str, times: float = 1.0) -> str:
-    return f"{_number(row[f'{name}_low'], times)} to {_number(row[f'{name}_high'], times)}"
-
-
 def changed_doses(run: Recorded, words: Wording) -> list[Row]:
     """The rows of ``changes.csv``, one for each dose that a recommendation changes: unit, step from 0, time,
     name and unit of the dose, from what to what, and, if known, in how many units it was given in a
@@ -408,19 +221,6 @@ def wilson(observed: int, count: int) -> tuple[float, float, float]:
     centre = (observed + square / 2) / (count + square)
     half = NORMAL / (count + square) * math.sqrt(count * share * (1 - share) + square / 4)
     return share, max(0.0, centre - half), min(1.0, centre + half)
-
-
-def observed_as_text(rows: Sequence[Row]) -> list[str]:
-    """The groups as lines for a terminal, with a caution; empty without groups."""
-    lines: dict[str, list[str]] = {}
-    for row in rows:
-        title = f"Observed {row['outcome']} ({_search(row)}), with 95% intervals:"
-        share, low, high = (f"{100 * float(row[key]):.1f}" for key in ("share", "low", "high"))
-        count = f"{row['observed']} of {row['episodes']}, {share}% [{low}, {high}]"
-        line = f"  {row['group']}: {count if row['episodes'] else 'no episode'}"
-        lines.setdefault(title, []).append(line)
-    texts = [text for title, group_lines in lines.items() for text in (title, *group_lines)]
-    return [*texts, NOT_AN_EFFECT] if texts else []
 
 
 def _outcome_groups(decisions: Sequence[Decided]) -> list[tuple[str, list[Decided]]]:

@@ -10,7 +10,6 @@ from rehearsal_torch.evaluation.run_record import Decided, Recorded, claim, effo
 from rehearsal_torch.files.atomic_write import write_text
 from rehearsal_torch.files.csv_rows import as_csv
 from rehearsal_torch.reporting.alteration_report import figure
-from rehearsal_torch.reporting.text_table import text_table
 from rehearsal_torch.spaces.box import setting_text
 
 SHOWN = 10
@@ -28,16 +27,6 @@ PARTS = {"fitted": "trials that the model was fitted to", "held out": "held-out 
 def concerns(run: Recorded) -> bool:
     """Whether a run holds trials."""
     return bool(run.decisions) and run.kind == "optimise"
-
-
-def tables(run: Recorded) -> str:
-    """The last rounds and the recommendation, for a terminal."""
-    last = run.decisions[-1]
-    message = f"Recommended now: {settings(kept(last))}"
-    if claim(last) is not None:
-        message += f"; predicted reward {figure(claim(last))}"
-    title = f"{len(run.decisions)} trials in {run.path}; the last {min(SHOWN, len(run.decisions))}:"
-    return "\n".join([title, text_table(*last_rounds(run), texts=(1,)), message, *reached(run)])
 
 
 def last_rounds(run: Recorded) -> tuple[list[str], list[list[str]]]:
@@ -124,21 +113,17 @@ def rounds(run: Recorded) -> list[Row]:
     return trial_rows(named(run, "dataset"), "", named(run, "decision"), seed, run.decisions)
 
 
-def recovered_noise(rows: Sequence[Mapping[str, str]]) -> list[str]:
-    """Rows of ``truth.csv`` on recovered noise as a table for a terminal; empty if a run has none."""
+def recovered_noise(rows: Sequence[Mapping[str, str]]) -> list[list[str]]:
+    """Rows of ``truth.csv`` on recovered noise as cells by node and part; empty if a run has none."""
     values = {
         (row["node"], row["part"], row["quantity"]): number(row["value"])
         for row in rows
         if row.get("quantity") in dict(MEASURES)
     }
-    if not values:
-        return []
-    heads = ("node", "rows", *(label for _, label in MEASURES))
-    lines = [
-        (node, part, *(_measure(values.get((node, part, name))) for name, _ in MEASURES))
+    return [
+        [node, part, *(_measure(values.get((node, part, name))) for name, _ in MEASURES)]
         for node, part in dict.fromkeys((node, part) for node, part, _ in values)
     ]
-    return [text_table(heads, lines, "Recovered noise compared with the true noise", texts=(0, 1))]
 
 
 def _measure(value: float | None) -> str:

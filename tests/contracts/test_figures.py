@@ -97,9 +97,10 @@ def decided(count):
     return figure
 
 
-def decided_in_panels(count):
-    lines = [(ACTED if place % 3 else NONE) | {"identity": f"patient {place}"} for place in range(count)]
-    return case_figures.draw_decisions(decision_frame(lines), quantity(lines))
+def answers():
+    ends = ((0.0, 1.0), (0.3, 0.31), (1.0, 0.02))
+    names, label = ("before", "after"), "Estimated chance of a desired outcome (%), on average over all cases"
+    return [case_figures.draw_answer(pair, (-0.01, 0.02), label, names, True) for pair in ends]
 
 
 def claims(actions, count=3):
@@ -118,7 +119,7 @@ def claims(actions, count=3):
 # Module to the figures that it is tried with.
 MADE = {
     case_figures: lambda: [
-        *(decided(3), decided(8), decided(60), decided_in_panels(40)),
+        *(decided(3), decided(8), decided(60), *answers()),
         *(claims(1, 1), claims(1), claims(2), claims(4)),
         case_figures.draw_overturning({"outcome_regression": [line("1", 0.4, 1.0, 1.94)]}),
         case_figures.draw_overturning({"cme": [line("1", 0.8, 2.5), line("2", 0.8, 40.0)]}),
@@ -134,13 +135,10 @@ MADE = {
         sequence_figures.draw_courses(
             sequence_figures.chosen([decision(0), decision(1)]), 2, Wording("SOFA", -1.0, "points", "4 h")
         ),
-        sequence_figures.draw_effort({LONG: units()}, MACHINES.subjects),
-        sequence_figures.draw_effort({LONG: units(2), "greedy_changes, at most 3 changes": units(3)}),
         sequence_figures.draw_improvements({LONG: [0.0, 0.12, 8.75]}, MACHINES.subjects),
         sequence_figures.draw_improvements(
             {LONG: [0.0, 0.12], "greedy_changes, at most 3 changes": [0.3, 0.4]}
         ),
-        sequence_figures.draw_outcomes({LONG: units()}, MACHINES),
         sequence_figures.draw_errors(truth_rows()),
     ],
     graph_figure: lambda: [graph_figure.graph_figure(GRAPH, **PARTS)],

@@ -8,7 +8,8 @@ from rehearsal_torch.reporting.page.page_content import material
 from rehearsal_torch.reporting.run_report import report
 from tests.toys import recorded_runs
 
-FIGURES = {"training", "improvement", "outcomes", "effort", "patient", "truth", "truth_errors"}
+LINES = [recorded_runs.recommended(), recorded_runs.refused()]
+FIGURES = {"answer", "training", "improvement", "patient", "truth", "truth_errors"}
 
 
 def rows(folder):
@@ -39,7 +40,7 @@ def test_equal_runs_have_equal_figures(reported, sepsis_run):
 def test_a_line_cut_off_by_a_kill_is_left_out(sepsis_run):
     path = sepsis_run / "decisions.jsonl"
     path.write_text(path.read_text() + json.dumps({"index": 5})[:-4])
-    assert "5 episodes, at most" in report(sepsis_run)
+    assert "over 5 episodes" in report(sepsis_run)
     assert rows(sepsis_run)[0]["patients"] == "5"
 
 
@@ -49,28 +50,30 @@ def test_a_run_that_was_only_trained_has_its_curve_alone(sepsis_run):
     assert {path.name for path in (sepsis_run / "figures").iterdir()} == {"training.png", "training.svg"}
 
 
-def test_ten_cases_are_told_and_the_rest_are_counted(tmp_path):
-    lines = [recorded_runs.recommended() | {"index": place, "identity": f"c{place}"} for place in range(13)]
-    of = material(recorded_runs.alterations(tmp_path, lines))
-    said = run_report.answers(of)
-    assert said[-1] == "... and 3 more: decisions.jsonl"
-    assert sum(line.startswith("Case ") for line in said) == 10
-    assert max(map(len, said)) <= run_report.WIDTH
-
-
-def test_warnings_that_differ_in_numbers_alone_are_one_with_its_cases(tmp_path):
-    rare = {"kind": "note", "text": "rare"}
-
-    def near(text):
-        return {"kind": "support", "text": text}
-
+@pytest.mark.parametrize("count", [2, 13, 400])
+def test_a_terminal_gets_few_lines_for_any_number_of_cases(tmp_path, monkeypatch, count):
+    monkeypatch.setattr(run_report, "figures", lambda run, words: {})
+    finding = {"kind": "gain", "text": "not told apart " * 20}
+    kinds = ("few_comparable", "gain", "graph", "present", "claim", "assumption", "noise")
     lines = [
-        recorded_runs.recommended()
-        | {"index": place, "identity": f"c{place}", "findings": [near(f"{place}.5 away"), *more]}
-        for place, more in enumerate(([rare], [], [rare], []))
+        recorded_runs.recommended(place, f"c{place}")
+        | {"findings": [finding | {"kind": kind} for kind in kinds]}
+        for place in range(count)
     ]
-    of = material(recorded_runs.alterations(tmp_path, lines))
-    said = run_report.warnings(of)
-    assert "  - 0.5 away (all 4 cases; the numbers are those of case c0)" in said
-    assert "  - rare (cases c0, c2)" in said
-    assert said[0] == "Warnings"
+    said = report(recorded_runs.alterations(tmp_path, lines)).splitlines()
+    assert len(said) <= 23, "two more name the folder and what to type next"
+    assert max(map(len, said)) <= run_report.WIDTH
+    assert f"{count} cases: {count} may help" in said
+    assert f"  - {count} cases of {count}: few units had this in a comparable step" in said
+    assert "Case c0: may help: set rate to 0.3; 60 % to 80 %" in said
+    assert sum(line.startswith("Case ") for line in said) == min(count, run_report.SHOWN)
+    assert any(line.startswith("Report: ") for line in said)
+
+
+def test_one_case_is_told_in_full(tmp_path):
+    said = " ".join(
+        " ".join(run_report.answers(material(recorded_runs.alterations(tmp_path, LINES[:1])))).split()
+    )
+    assert said.startswith(
+        "Case ann: May help: set rate to 0.3. The estimated chance that repaid is at least 0.6"
+    )

@@ -7,15 +7,15 @@ import pytest
 from rehearsal_torch.evaluation.run_record import Recorded, read
 from rehearsal_torch.files.csv_rows import as_csv
 from rehearsal_torch.reporting.labels import Dose, Wording
+from rehearsal_torch.reporting.page.html import sentences
+from rehearsal_torch.reporting.page.page_content import material
+from rehearsal_torch.reporting.page.run_page import notes_of_sequences, overall_of_sequences
 from rehearsal_torch.reporting.run_report import report
 from rehearsal_torch.reporting.sequence_report import (
-    NOT_AN_EFFECT,
-    as_text,
+    cells,
     changed_doses,
+    contradicted,
     finite,
-    headline,
-    lines,
-    observed_as_text,
     observed_groups,
     summary,
     wilson,
@@ -77,12 +77,11 @@ def test_refusals_and_bookkeeping_are_sentences(sepsis_run):
     assert (row["refused"], row["no_action"]) == (1, 1)
     assert row["improvement without doses"] == pytest.approx(0.1)
     assert row["improvement with doses"] == pytest.approx(-0.1)
-    text = as_text([row], WORDS, "Summary")
-    assert "nothing is recommended for 2 of 5: no change lowers SOFA for 1, and for 1 the models" in text
+    text = " ".join(notes_of_sequences(material(sepsis_run)))
+    assert text == ""
+    text = " ".join(sentences("episodes_notes", row, WORDS, []))
+    assert "Nothing is recommended for 2 of 5: no change lowers SOFA for 1 and for 1 the models of" in text
     assert "without the points of doses gets better by 10%, and with them by -10%" in text
-    (said,) = (text for text in lines([row], WORDS) if text.startswith("better under"))
-    assert said.endswith("; without the points of doses by 10%, with them by -10%")
-    assert headline([row], WORDS)[0].endswith("; without the points of doses by 10%, with them by -10%.")
 
 
 @pytest.mark.parametrize(("true", "told"), [(-0.03, True), (0.02, False)])
@@ -91,13 +90,24 @@ def test_a_truth_that_contradicts_the_model_is_said_beside_its_claim(sepsis_run,
     for one in run.decisions:
         one["trajectory"]["improvement"] = 0.04
         one["score"] = {"true_improvement": true, "true_organs_improvement": 0.01}
-    rows = summary(run, WORDS)
+    (row,) = summary(run, WORDS)
+    (first,) = overall_of_sequences(row, WORDS)
+    assert first.startswith("By the model, the cumulative SOFA is better by 4% on average over 5 episodes")
+    told_columns = contradicted(row)
+    assert told_columns == ["score/true_improvement"] * told
     caution = (
-        "caution: the truth contradicts the model: true improvement, as a share of what was observed is -3%"
+        "Caution: the truth contradicts the model: true improvement, as a share of what was observed is -3%"
     )
-    for found in (lines(rows, WORDS), headline(rows, WORDS)):
-        assert any(text.startswith(caution) for text in found) is told
-        assert sum(text.startswith("caution") for text in found) == told
+    notes = sentences("episodes_notes", row, WORDS, told_columns)
+    assert [text.startswith(caution) for text in notes] == [True] * told
+
+
+def test_shares_are_in_per_cent_with_their_intervals(sepsis_run):
+    found = cells(summary(read(sepsis_run), WORDS))
+    assert found["improvement"][0].startswith("5 % (")
+    assert found["proven"] == ["80 %"]
+    assert found["observed"] == ["50"]
+    assert not [name for name in found if name.endswith(("_low", "_high")) or name in ("search", "k")]
 
 
 def decided(index: int, status: str, improvement: float, died: float | None) -> dict:
@@ -150,10 +160,13 @@ def test_groups_are_counted():
         ("middle third of predicted improvements, 3.0 to 4.0%", 0, 2),
         ("largest third of predicted improvements, 5.0 to 6.0%", 0, 2),
     ]
-    lines = observed_as_text(found)
-    assert lines[0] == "Observed died_in_hosp (greedy_changes, at most 2 changes), with 95% intervals:"
-    assert lines[-1] == NOT_AN_EFFECT
-    assert len(lines) == 7
+    lines = sentences("observed", found)
+    first = (
+        "Observed died_in_hosp, with at most 2 changes, and 95% intervals: nothing recommended: 1 of 2, 50.0%"
+    )
+    assert lines[0].startswith(first)
+    assert lines[-1].startswith("Observed outcomes are a comparison of patients, not an effect")
+    assert len(lines) == 6
 
 
 def test_every_changed_dose_has_a_row_in_names_and_units():
@@ -183,7 +196,7 @@ def test_intervals_are_wilson_s():
     assert wilson(5, 10) == pytest.approx((0.5, 0.2366, 0.7634), abs=1e-4)
     assert all(map(math.isnan, wilson(0, 0)))
     nobody = observed_groups(Recorded(Path(), DECISIONS[:6]))
-    assert observed_as_text(nobody)[1] == "  nothing recommended: no episode"
+    assert sentences("observed", nobody)[0].endswith("nothing recommended: no episode.")
 
 
 @pytest.mark.slow
@@ -191,8 +204,9 @@ def test_the_report_of_a_run_has_the_table(tmp_path: Path):
     lines = "".join(json.dumps(one) + "\n" for one in DECISIONS)
     (tmp_path / "decisions.jsonl").write_text(lines)
     shown = report(tmp_path)
-    assert "change recommended: 2 of 6, 33.3%" in shown
-    assert NOT_AN_EFFECT in " ".join(shown.split())
+    told = (tmp_path / "report.html").read_text()
+    assert "change recommended: 2 of 6, 33.3%" in told
+    assert "not an effect" in told
     assert "changes.csv" in shown
     assert (tmp_path / "observed_outcomes.csv").read_text().splitlines()[0] == (
         "search,k,outcome,group,episodes,observed,share,low,high"

@@ -71,7 +71,7 @@ def letters(picture):
 def test_a_report_can_be_read_without_zooming_and_without_scrolling_sideways(report, browser, name, width):
     with opened_page(browser, report(name), width) as page:
         assert page.evaluate("document.scrollingElement.scrollWidth") <= width
-        shown = pictures(page, "pictures")
+        shown = pictures(page, "answer") + pictures(page, "cases")
         graphs = [] if name == "machines" else pictures(page, "assumptions")
         beyond = page.evaluate(
             """(width) => [...document.querySelectorAll('body *')].filter((one) =>
@@ -94,7 +94,7 @@ def test_on_paper_nothing_is_cut_off(report, browser):
     with opened_page(browser, report("plant"), 672) as page:
         page.emulate_media(media="print")
         assert page.evaluate("document.scrollingElement.scrollWidth") <= 672
-        shown = pictures(page, "pictures")
+        shown = pictures(page, "answer") + pictures(page, "cases")
     assert all(each["right"] <= 672 for each in shown)
     # Five points on paper.
     assert min(letters(each) for each in shown) >= 96 / 72 * 5

@@ -4,6 +4,8 @@ import re
 from html.parser import HTMLParser
 from itertools import pairwise
 
+from rehearsal_torch.reporting.page.html import SORT
+
 VOID = {"br", "col", "hr", "img", "input", "link", "meta", "source"}
 # Attributes from which a browser loads something, or runs it.
 LOADING = {"src", "href", "srcset", "action", "data", "poster", "background", "formaction"}
@@ -41,7 +43,7 @@ class Page(HTMLParser):
             self.faults.append(f"<{tag}> has an attribute twice")
         if tag not in VOID:
             self._open.append(tag)
-        if tag == "script" or any(name.startswith("on") for name in attributes):
+        if any(name.startswith("on") for name in attributes):
             self.faults.append(f"<{tag}> runs something")
         for name in LOADING & set(attributes):
             if not attributes[name].startswith(("data:image/svg+xml;base64,", "#")):
@@ -58,9 +60,11 @@ class Page(HTMLParser):
             self.faults.append(f"</{tag}> closes nothing")
 
     def handle_data(self, data):
+        if self._open[-1:] == ["script"] and data != SORT:
+            self.faults.append("a script is not that of this package")
         if self._open[-1:] == ["style"] and re.search(r"url\(|@import|https?:", data):
             self.faults.append("the style sheet loads something")
-        if self._open and self._open[-1] != "style":
+        if self._open and self._open[-1] not in ("style", "script"):
             self.texts.append(data)
 
     @property

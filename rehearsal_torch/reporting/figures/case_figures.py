@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from rehearsal_torch.data.codings.coding import Coding
+from rehearsal_torch.data.estimate import percents
 from rehearsal_torch.data.sensitivity import Sensitivity, factor
 from rehearsal_torch.estimators.marginal_sensitivity import interval_bounds
 from rehearsal_torch.evaluation.claim_curves import BEFORE, CLAIM, PRESENT, ROWS, SET
@@ -30,6 +31,7 @@ from rehearsal_torch.reporting.decision_frame import beyond, refused
 from rehearsal_torch.reporting.figure_style import (
     BLACK,
     BLUE,
+    CHANCES,
     COLOURS,
     GREEN,
     PALE,
@@ -47,48 +49,75 @@ Rows = Sequence[Mapping[str, str]]
 NAMED, LETTER = 30, 0.075
 # Characters of a case's name and of another label, at most; characters of all names on an inch.
 LONGEST_NAME, LONGEST, ACROSS = 24, 44, 8
-# Characters of a line of the vertical axis' label and of a sentence in a panel.
-BROAD, SENTENCE = 26, 36
+# Characters of a line: of the vertical axis' label, of texts of a narrow panel, and of a wide one.
+BROAD, NARROW, WIDE = 26, 30, 52
 # Entries of a legend side by side in a panel; inches of a line of it.
 ENTRIES, LINE = 2, 0.24
-# Cases of a panel, and panels side by side.
-CASES, BESIDE = 14, 2
 # Actions of a case that have a panel; levels that are named at an axis.
 ACTIONS, TICKS = 3, 9
+# Share of a panel beside its edges where names are written inwards.
+EDGE = 0.3
 # Points of a curve of levels, at most; shares of a panel: height of the tallest and of a hatched bar, margin.
 FEW, TALLEST, HATCHED, MARGIN = 6, 0.2, 0.025, 0.03
 GREY = "#B4B4B4"
+# What the cases of `draw_claims` are, by how many there are.
+RANKS = {2: ("largest", "smallest"), 3: ("largest", "median", "smallest")}
 # Strengths of a hidden cause: points of a curve, and the least and the largest right end of the axis.
 POINTS, LEAST, MOST = 200, 2.0, 100.0
 
 
-def draw_decisions(frame: pd.DataFrame, of: str) -> Figure:
-    """The claim for each case of a `decision_frame`, with at most `CASES` of them in a panel, and a common
-    scale; `of` is the estimated quantity, in words.
+def draw_answer(
+    ends: tuple[float, float],
+    gain: tuple[float, float] | None,
+    label: str,
+    names: tuple[str, str],
+    chance: bool,
+) -> Figure:
+    """The answer over all cases: above, the mean estimates before (open) and after (filled), named `names`,
+    chances from 0 to 100 %; below, the interval of their difference, where it is known, beside zero.
+    """
+    rows, scale = (1 if gain is None else 2), 100 if chance else 1
+    figure, grid = panels(rows, 1, width=5.4, height=1.5)
+    axes, (before, after) = grid[0][0], (scale * end for end in ends)
+    axes.plot([before, after], [0, 0], color=BLACK, linewidth=1)
+    axes.plot([before], [0], "o", color=BLACK, markersize=9, markerfacecolor="white", zorder=3)
+    axes.plot([after], [0], "o", color=BLUE, markersize=9, zorder=3)
+    texts = percents(ends, 1) if chance else [f"{end:.4g}" for end in ends]
+    margin = max(abs(after - before), 1e-9)
+    limits = (-3, 103) if chance else (min(before, after) - 1.2 * margin, max(before, after) + 1.2 * margin)
+    # One below and one above the line, so that they never meet; outwards, but at the edges of the panel.
+    for value, name, text, colour, height in (
+        (before, names[0], texts[0], BLACK, -20),
+        (after, names[1], texts[1], BLUE, 10),
+    ):
+        place = (value - limits[0]) / (limits[1] - limits[0])
+        outwards = "right" if value == min(before, after) else "left"
+        side = outwards if EDGE < place < 1 - EDGE else "left" if place < 0.5 else "right"
+        label_text = f"{name} {text}"
+        axes.annotate(label_text, (value, 0), (0, height), textcoords="offset points", color=colour, ha=side)
+    axes.set(xlabel=fill(label, WIDE), xlim=limits, ylim=(-1, 1))
+    if gain is not None:
+        below = grid[1][0]
+        below.axvline(0, color=BLACK, linewidth=1)
+        below.hlines([0], scale * gain[0], scale * gain[1], color=BLUE, alpha=0.3, linewidth=9)
+        below.plot([after - before], [0], "o", color=BLUE, markersize=9, zorder=3)
+        unit = " in percentage points" if chance else ""
+        below.set(xlabel=f"Difference{unit}, with its interval", ylim=(-1, 1))
+        below.margins(x=0.15)
+    for each in (line[0] for line in grid):
+        each.yaxis.set_visible(False)
+        each.spines["left"].set_visible(False)
+    return figure
+
+
+def draw_decisions_into(axes: Axes, frame: pd.DataFrame, of: str) -> None:
+    """Draws the claim for each case of a `decision_frame` into given axes, with a legend above them; `of` is
+    the estimated quantity, in words.
 
     One column per case: a filled point with the interval of the estimate where an alteration is recommended,
     an open circle for no action, or a square where the comparison is with present values. A case without a
     filled point has no recommendation; where it was refused, its mark is crossed.
     """
-    chunks = np.array_split(np.arange(len(frame)), -(-len(frame) // CASES))
-    figure, axes_list = panel_list(len(chunks), BESIDE)
-    columns = min(len(chunks), BESIDE)
-    for axes, cases in zip(axes_list, chunks, strict=True):
-        _decision_panel(axes, frame.iloc[cases], of)
-    entries = legend_below(figure, ENTRIES * columns)
-    # Upright names and the legend add to the height.
-    upright = any(_is_upright(axes, frame.iloc[cases]) for axes, cases in zip(axes_list, chunks, strict=True))
-    longest = max(len(_short(name, LONGEST_NAME)) for name in frame["case"]) if upright else 0
-    inches = LETTER * longest * -(-len(chunks) // columns) + LINE * -(-entries // (ENTRIES * columns))
-    figure.set_figheight(figure.get_figheight() + inches)
-    ends = [end for axes in axes_list for end in axes.get_ylim()]
-    for axes in axes_list:
-        axes.set_ylim(min(ends), max(ends))
-    return figure
-
-
-def draw_decisions_into(axes: Axes, frame: pd.DataFrame, of: str) -> None:
-    """Draws all cases into given axes, with a legend above them; as `draw_decisions`."""
     _decision_panel(axes, frame, of)
     handles, labels = axes.get_legend_handles_labels()
     unique = dict(zip(labels, handles, strict=True))
@@ -124,7 +153,7 @@ def _decision_panel(axes: Axes, frame: pd.DataFrame, of: str) -> None:
         axes.axvspan(case - 0.5, case + 0.5, color=PALE, linewidth=0, zorder=0.2, label="outside the data")
     axes.set(xlabel="Case", ylabel=fill(f"Claimed {of}", BROAD))
     if of.startswith("probability"):
-        axes.set_ylim(-0.02, 1.02)
+        axes.set_ylim(*CHANCES)
     if len(frame) <= NAMED:
         names = [_short(name, LONGEST_NAME) for name in frame["case"]]
         axes.set_xticks(x, names, rotation=90 if _is_upright(axes, frame) else 0)
@@ -161,26 +190,41 @@ def draw_claims(
         case: {name: rows_along for name, rows_along in along.items() if name in _most_telling_actions(along)}
         for case, along in cases.items()
     }
-    shown = {case: along for case, along in shown.items() if along}
+    shown = {case: shown[case] for case in sorted(shown, key=lambda case: -_gain(cases[case])) if shown[case]}
     if not shown:
         return None
-    across = max(map(len, shown.values()))
-    figure, grid = panels(len(shown), across, width=4.6, height=3.0)
+    across, ranks = max(map(len, shown.values())), dict(zip(shown, RANKS.get(len(shown), ()), strict=False))
+    if across == 1:
+        figure, grid = panels(1, len(shown), width=3.4, height=3.0)
+        grid = [[axes] for axes in grid[0]]
+    else:
+        figure, grid = panels(len(shown), across, width=4.6, height=3.0)
     for line, (case, along) in zip(grid, shown.items(), strict=True):
         for axes, (name, rows_along) in zip(line, along.items(), strict=False):
             coding = codings.get(name)
-            _claim_panel(axes, rows_along, coding is None or not coding.of_classes, case in beyond)
+            _claim_panel(axes, rows_along, coding is None, case in beyond)
+            title = f"Case {case}: {ranks[case]} gain" if case in ranks else f"Case {case}"
             label = _short(f"{name} ({units[name]})" if units.get(name) else name)
-            axes.set(xlabel=label, ylabel="Claimed probability", title=_short(f"Case {case}"))
+            narrow = NARROW if across == 1 else LONGEST
+            axes.set(xlabel=fill(label, narrow), ylabel="Estimated chance", title=fill(_short(title), narrow))
             if coding is not None:
                 codes = np.unique(_columns(rows_along, CLAIM)[0]).astype(int)
                 axes.set_xticks(codes, [_short(coding.levels[level]) for level in codes])
         for axes in line[len(along) :]:
             axes.set_visible(False)
-    columns = 1 if across == 1 else 3
+    columns = min(len(shown) if across == 1 else 3, 3)
     entries = legend_below(figure, columns)
     figure.set_figheight(figure.get_figheight() + LINE * -(-entries // columns))
     return figure
+
+
+def _gain(along: Mapping[str, Rows]) -> float:
+    """The difference between the claims of what is set and of what it is compared with; 0 without both."""
+    after, before = (
+        [point for rows in along.values() for point in _columns(rows, series)[1]] for series in (SET, BEFORE)
+    )
+    gain = after[0] - before[0] if after and before else 0.0
+    return 0.0 if math.isnan(gain) else float(gain)
 
 
 def _most_telling_actions(along: Mapping[str, Rows]) -> list[str]:
@@ -192,7 +236,7 @@ def _most_telling_actions(along: Mapping[str, Rows]) -> list[str]:
 
 
 def _claim_panel(axes: Axes, rows: Rows, ordered: bool, beyond: bool) -> None:
-    """A panel; classes have no order, so that no line joins their claims."""
+    """A panel; no line joins the claims of texts and of levels, between which nothing can be set."""
     x, point, low, high, level = _columns(rows, CLAIM)
     bars, _, left, *_ = _columns(rows, ROWS)
     has_levels = bool((bars > left).any())
@@ -203,12 +247,12 @@ def _claim_panel(axes: Axes, rows: Rows, ordered: bool, beyond: bool) -> None:
             axes.vlines(x, low, high, color=BLUE, alpha=0.35, linewidth=4, label=label)
         else:
             axes.fill_between(x, low, high, color=BLUE, alpha=0.2, linewidth=0, label=label)
-    line, marker = "-" if ordered else "none", "o" if as_points or not ordered else None
-    label = "claim, the others as recommended"
+    line, marker = "none" if as_points or not ordered else "-", "o" if as_points or not ordered else None
+    label = "estimate, the others as recommended"
     axes.plot(x, point, color=BLUE, linestyle=line, marker=marker, label=label)
     for _, value in zip(*_columns(rows, BEFORE)[:2], strict=True):
         reference = "present values" if len(_columns(rows, PRESENT)[0]) else "no action"
-        axes.axhline(value, color=BLACK, linestyle="--", linewidth=1.1, label=f"claim for {reference}")
+        axes.axhline(value, color=BLACK, linestyle="--", linewidth=1.1, label=f"estimate for {reference}")
     for setting in _columns(rows, PRESENT)[0]:
         axes.axvline(setting, color=BLACK, linestyle=":", linewidth=1.4, label="present value")
     for setting, claimed, lower, upper, _ in zip(*_columns(rows, SET), strict=True):
@@ -220,7 +264,7 @@ def _claim_panel(axes: Axes, rows: Rows, ordered: bool, beyond: bool) -> None:
     _histogram(axes, rows)
     if has_levels:
         axes.set_xticks(bars[:: -(-len(bars) // TICKS)])
-    axes.set_ylim(-0.02, 1.02)
+    axes.set_ylim(*CHANCES)
 
 
 def _interval_label(levels: np.ndarray) -> str:
@@ -276,7 +320,7 @@ def draw_overturning(groups: Mapping[str, Sequence[Decided]]) -> Figure:
     outcome that a hidden cause of strength Gamma allows, from the interval of the estimate at Gamma = 1; the
     probability with no action; the tipping strength, where the lower end meets it; and the strength of the
     strongest observed covariate. Right, the share of all recommendations that stand against a hidden cause of
-    each strength; where no strength of the axis changes it, a sentence says why.
+    each strength.
     """
     figure, grid = panels(len(groups), 2, width=5.2, height=4.6)
     for index, ((left, right), (name, decisions)) in enumerate(zip(grid, groups.items(), strict=True)):
@@ -284,14 +328,14 @@ def draw_overturning(groups: Mapping[str, Sequence[Decided]]) -> Figure:
         strengths = np.geomspace(1.0, _largest_strength(causes), POINTS)
         colour, median = COLOURS[index % len(COLOURS)], typical(causes)
         _sensitivity_interval(left, decisions[median], causes[median], strengths, colour)
-        left.set_title(f"{name}: case {decisions[median].get('identity', '')}")
+        scope = f"{name}: the" if len(groups) > 1 else "The"
+        left.set_title(f"{scope} median recommendation, case {decisions[median].get('identity', '')}")
         shares = [stands(causes, strength) for strength in strengths]
         right.step(strengths, shares, where="post", color=colour, label="still better than no action")
         _covariate_line(right, yardstick(causes), strengths[-1])
         count = f"{len(causes)} recommendation{'s'[: len(causes) > 1]}"
-        right.set(ylabel="Share of the recommendations", ylim=(-0.02, 1.02))
+        right.set(ylabel="Share of the recommendations", ylim=CHANCES)
         right.set_title(f"Of {count}, the share that stands")
-        _panel_note(right, _why_constant(causes, strengths[-1]), shares[-1])
         xlabel = "How many times as likely, or as unlikely,\na hidden common cause makes the action"
         for axes in (left, right):
             axes.set(xlabel=xlabel, xlim=(1.0, strengths[-1]))
@@ -332,39 +376,7 @@ def _sensitivity_interval(
         axes.axvline(tipping, color=colour, linestyle=":", label=label)
     covariate = None if sensitivity.yardstick is None else (sensitivity.covariate, sensitivity.yardstick)
     _covariate_line(axes, covariate, strengths[-1])
-    axes.set(ylabel="Probability of a desired outcome", ylim=(-0.02, 1.02))
-
-
-def _panel_note(axes: Axes, sentence: str, share: float) -> None:
-    """A sentence in the panel, clear of a flat line at a share."""
-    if sentence:
-        height = 0.25 if 0.3 < share < 0.7 else 0.5
-        text = axes.text(0.5, height, fill(sentence, SENTENCE), ha="center", va="center")
-        box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85}
-        text.set(transform=axes.transAxes, bbox=box, zorder=3)
-
-
-def _why_constant(sensitivities: Sequence[Sensitivity], furthest: float) -> str:
-    """Why the share that stands is the same at all strengths shown; empty where it is not."""
-    tippings = [sensitivity.tipping for sensitivity in sensitivities if sensitivity.tipping > 1]
-    if any(strength <= furthest for strength in tippings):
-        return ""
-    if not tippings or math.isinf(min(tippings)):
-        clause = "no hidden common cause can overturn {}"
-    else:
-        least = f"{'at least ' if len(tippings) > 1 else ''}{factor(min(tippings))}"
-        clause = f"overturning {{}} takes a strength of {least}, which is beyond this axis"
-    if len(tippings) == len(sensitivities):
-        sentence = clause.format("any of them" if len(sensitivities) > 1 else "it")
-        return f"{sentence[:1].upper()}{sentence[1:]}."
-    references = {sensitivity.against for sensitivity in sensitivities if sensitivity.tipping == 1}
-    against = references.pop() if len(references) == 1 else "no action or the present values"
-    if tippings:
-        subject = f"{len(sensitivities) - len(tippings)} of {len(sensitivities)}"
-        ending = f"; {clause.format('the others' if len(tippings) > 1 else 'the other')}"
-    else:
-        subject, ending = "all of them" if len(sensitivities) > 1 else "it", ""
-    return f"Even without a hidden common cause, {subject} may be no better than {against}{ending}."
+    axes.set(ylabel="Probability of a desired outcome", ylim=CHANCES)
 
 
 def _covariate_line(axes: Axes, covariate: tuple[str, float] | None, furthest: float) -> None:
@@ -406,7 +418,7 @@ def draw_probabilities(groups: Mapping[str, Sequence[Decided]]) -> Figure:
         axes.set(
             xlabel="Case, ordered by the best possible probability",
             ylabel="True probability of a desired outcome",
-            ylim=(-0.02, 1.02),
+            ylim=CHANCES,
         )
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         means = f"mean {true.mean():.3f}, best {best.mean():.3f}, no action {no_action.mean():.3f}"
@@ -447,7 +459,7 @@ def draw_calibration(groups: Mapping[str, Sequence[Row]]) -> Figure:
             title += f"\nof the truth {truth_coverage:.0f}%"
         elif bounded.any():
             title += f"\ninterval holds for {coverage:.0f}%"
-        limits = (-0.02, 1.02)
+        limits = CHANCES
         axes.set(xlabel="Estimated probability", ylabel="True probability", xlim=limits, ylim=limits)
         axes.set_title(title)
         diagonal(axes, "estimate = truth")

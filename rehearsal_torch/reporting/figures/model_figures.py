@@ -7,6 +7,7 @@ Thm. 4.1 (recovered noise); Ren et al. (2024, version 4), Fig. 13 (nodes along a
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from textwrap import fill
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -121,7 +122,7 @@ WIDTH, HEIGHT, GRID = 3.4, 3.0, 4
 # Points of a curve of levels, at most.
 FEW = 20
 # Characters of a label's line, and of the heading for each panel of a line; entries of the legend, at most.
-BROAD, HEADING, LABELS = 30, 36, 9
+BROAD, HEADING, LABELS = 30, 36, 10
 # Larger numbers are not drawn: squares of them overflow.
 LARGEST = 1e150
 
@@ -135,8 +136,9 @@ def draw_surrogate(rows: Rows) -> dict[str, Figure]:
     learnt density of the node's noise with the noise that was recovered from the trials. Bands are two
     epistemic standard deviations to either side: what is not known of the mean, not the scatter of single
     trials. The true curves of a simulated world are dashed, the recommendation is a vertical line. Trials
-    whose other settings are far from the curve's are pale, and may lie outside the panel, whose range is that
-    of the curves and of the near ones. All panels are of one size, with few empty places.
+    whose other settings are far from the curve's are pale; where they lie beyond the panel, whose range is
+    that of the curves and of the near ones, triangles at its edge stand for them. All panels are of one size,
+    with few empty places.
     """
     by_panel: dict[tuple[str, str, str], list[Mapping[str, str]]] = {}
     for row in rows:
@@ -207,29 +209,41 @@ def _curve(axes: Axes, rows: Rows, along: str, label: str, title: str) -> None:
     """A learnt mean with its band, the true one, the recommendation and the trials."""
     x, mean, std = _columns(rows, LEARNT)
     low, high = mean - 2 * std, mean + 2 * std
-    axes.fill_between(
-        x, low, high, color=BLUE, alpha=0.2, linewidth=0, label="two standard deviations of the mean"
-    )
+    text = "two standard deviations of the mean"
     # Levels are points: between them nothing can be set.
-    axes.plot(x, mean, color=BLUE, marker="o" if len(x) <= FEW else None, label="learnt mean")
+    has_levels = len(x) <= FEW
+    if has_levels:
+        axes.vlines(x, low, high, color=BLUE, alpha=0.3, linewidth=5, label=text)
+    else:
+        axes.fill_between(x, low, high, color=BLUE, alpha=0.2, linewidth=0, label=text)
+    line, marker = ("none", "o") if has_levels else ("-", None)
+    axes.plot(x, mean, color=BLUE, linestyle=line, marker=marker, label="learnt mean")
     true_x, true, _ = _columns(rows, TRUE)
     if len(true_x):
-        axes.plot(true_x, true, color=BLACK, linestyle="--", linewidth=1.1, label="true mean")
+        style: dict[str, Any] = (
+            {"linestyle": "none", "marker": "x"} if has_levels else {"linestyle": "--", "linewidth": 1.1}
+        )
+        axes.plot(true_x, true, color=BLACK, label="true mean", **style)
     near, far = _columns(rows, NEAR), _columns(rows, FAR)
-    for (at, value, _), size, alpha, text in (
-        (far, 6, 0.3, "trial elsewhere"),
-        (near, 7, 1.0, "trial near these settings"),
-    ):
-        if len(at):
-            axes.plot(
-                at, value, ".", color=VERMILION, alpha=alpha, markersize=size, zorder=1.5 + alpha, label=text
-            )
-    for action in _columns(rows, CHOSEN)[0]:
-        axes.axvline(action, color=GREEN, linestyle=":", linewidth=1.6, label="recommended")
     heights = np.concatenate([low, high, true, near[1]])
     heights = heights[np.isfinite(heights)] if np.isfinite(heights).any() else np.zeros(1)
     margin = 0.05 * max(float(np.ptp(heights)), 1e-12)
-    axes.set_ylim(float(heights.min()) - margin, float(heights.max()) + margin)
+    bottom, top = float(heights.min()) - margin, float(heights.max()) + margin
+    points: dict[str, Any] = {"linestyle": "none", "color": VERMILION}
+    if len(far[0]):
+        inside = (bottom <= far[1]) & (far[1] <= top)
+        axes.plot(far[0][inside], far[1][inside], ".", alpha=0.3, label="trial elsewhere", **points)
+        for beyond, edge, sign in ((far[1] > top, top, "^"), (far[1] < bottom, bottom, "v")):
+            if beyond.any():
+                edges, text = np.full(beyond.sum(), edge), "beyond this range"
+                axes.plot(far[0][beyond], edges, sign, markersize=4, label=text, **points)
+    if len(near[0]):
+        axes.plot(
+            near[0], near[1], ".", markersize=7, zorder=2.5, label="trial near these settings", **points
+        )
+    for action in _columns(rows, CHOSEN)[0]:
+        axes.axvline(action, color=GREEN, linestyle=":", linewidth=1.6, label="recommended")
+    axes.set_ylim(bottom, top)
     axes.set(xlabel=_label(along), ylabel=_label(label), title=_label(title))
 
 

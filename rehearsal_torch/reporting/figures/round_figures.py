@@ -16,6 +16,7 @@ from matplotlib.ticker import MaxNLocator
 from rehearsal_torch.evaluation.claim_rows import Row, by_run
 from rehearsal_torch.reporting.figure_style import (
     BLACK,
+    CHANCES,
     COLOURS,
     legend_below,
     line_style,
@@ -116,10 +117,11 @@ def _world_panels(line: Sequence[Axes], title: str, groups: Groups, labels: Sequ
             if not np.isnan(curve[1]).all():
                 _band(axes, curve, line_style(labels.index(name)), name)
         axes.set(xlabel="Round", ylabel=ylabel, title=title)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     rounds, best, _ = mean_of_repeats(next(iter(groups.values())), "oracle")
     line[0].plot(rounds, best.cumsum(), color=BLACK, linewidth=1.0, label="best possible")
     line[1].plot(rounds, best, color=BLACK, linewidth=1.0)
-    line[1].set_ylim(-0.02, 1.02)
+    line[1].set_ylim(*CHANCES)
     if all(np.isnan(row["information"]) for rows in groups.values() for row in rows):
         line[2].set_visible(False)
 
@@ -142,5 +144,6 @@ def _bounds_panel(axes: Axes, groups: Groups, bounded: str | None) -> None:
         lower, upper = (mean_of_repeats(rows, f"{prefix}{end}")[1] for end in ("lower", "upper"))
         axes.fill_between(rounds, lower, upper, color=colour, alpha=0.25, linewidth=0, label=label)
     axes.plot(rounds, true, color=COLOURS[1], label="truth")
-    axes.set(xlabel="Round", ylabel="Probability of success", ylim=(-0.02, 1.02), title=f"Bounds, {name}")
+    axes.set(xlabel="Round", ylabel="Probability of success", ylim=CHANCES, title=f"Bounds, {name}")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(loc="lower right")

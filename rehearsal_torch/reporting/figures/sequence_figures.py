@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from rehearsal_torch.evaluation.bootstrap import Interval
-from rehearsal_torch.evaluation.run_record import Decided, effort
+from rehearsal_torch.evaluation.run_record import Decided
 from rehearsal_torch.reporting.figure_style import (
     BLACK,
     BLUE,
@@ -27,7 +27,6 @@ from rehearsal_torch.reporting.figure_style import (
     diagonal,
     legend_below,
     line_style,
-    logarithmic,
     panels,
     point_style,
 )
@@ -36,8 +35,8 @@ from rehearsal_torch.reporting.sequence_report import TruthKey, truth_means
 
 # Characters from which on a label, or a heading, has a line of its own.
 LONG_LABEL, LONG_TITLE = 20, 40
-# Inches of a column of courses, of its outcome and of an action; actions of a column, at most.
-WIDTH, OUTCOME, ACTION, MOST_ACTIONS = 4.6, 2.4, 1.3, 4
+# Inches of a column of courses, of its outcome and of a variable or an action; the most of these in a column.
+WIDTH, OUTCOME, ACTION, MOST_ACTIONS, MOST_VARIABLES = 4.6, 2.2, 1.3, 4, 2
 
 
 def draw_improvements(groups: Mapping[str, Sequence[float]], subjects: str = "patients") -> Figure:
@@ -59,51 +58,6 @@ def draw_improvements(groups: Mapping[str, Sequence[float]], subjects: str = "pa
     axes.set(xlabel="Improvement predicted by the model (%)", ylabel=subjects.capitalize())
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     legend_below(figure)
-    return figure
-
-
-def draw_outcomes(groups: Mapping[str, Sequence[Decided]], words: Wording) -> Figure:
-    """Observed against counterfactual outcomes: one point per unit, and the diagonal of no change."""
-    figure, [[axes]] = panels(width=4.8, height=4.2)
-    for index, (label, decisions) in enumerate(groups.items()):
-        trajectories = [decision["trajectory"] for decision in decisions]
-        observed, predicted = (
-            [words.sign * trajectory[key] for trajectory in trajectories] for key in ("observed", "value")
-        )
-        axes.plot(observed, predicted, **point_style(index), markersize=4, alpha=0.7, label=label)
-    diagonal(axes, "no change")
-    axes.set(
-        xlabel=f"{words.total}, as observed",
-        ylabel=f"{words.total},\npredicted under the changes",
-        title=f"Better {'below' if words.sign < 0 else 'above'} the line",
-    )
-    legend_below(figure)
-    return figure
-
-
-def draw_effort(groups: Mapping[str, Sequence[Decided]], subjects: str = "patients") -> Figure:
-    """The share of episodes solved within a number of search steps, and of seconds. A curve that ends below
-    100% belongs to a search that left episodes unproven (by its time or node limit, or without proofs).
-    """
-    figure, [line] = panels(1, 2, width=4.6)
-    labels = (("expanded", "Steps of the search"), ("seconds", "Time (s)"))
-    for axes, (key, label) in zip(line, labels, strict=True):
-        for index, (name, decisions) in enumerate(groups.items()):
-            proven = [decision for decision in decisions if effort(decision, "proven")]
-            values = [decision.get(key) if key == "seconds" else effort(decision, key) for decision in proven]
-            efforts = sorted(max(float(value), 1e-4) for value in values if value is not None)
-            axes.plot(
-                efforts,
-                [100 * (rank + 1) / len(decisions) for rank in range(len(efforts))],
-                **line_style(index),
-                drawstyle="steps-post",
-                marker="o" if len(efforts) == 1 else None,
-                label=f"{name} ({100 * len(efforts) / len(decisions):.0f}% proven)",
-            )
-        ylabel = f"{subjects.capitalize()} for which the best\nchanges are proven (%)"
-        axes.set(xlabel=label, ylabel=ylabel, ylim=(0, 103))
-        logarithmic(axes.xaxis)
-    legend_below(figure, 2)
     return figure
 
 
@@ -168,18 +122,24 @@ def draw_courses(shown: Sequence[tuple[str, Decided]], count: int, words: Wordin
     """The courses of a few units (`chosen` from `count` ones), observed and predicted, a column each.
 
     Above, the outcome at each time step, observed, predicted, and within the range of the predictions of an
-    ensemble's models; below, the actions as observed and as recommended, a panel for each coordinate, with
-    its levels or its unit. Time steps with a changed action are shaded.
+    ensemble's models, and the first variables that it is made of; below, the actions as observed and as
+    recommended, a panel for each coordinate, with its levels or its unit. Time steps with a changed action
+    are shaded.
     """
+    variables = [name for name in _variables(shown[0][1]) if name != words.variable][:MOST_VARIABLES]
     widths = [len((_trajectory_list(decision, "doses") or [()])[0]) for _, decision in shown]
     actions = min(max(widths), MOST_ACTIONS)
-    figure = Figure(figsize=(WIDTH * len(shown), OUTCOME + ACTION * actions + 1.1), layout="constrained")
-    heights = [OUTCOME, *[ACTION] * actions]
-    grid = figure.subplots(1 + actions, len(shown), squeeze=False, sharex="col", height_ratios=heights)
+    below = len(variables) + actions
+    figure = Figure(figsize=(WIDTH * len(shown), OUTCOME + ACTION * below + 1.1), layout="constrained")
+    heights = [OUTCOME, *[ACTION] * below]
+    grid = figure.subplots(1 + below, len(shown), squeeze=False, sharex="col", height_ratios=heights)
     for column, (why, decision) in enumerate(shown):
         _draw_outcome(grid[0, column], decision, words)
+        for row, name in enumerate(variables, 1):
+            _draw_variable(grid[row, column], decision, name, words)
         for coordinate in range(actions):
-            _doses(grid[1 + coordinate, column], decision, coordinate, words.dose(coordinate), words.start)
+            axes = grid[1 + len(variables) + coordinate, column]
+            _doses(axes, decision, coordinate, words.dose(coordinate), words.start)
         for axes in grid[:, column]:
             _shade_changes(axes, decision, words.start)
         grid[0, column].set_title(_title(why, decision, count, words))
@@ -225,6 +185,28 @@ def _draw_outcome(axes: Axes, decision: Decided, words: Wording) -> None:
         label = "range of the models' predictions"
         axes.fill_between(times, low, high, color=BLUE, alpha=0.2, linewidth=0, label=label)
     axes.set_ylabel(words.level)
+
+
+def _draw_variable(axes: Axes, decision: Decided, name: str, words: Wording) -> None:
+    """A variable that the outcome is made of, as observed and as predicted."""
+    course = _variables(decision).get(name) or {}
+    for key, style, marker, colour in (("observed", "-", "o", BLACK), ("predicted", "--", "s", BLUE)):
+        values = course.get(key) or ()
+        axes.plot(
+            range(words.start, words.start + len(values)),
+            values,
+            style,
+            marker=marker,
+            color=colour,
+            markersize=3,
+        )
+    axes.yaxis.set_major_locator(MaxNLocator(3))
+    unit = words.units.get(name, "")
+    axes.set_ylabel(f"{name}\n({unit})" if unit else name)
+
+
+def _variables(decision: Decided) -> Mapping[str, Any]:
+    return decision["trajectory"].get("variables") or {}
 
 
 def _doses(axes: Axes, decision: Decided, coordinate: int, dose: Dose, start: int) -> None:

@@ -14,7 +14,8 @@ from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.decision_texts import bound_in_words, card_in_words, recorded_codings
 from rehearsal_torch.evaluation.run_record import Decided
 from rehearsal_torch.reporting.labels import Dose, Wording
-from rehearsal_torch.reporting.page.page_content import Material, counted, finite, listed, mapping, shown
+from rehearsal_torch.reporting.page.html import sentences
+from rehearsal_torch.reporting.page.page_content import Material, finite, listed, mapping, shown
 
 WIDTH, FEW = 110, 6
 # Names of the keys of a card that do not explain themselves.
@@ -34,13 +35,6 @@ LABELS = {
 _LONG_KEYS = frozenset({"graph", "box", "region", "candidates", "ranges", "features", "fingerprint", "noise"})
 # Entries that are warnings.
 _WARNING_KEYS = ("caution", "findings")
-_PRESENT = (
-    "Where a case states the present values of what is set, the comparison is with these; what is usual in "
-    "such a case stands beside it."
-)
-_NO_ACTION = (
-    "No action means what usually happens to such a case, not the values that the candidates have now."
-)
 
 
 def question(report: Material) -> list[str]:
@@ -84,60 +78,34 @@ def settable(card: dict[str, Any], key: str) -> list[str]:
 
 def of_alterations(card: dict[str, Any], present: bool = False) -> list[str]:
     """The question of a rehearsal task; `present`: whether cases state present values of what may be set."""
-    sentences, faces, candidates = [], region(card), settable(card, "box")
-    if candidates:
-        sentences.append(f"What should be set in each case? Candidates: {', '.join(candidates)}.")
-    if faces:
-        sentences.append(f"Wanted: an outcome with {' and '.join(faces)}.")
     context = [str(name) for name in listed(card.get("context"))]
-    if context:
-        sentences.append(f"Known of each case before deciding: {', '.join(context)}.")
-    if present:
-        sentences.append(_PRESENT)
-    elif context:
-        sentences.append(_NO_ACTION)
-    costs, worth = mapping(card.get("costs")), finite(card.get("worth"))
-    if costs:
-        worth_words = "they are told, and not weighed"
-        if worth is not None:
-            worth_words = f"a desired outcome is worth {shown(worth)} in their unit"
-        sentences.append(f"Changes of {', '.join(map(str, costs))} have costs; {worth_words}.")
-    share = finite(card.get("desired"))
-    if share is not None:
-        sentences.append(f"Of the rows that the method learnt from, {100 * share:.1f}% have such an outcome.")
-    return sentences
+    costs, worth = list(mapping(card.get("costs"))), finite(card.get("worth"))
+    known = "" if worth is None else shown(worth), finite(card.get("desired"))
+    return sentences(
+        "question_of_cases", settable(card, "box"), region(card), context, present, costs, *known
+    )
 
 
 def of_trials(card: dict[str, Any]) -> list[str]:
     """The question of a causal system, by its data card or its task: what may be set, and the reward."""
-    actions, reward = settable(card, "actions"), mapping(card.get("reward"))
-    sentences = []
-    if actions:
-        sentences = [
-            "Which setting has the largest expected reward, and which one should be tried next? Free to set: "
-            f"{', '.join(actions)}."
-        ]
+    reward = mapping(card.get("reward"))
     weights, targets = mapping(reward.get("weights")), mapping(reward.get("targets"))
-    if weights:
-        sentences.append(f"The reward is {weighted_sum(weights)}.")
-    elif targets:
-        target_words = ", ".join(f"{name} to {shown(value)}" for name, value in targets.items())
-        sentences.append(f"The reward grows as outcomes come near their targets: {target_words}.")
-    return sentences
+    target_words = [f"{name} to {shown(value)}" for name, value in targets.items()]
+    return sentences("question_of_trials", settable(card, "actions"), weighted_sum(weights), target_words)
+
+
+def limits(card: dict[str, Any]) -> list[tuple[str, str]]:
+    """What the task allows and wants, name to words."""
+    may = "; ".join(settable(card, "box") + settable(card, "actions"))
+    pairs = (("may be set", may), ("desired region", " and ".join(region(card))))
+    return [(name, words) for name, words in pairs if words]
 
 
 def _sequences(decisions: list[Decided], words: Wording) -> list[str]:
     changes = [finite(mapping(decision.get("trajectory")).get("changes")) for decision in decisions]
     counts = [int(count) for count in changes if count is not None]
     most = f"at most {shown(max(counts))}" if counts else "some"
-    actions = " and ".join(map(_dose_words, words.doses))
-    verb = "lowered" if words.sign < 0 else "raised"
-    outcome = f"{words.total[:1].lower()}{words.total[1:]}"
-    return [
-        f"Looking back at {counted(len(decisions), words.episode, words.episodes)}: which changes, of {most} "
-        f"actions in each, would have {verb} the {outcome}?",
-        *([f"An action sets {actions}."] if actions else []),
-    ]
+    return sentences("question_of_episodes", len(decisions), words, most, list(map(_dose_words, words.doses)))
 
 
 def _dose_words(dose: Dose) -> str:

@@ -1,117 +1,125 @@
-"""Elements of HTML whose texts are escaped, and the frame of a self-contained page.
+"""Pages from templates: Python computes typed fields, the files of ``templates`` hold HTML and sentences.
 
-`tag` is the only place where markup is made. A child that is a plain `str` is text and is escaped, whatever
-it contains; only the result of `tag`, `joined` or `table` is markup. Characters that HTML does not allow
-(HTML Living Standard, Sec. 13.1: controls, lone surrogates) become U+FFFD, so that it can be read.
+Pages are rendered with autoescape, the sentences that they share with terminals and Python
+(``sentences.txt``) included; a name that no field has is an error (jinja2's StrictUndefined). Characters
+that HTML does not allow (HTML Living Standard, Sec. 13.1: controls, lone surrogates) become U+FFFD.
 
-Style sheet and pictures are inside of the page, there is no script, and a content security policy
-(``default-src 'none'``) tells browsers to load and run nothing, whatever a run folder may have smuggled in.
-The style sheet is for screens from 390 pixels on, and for paper. Wide tables scroll in boxes of their own, so
-that the page itself never does; pictures stand in two columns where there is room for them, and shrink with
-the page. Texts keep a contrast of at least 4.5 to 1, and no meaning is carried by colour alone (WCAG 2.2,
-success criteria 1.4.1, 1.4.3 and 1.4.10).
+Style sheet and pictures are inside of the page. Its content security policy names the style sheet and the
+script that sorts tables by their SHA-256 (CSP Level 3, Sec. 2.3.1), and lets browsers load and run nothing
+else, whatever a run folder may have smuggled in. Without the script a page lacks nothing but the sorting.
+Texts keep a contrast of at least 4.5 to 1, and no meaning is carried by colour alone (WCAG 2.2, success
+criteria 1.4.1, 1.4.3 and 1.4.10).
+
+A figure is an SVG file of at most 6 MiB as this package writes it; anything else in its place is named, not
+shown. It stands in an ``img``, in which browsers run no script and load nothing. Its size is read from its
+first lines, so that the page does not jump while it is loaded. A wide one takes the whole width of the page,
+and scrolls where texts would be too small.
 """
 
-import html
+import base64
+import hashlib
 import re
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
+from pathlib import Path
+from typing import Any
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from rehearsal_torch.data.sensitivity import factor, share
 from rehearsal_torch.evaluation.run_record import Decided
+from rehearsal_torch.reporting.labels import Wording
+from rehearsal_torch.reporting.page.page_content import Material, and_list, counted
 
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
-CSS = files(__package__).joinpath("report.css").read_text(encoding="utf-8")
+_PARAGRAPH = re.compile(r"\n[ \t]*\n")
 # Start of the pages of this package; other files are not overwritten.
 MARK = (
     '<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8">'
     '<meta name="generator" content="rehearsal_torch">'
 )
-_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'"
-# Cases that are named one by one.
-NAMED = 8
-VOID = frozenset({"br", "col", "hr", "img", "meta", "source"})
+
+LARGEST, MOST = 6 * 2**20, 24
+# Pixels from which on a figure takes the whole width of the page, and scrolls where texts would be too small.
+WIDE = (650, 1045, 1512)
+# Points of a pixel, and the bytes at the start of a file that hold its size.
+POINTS, OPENING = 0.75, 4096
+_ROOT, _LENGTH = re.compile(rb"<svg\b[^>]*>"), rb'\b%s="([0-9]{1,8}(?:\.[0-9]{1,12})?)pt"'
 
 
-class Markup(str):
-    """A text that is HTML already; only this module makes it."""
-
-    __slots__ = ()
+def _text_of(name: str) -> str:
+    return files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
 
 
-Child = str | Markup | None
+CSS, SORT = _text_of("report.css"), _text_of("sort.js")
 
 
-def text(content: object) -> Markup:
-    """Escaped text; markup stays as it is."""
-    if isinstance(content, Markup):
-        return content
-    return Markup(html.escape(_FORBIDDEN.sub("\ufffd", str(content)), quote=True))
+def _source(text: str) -> str:
+    """The source of a policy that allows a text, and no other."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def tag(name: str, /, *children: Child, **attributes: object) -> Markup:
-    """An element. Children are texts, which are escaped, and markup; None is left out, also of attributes
-    (True writes no value). Underscores in their names stand for hyphens, and one at the end is dropped.
-    """
-    attribute_text = "".join(
-        f" {key.rstrip('_').replace('_', '-')}" + ("" if value is True else f'="{text(str(value))}"')
-        for key, value in attributes.items()
-        if value is not None and value is not False
+POLICY = (
+    f"default-src 'none'; img-src data:; style-src {_source(CSS)}; script-src {_source(SORT)}; "
+    "form-action 'none'; base-uri 'none'"
+)
+
+
+def _capital(text: str) -> str:
+    text = text.lstrip()
+    return text[:1].upper() + text[1:]
+
+
+def _paragraphs_of(text: str) -> list[str]:
+    """The paragraphs of a text, which blank lines part, with single spaces; of markup, markup."""
+    kind = Markup if isinstance(text, Markup) else str
+    parts = (" ".join(part.split()) for part in _PARAGRAPH.split(str(text)))
+    return [kind(part) for part in parts if part]
+
+
+@cache
+def _environment(escaped: bool) -> Environment:
+    environment = Environment(
+        loader=PackageLoader(__package__, "templates"),
+        # A macro escapes as its own file does: sentences of pages come from another copy than plain ones.
+        autoescape=escaped,
+        undefined=StrictUndefined,
+        lstrip_blocks=True,
+        extensions=["jinja2.ext.do"],
     )
-    if name in VOID:
-        return Markup(f"<{name}{attribute_text}>")
-    return Markup(f"<{name}{attribute_text}>{joined(children)}</{name}>")
+    environment.filters |= {"capital": _capital, "and_list": and_list, "counted": counted}
+    environment.filters |= {"factor": factor, "share": share, "paragraphs_of": _paragraphs_of}
+    # Constants of this package.
+    environment.globals |= {"css": Markup(CSS), "sort": Markup(SORT), "policy": POLICY, "mark": Markup(MARK)}
+    return environment
 
 
-def joined(children: Iterable[Child], between: str = "") -> Markup:
-    """Texts and markup one after the other, with a text between them."""
-    return Markup(text(between).join(text(child) for child in children if child is not None))
+def render(name: str, **fields: Any) -> str:
+    """A page by the name of its template."""
+    page = _environment(True).get_template(name).render(**fields)
+    return _FORBIDDEN.sub("\ufffd", page).strip() + "\n"
 
 
-def paragraphs(sentences: Iterable[str]) -> Markup:
-    """One paragraph for each text."""
-    return joined(tag("p", sentence) for sentence in sentences)
+@cache
+def _sentences() -> Any:
+    return _environment(False).get_template("sentences.txt").module
 
 
-def bullets(items: Iterable[Child], class_: str | None = None) -> Markup:
-    """A list; empty without items."""
-    elements = [tag("li", item) for item in items if item is not None]
-    return tag("ul", *elements, class_=class_) if elements else Markup()
+def words(name: str) -> Any:
+    """What ``sentences.txt`` sets under a name."""
+    return getattr(_sentences(), name)
 
 
-def facts(pairs: Iterable[tuple[str, Child]]) -> Markup:
-    """Names with their values; empty without any."""
-    elements = [tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs]
-    return tag("dl", *elements) if elements else Markup()
+def sentence(name: str, *fields: Any) -> str:
+    """A macro of ``sentences.txt`` as one text, with single spaces."""
+    return " ".join(str(words(name)(*fields)).split())
 
 
-def table(
-    caption: str, heads: Sequence[str], rows: Sequence[Sequence[Child]], texts: Sequence[int] = (0,)
-) -> Markup:
-    """A table that scrolls in a box of its own where it is wider than the page; empty without rows. The first
-    cell of a row is its head; the columns of `texts` hold words, aligned to the left, the others numbers.
-    """
-    if not rows:
-        return Markup()
-
-    def cell_class(column: int) -> str | None:
-        return None if column in texts else "n"
-
-    head_row = tag(
-        "tr", *(tag("th", head, scope="col", class_=cell_class(column)) for column, head in enumerate(heads))
-    )
-    cells = [
-        [
-            tag("td" if column else "th", cell, scope=None if column else "row", class_=cell_class(column))
-            for column, cell in enumerate(row)
-        ]
-        for row in rows
-    ]
-    body = [tag("tr", *row) for row in cells]
-    content = tag("table", tag("thead", head_row), tag("tbody", *body), aria_label=caption)
-    box = tag("div", content, class_="scroll", role="region", aria_label=caption, tabindex="0")
-    # A caption inside of the table would scroll out of sight with it.
-    return tag("div", tag("p", caption, class_="caption"), box, class_="tabled")
+def sentences(name: str, *fields: Any) -> list[str]:
+    """The paragraphs of a macro of ``sentences.txt``."""
+    return _paragraphs_of(str(words(name)(*fields)))
 
 
 def name_of(decision: Decided) -> str:
@@ -119,64 +127,70 @@ def name_of(decision: Decided) -> str:
     return str(decision.get("identity") or decision.get("index", ""))
 
 
-def grouped(
-    sentences: Iterable[tuple[str, str]], everybody: int, noun: str = "case", nouns: str = ""
-) -> Markup:
-    """Each sentence of (name of a case, sentence) once, with its cases; `everybody` is the number of all
-    cases, `nouns` the plural, empty for the noun with an s.
-    """
-    names_of: dict[str, list[str]] = {}
-    for name, sentence in sentences:
-        names_of.setdefault(sentence, []).append(name)
-    return bullets(
-        joined(
-            [sentence, tag("span", f" ({whom(names, everybody, noun, nouns or f'{noun}s')})", class_="soft")]
-        )
-        for sentence, names in names_of.items()
-    )
-
-
-def whom(names: Sequence[str], everybody: int, noun: str, nouns: str) -> str:
-    """The cases of a sentence: all of them, or their names, the first ones if there are many."""
-    if len(names) == everybody and everybody > 1:
-        return f"all {everybody} {nouns}"
-    more = len(names) - NAMED
-    listed = ", ".join(names[:NAMED] if more > 1 else names)
-    return f"{noun if len(names) == 1 else nouns} {listed}" + (f" and {more} more" if more > 1 else "")
-
-
 @dataclass(frozen=True)
-class Section:
-    """A section of the page; its `id` is its anchor."""
+class Figure:
+    """A picture with its caption, its `source` and its size in pixels; or the `fault` of its file."""
 
-    id: str
+    name: str
     title: str
-    content: Markup
+    meaning: str
+    source: str = ""
+    width: int = 0
+    height: int = 0
+    fault: str = ""
+
+    @property
+    def steps(self) -> int:
+        """How many widths of `WIDE` it exceeds; the style sheet has the least width of each."""
+        return sum(self.width > width for width in WIDE)
 
 
-def document(title: str, lead: Markup, sections: Sequence[Section], end: str) -> str:
-    """The whole page: title, lead, the sections that have content, and a footer."""
-    shown = [section for section in sections if section.content]
-    links = [tag("a", section.title, href=f"#{section.id}") for section in shown]
-    body = [
-        tag("section", tag("h2", section.title), section.content, id=section.id, aria_label=section.title)
-        for section in shown
-    ]
-    head = joined(
-        [
-            tag("meta", http_equiv="Content-Security-Policy", content=_POLICY),
-            tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-            tag("title", title),
-            # The text is a constant of this package, without any "<".
-            tag("style", Markup(CSS)),
-        ]
-    )
-    page = tag(
-        "body",
-        tag("header", tag("h1", title), lead, tag("nav", bullets(links), aria_label="Contents")),
-        Markup("\n"),
-        tag("main", joined(body, "\n")),
-        Markup("\n"),
-        tag("footer", tag("p", end)),
-    )
-    return f"{MARK}{head}</head>\n{page}\n</html>\n"
+def pictures(report: Material) -> dict[str, list[Figure]]:
+    """The figures of a run folder by the section in which they stand, in the order of their captions."""
+    wording, captions = report.words, words("captions")
+    rank = {name: number for number, name in enumerate(captions)}
+    folder = report.run.path / "figures"
+    files = sorted(folder.glob("*.svg")) if folder.is_dir() else []
+    files.sort(key=lambda path: rank.get(_key(path.stem, wording), len(rank)))
+    placed: dict[str, list[Figure]] = {"answer": [], "cases": [], "trust": [], "internals": []}
+    for path in files[:MOST]:
+        title, meaning, place = captions.get(
+            _key(path.stem, wording), (path.stem.replace("_", " "), "", "internals")
+        )
+        unit = "an episode" if wording.episode == "episode" else f"one {wording.episode}"
+        nouns = wording.episodes if report.sequences else "cases"
+        title, meaning = (text.format(one=unit, episodes=nouns) for text in (title, meaning))
+        if path.stem.startswith("training_"):
+            title = f"{title}: {path.stem.removeprefix('training_').replace('_', ' ')}"
+        placed[place].append(_read(path, title, meaning))
+    return placed
+
+
+def embedded(content: bytes, name: str, title: str, meaning: str) -> Figure:
+    """A figure of an SVG file. ValueError if it is not an SVG file with a size in points."""
+    root = _ROOT.search(content[:OPENING]) if content.startswith(b"<?xml") else None
+    sides = [re.search(_LENGTH % side, root[0]) if root else None for side in (b"width", b"height")]
+    width, height = (0 if side is None else round(float(side[1]) / POINTS) for side in sides)
+    if width < 1 or height < 1:
+        raise ValueError("expected an SVG file with its size in points; its first lines are not those of one")
+    source = f"data:image/svg+xml;base64,{base64.b64encode(content).decode('ascii')}"
+    return Figure(name, title, meaning, source, width, height)
+
+
+def _key(name: str, wording: Wording) -> str:
+    """The name of a figure's caption; the figures of training share one."""
+    if name == wording.file:
+        return "patient"
+    return "training" if name.startswith("training_") else name
+
+
+def _read(path: Path, title: str, meaning: str) -> Figure:
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(LARGEST + 1)
+        if len(content) > LARGEST:
+            raise ValueError(f"expected at most {LARGEST // 2**20} MiB; it is larger")
+        return embedded(content, path.name, title, meaning)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        return Figure(path.name, title, meaning, fault=str(reason))

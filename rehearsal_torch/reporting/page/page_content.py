@@ -44,7 +44,7 @@ def _general_finding(finding: Mapping[str, Any]) -> dict[str, Any]:
     return {"kind": finding["kind"], "text": str(finding.get("general") or finding["text"])}
 
 
-CASES = 20
+CASES = 100
 
 
 @dataclass(frozen=True)
@@ -123,11 +123,6 @@ class Material:
     def decisions(self) -> list[Decided]:
         """All decisions, as far as the page may show them."""
         return list(map(without_values, self.run.decisions)) if self.withholds else self.run.decisions
-
-    @property
-    def shown(self) -> list[Decided]:
-        """The first decisions, which are shown one by one; of trials the last one alone."""
-        return self.decisions[-1:] if self.trials else self.decisions[: self.cases]
 
 
 def material(folder: str | Path, *, cases: int = CASES, rows: bool = False, ended: bool = True) -> Material:

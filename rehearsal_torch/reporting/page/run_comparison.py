@@ -4,52 +4,66 @@ Where data, kinds or commits of runs differ, so that numbers answer other questi
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from rehearsal_torch.evaluation.run_record import Decided, claim, group_of, is_sequence
+from rehearsal_torch.evaluation.run_record import Decided
 from rehearsal_torch.reporting import no_action_score
-from rehearsal_torch.reporting.alteration_report import figure, method_rows
+from rehearsal_torch.reporting.alteration_report import method_rows
 from rehearsal_torch.reporting.page.data_card import question
-from rehearsal_torch.reporting.page.html import (
-    Markup,
-    Section,
-    bullets,
-    document,
-    facts,
-    grouped,
-    joined,
-    name_of,
-    paragraphs,
-    table,
-    tag,
-)
-from rehearsal_torch.reporting.page.page_content import Material, counted, finite, mapping, named
-from rehearsal_torch.reporting.page.reasons import warnings_of_decisions, warnings_of_run
-from rehearsal_torch.reporting.page.run_page import indented, origin, sequence_tables, verdicts
-from rehearsal_torch.reporting.trial_report import kept
+from rehearsal_torch.reporting.page.html import name_of, render, sentence, words
+from rehearsal_torch.reporting.page.page_content import Material, counted
+from rehearsal_torch.reporting.page.reasons import FindingGroup, by_kind, warnings_of_run
+from rehearsal_torch.reporting.page.run_page import Facts, TableView, origin, sequence_tables, tally
+from rehearsal_torch.reporting.page.views import Reading, Verdict, case_of, episode_of, trials_of, verdict_of
 
-_END = (
-    "Claims of different methods are claims: the larger one is not the better one unless its predictions "
-    "are. Every number on this page comes from the files of the runs."
-)
+Labelled = Sequence[tuple[str, Material]]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A run on the page: what it was asked, how many decisions came to what, and its findings."""
+
+    label: str
+    question: list[str]
+    tally: list[tuple[Verdict, int]]
+    total: int
+    nouns: tuple[str, str]
+    facts: Facts
+    findings: list[FindingGroup]
+    warnings: list[str]
+    origin: Facts
 
 
 def comparing_page(runs: Sequence[Material], cases: int) -> str:
     """The page of several runs with decisions; `cases` of them are compared one by one."""
-    pairs, different = list(zip(labelled(runs), runs, strict=True)), differences(runs)
-    top = [
-        tag("p", f"{counted(len(runs), 'run')}.", class_="soft"),
-        tag("div", paragraphs(different), class_="notice") if different else None,
-    ]
-    sections = [
-        Section("runs", "The runs", _run_table(pairs)),
-        Section("asked", "What was asked", _questions(pairs)),
-        Section("cases", "Case by case", _case_table(pairs, cases)),
-        Section("comparison", "All cases of each run", _summary_tables(pairs)),
-        Section("warnings", "Warnings", _warnings(pairs)),
-        Section("provenance", "Where the numbers come from", _provenance(pairs)),
-    ]
-    return document("Report: several runs", joined(top), sections, _END)
+    pairs = list(zip(labelled(runs), runs, strict=True))
+    table, more = _case_table(pairs, cases)
+    return render(
+        "comparison.html",
+        title="Report: several runs",
+        differences=differences(runs),
+        runs=[_compared(label, run) for label, run in pairs],
+        cases=table,
+        more=more,
+        tables=_summary_tables(pairs),
+        scores=[f"{label}: {line}" for label, run in pairs if (line := no_action_score.line(run.run))],
+    )
+
+
+def _compared(label: str, run: Material) -> Compared:
+    choices = [(name, run.run.choices.get(name, "")) for name in ("dataset", "decision")]
+    return Compared(
+        label,
+        question(run),
+        [] if run.trials else tally(run.run.decisions),
+        len(run.run.decisions),
+        run.nouns,
+        [*choices, ("seed", str(run.record.get("seed", "")))],
+        by_kind(run.decisions),
+        warnings_of_run(run),
+        origin(run),
+    )
 
 
 def labelled(runs: Sequence[Material]) -> list[str]:
@@ -81,50 +95,22 @@ def differences(runs: Sequence[Material]) -> list[str]:
     return [sentence for sentence, values in compared.items() if any(value != values[0] for value in values)]
 
 
-def _run_table(pairs: Sequence[tuple[str, Material]]) -> Markup:
-    rows = [
-        [
-            label,
-            str(run.run.choices.get("dataset", "")),
-            str(run.run.choices.get("decision", "")),
-            str(run.record.get("seed", "")),
-            str(len(run.run.decisions)),
-            "" if run.trials else verdicts(run.run.decisions),
-        ]
-        for label, run in pairs
-    ]
-    heads = ["run", "dataset", "decision", "seed", "cases", "answers"]
-    return table("The runs, and how many cases got which answer", heads, rows, texts=(0, 1, 2, 5))
-
-
-def _questions(pairs: Sequence[tuple[str, Material]]) -> Markup:
-    questions = [(label, " ".join(question(run))) for label, run in pairs]
-    return grouped([pair for pair in questions if pair[1]], len(pairs), "run")
-
-
-def _case_table(pairs: Sequence[tuple[str, Material]], limit: int) -> Markup:
-    """Each case with the answer of each run; trials have one recommendation each."""
+def _case_table(pairs: Labelled, limit: int) -> tuple[TableView, int]:
+    """Each case with the answer of each run, and how many more there are; trials have one recommendation."""
     if any(run.trials for _, run in pairs):
         rows = [
-            [label, named(mapping(kept(run.run.decisions[-1]))), _number(claim(run.run.decisions[-1]), run)]
+            [label, sentence("settings", trials.keep, "at"), trials.reward.text if trials.reward else "-"]
             for label, run in pairs
-            if run.trials
+            if run.trials and (trials := trials_of(run))
         ]
-        return table("What each run recommends to keep", ["run", "setting", "predicted"], rows, texts=(0, 1))
+        heads = ["run", "setting", "predicted"]
+        return TableView("What each run recommends to keep", heads, rows, (0, 1)), 0
     by_case: dict[str, dict[str, Decided]] = {}
     for label, run in pairs:
         for decision in run.run.decisions:
             by_case.setdefault(name_of(decision), {})[label] = decision
-    has_present = any("unchanged" in decision for _, run in pairs for decision in run.run.decisions)
     rows = [
-        [
-            name,
-            label,
-            _answer(answers[label]),
-            _number(claim(answers[label], of="baseline"), run),
-            *([_number(claim(answers[label], of="unchanged"), run)] if has_present else []),
-            _after(answers[label], run),
-        ]
+        [name, label, *_cells(answers[label], run)]
         for name, answers in list(by_case.items())[:limit]
         for label, run in pairs
         if label in answers
@@ -132,62 +118,34 @@ def _case_table(pairs: Sequence[tuple[str, Material]], limit: int) -> Markup:
     totals = {run.words.total for _, run in pairs if run.sequences}
     # One quantity of all runs is the heading, in its own sign.
     total = totals.pop() if len(totals) == 1 and all(run.sequences for _, run in pairs) else ""
-    before = ["usual in such a case", "present values"] if has_present else ["with no action"]
-    heads = ["case", "run", "answer", *([f"{total}: as observed"] if total else before), "with this answer"]
-    more = len(by_case) - limit
-    note = tag("p", f"{counted(more, 'further case')} in the folders of the runs.") if more > 0 else None
+    heads = ["case", "run", "answer", f"{total}: as observed" if total else "before", "with this answer"]
     caption = "What each run recommends in each case, and its own estimates"
-    return joined([table(caption, heads, rows, texts=(0, 1, 2, len(heads) - 1)), note])
+    return TableView(caption, heads, rows, range(len(heads))), max(0, len(by_case) - limit)
 
 
-def _summary_tables(pairs: Sequence[tuple[str, Material]]) -> Markup:
+def _summary_tables(pairs: Labelled) -> list[TableView]:
     summaries = {label: next(iter(run.methods.values())) for label, run in pairs if run.alterations}
-    rows = indented(method_rows(summaries)) if summaries else []
-    tables = [table("Claims and, where a world knows it, the truth", ["", *summaries], rows)]
+    rows = method_rows(summaries) if summaries else []
+    tables = [TableView("Claims and, where a world knows it, the truth", ["", *summaries], rows)]
     for label, run in pairs:
         if not run.alterations and not run.trials:
             tables += sequence_tables(run, f"{label}: ")
-    scores = [f"{label}: {line}" for label, run in pairs if (line := no_action_score.line(run.run))]
-    return joined([*tables, bullets(scores)])
+    return tables
 
 
-def _warnings(pairs: Sequence[tuple[str, Material]]) -> Markup:
-    general = [(label, text) for label, run in pairs for text in warnings_of_run(run)]
-    counts = []
-    for label, run in pairs:
-        if names := {name for name, _ in warnings_of_decisions(run.run.decisions)}:
-            cases = counted(len(names), "case")
-            counts.append(f"{label}: {cases} with warnings, which its own report lists.")
-    if not general and not counts:
-        return tag("p", "The runs recorded no warnings.")
-    return joined([grouped(general, len(pairs), "run"), bullets(counts)])
-
-
-def _provenance(pairs: Sequence[tuple[str, Material]]) -> Markup:
-    return joined(joined([tag("h3", label), facts(origin(run))]) for label, run in pairs)
-
-
-def _answer(decision: Decided) -> str:
-    setting = mapping(decision.get("alteration"))
-    if setting and is_sequence(decision):
-        return f"change {counted(len(setting), 'action')}"
-    return f"set {named(setting)}" if setting else group_of(decision)
-
-
-def _after(decision: Decided, run: Material) -> str:
-    """The estimate of a recommendation with its interval; a dash for other answers."""
-    if decision.get("alteration") is None:
-        return "-"
-    ends = [finite(claim(decision, end)) for end in ("lower", "upper")]
-    signed_ends = sorted(_sign(run) * end for end in ends if end is not None)
-    interval = f" [{figure(signed_ends[0])}, {figure(signed_ends[1])}]" if len(signed_ends) == 2 else ""
-    return _number(claim(decision), run) + interval
-
-
-def _sign(run: Material) -> float:
-    """-1 for a return that is shown as minus a quantity."""
-    return run.words.sign if run.sequences else 1.0
-
-
-def _number(value: object, run: Material) -> str:
-    return figure(_sign(run) * value) if isinstance(value, int | float) else "-"
+def _cells(decision: Decided, run: Material) -> list[str]:
+    """The answer, and the estimates before and, of a recommendation, after it."""
+    if run.sequences:
+        episode = episode_of(decision, run.words)
+        answer = f"change {counted(len(episode.changes), 'action')}" if episode.acts else ""
+        estimates: list[Reading | None] = [episode.before, episode.after]
+    else:
+        case = case_of(decision, run.units)
+        answer, estimates = (
+            sentence("changes", case.changes),
+            [case.before, case.after if case.acts else None],
+        )
+        if case.outside:
+            estimates = [None, None]
+    numbers = ["-" if reading is None else sentence("number", reading, reading) for reading in estimates]
+    return [answer or words("verdicts")[verdict_of(decision)], *numbers]

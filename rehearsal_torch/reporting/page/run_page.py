@@ -1,8 +1,9 @@
 """Report page of a run: ``report.html`` in its folder, complete in one file that can be handed on.
 
-In this order: the question and the answer for each case; figures; reasons and sensitivity; comparisons, as in
-the terminal (`alteration_report`, `trial_report`, `sequence_report`); assumptions with the graph; the data
-card; all warnings; provenance. Every number comes from the files of the folder.
+In this order: the answer over all cases with a picture of it; the cases as a table, with the full box of
+each on demand; how well untouched rows are predicted, and what would overturn the answers; findings by kind;
+assumptions with the graph; the data; and, folded, provenance and the numbers of the method. Every number
+comes from the files of the folder; ``templates/run.html`` says where each stands.
 
 The context of a case is shown if the case was given. Rows of the table that were held out and decided for
 instead may be those of persons who asked nothing: their values are left out, also of warnings and reasons,
@@ -11,29 +12,22 @@ cases (context, steps of episodes, answers); rows that the method learnt from ar
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import yaml
 
+from rehearsal_torch.data.finding import findings_of
 from rehearsal_torch.evaluation.effect_tables import averages
-from rehearsal_torch.evaluation.run_record import ACTS, NOTHING, REFUSED, Decided, claim, effort, group_of
+from rehearsal_torch.evaluation.run_record import Decided
 from rehearsal_torch.reporting import alteration_report, no_action_score, sequence_report, trial_report
-from rehearsal_torch.reporting.alteration_report import figure, method_rows
-from rehearsal_torch.reporting.page import sentences
-from rehearsal_torch.reporting.page.data_card import in_words, label, question
-from rehearsal_torch.reporting.page.html import (
-    Child,
-    Markup,
-    Section,
-    document,
-    facts,
-    joined,
-    name_of,
-    paragraphs,
-    table,
-    tag,
-)
-from rehearsal_torch.reporting.page.inline_figures import pictures
+from rehearsal_torch.reporting.decision_frame import doubts, in_all, overall_of
+from rehearsal_torch.reporting.labels import Wording
+from rehearsal_torch.reporting.no_action_score import UntouchedScore
+from rehearsal_torch.reporting.page import reasons, sentences
+from rehearsal_torch.reporting.page.data_card import in_words, label, limits, question
+from rehearsal_torch.reporting.page.html import Figure, name_of, pictures, render, sentence, words
+from rehearsal_torch.reporting.page.html import sentences as sentences_of
 from rehearsal_torch.reporting.page.page_content import (
     Material,
     counted,
@@ -43,194 +37,375 @@ from rehearsal_torch.reporting.page.page_content import (
     named,
     shown,
 )
-from rehearsal_torch.reporting.page.reasons import assumptions, cautions, limits, notice, why
+from rehearsal_torch.reporting.page.reasons import FindingGroup, GraphView, by_kind
+from rehearsal_torch.reporting.page.views import (
+    VERDICTS,
+    Case,
+    Episode,
+    Reading,
+    Trials,
+    Verdict,
+    case_of,
+    episode_of,
+    trials_of,
+    verdict_of,
+)
 
 FILE = "report.html"
-WITHHELD = (
-    "The cases are rows of the table that were held out. What is known of each is left out here; "
-    "rehearsal report RUN rows=true shows it."
-)
-_END = (
-    "A recommendation is a claim of a model that was fitted to data, not a prescription. Every number on "
-    "this page comes from the files of the run."
-)
-_CLASS_OF_ANSWER = {ACTS: "case", NOTHING: "case none", REFUSED: "case refused"}
 # Entries of the data card that other sections show.
 _SHOWN_ELSEWHERE = frozenset(
     {"graph", "box", "actions", "region", "caution", "findings", "ranges", "features", "desired", "reward"}
 )
-# Characters of an entry of the data card, and of the configuration; variables of a table.
-LONGEST, LONGEST_CONFIGURATION, VARIABLES = 300, 60_000, 400
+# Entries of the data card that are seen at once; characters of one, and of the configuration; variables.
+FIRST, LONGEST, LONGEST_CONFIGURATION, VARIABLES = 3, 300, 60_000, 400
+Facts = list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class TableView:
+    """A table: the first cell of a row is its head, the columns of `texts` hold words, the others numbers."""
+
+    caption: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    texts: Sequence[int] = (0,)
+
+
+@dataclass(frozen=True)
+class Bar:
+    """Before, after and its interval, from 0 to 100 on the scale of all rows; None where there is none."""
+
+    before: float | None
+    after: float | None
+    lower: float | None
+    upper: float | None
+
+
+@dataclass(frozen=True)
+class RunPage:
+    """What a run's page says, in the order in which it says it; texts are sentences.
+
+    Attributes:
+        decisions: The decisions that are shown, the largest gain first, with the pictures of their numbers.
+        scale, unit: The ends of these pictures, and the unit of gains, as heads of columns.
+        more: How many decisions are not shown.
+        findings, reasons: Those of the decisions, by kind; `data_findings` are those of the run.
+        limits, card: The data card, an entry a line, its first entries with what may be set and is wanted;
+            what does not fit on a line in tables.
+        internal, tables: Sentences and tables on the method, its search and its scores.
+        rows: The recorded rows, None unless the reader asked for them.
+    """
+
+    title: str
+    kind: Literal["cases", "episodes", "trials"]
+    nouns: tuple[str, str]
+    question: list[str]
+    notice: str
+    doubts: list[str]
+    overall: list[str]
+    tally: list[tuple[Verdict, int]]
+    total: int
+    further: list[str]
+    decisions: list[tuple[Case, Bar | None]] | list[tuple[Episode, Bar | None]]
+    scale: str
+    unit: str
+    more: int
+    withheld: bool
+    trials: Trials | None
+    reached: list[str]
+    rounds: TableView | None
+    truth: list[str]
+    score: UntouchedScore | None
+    score_line: str
+    overturning: list[str]
+    choice: list[str]
+    compared: TableView | None
+    findings: list[FindingGroup]
+    reasons: list[FindingGroup]
+    data_findings: list[str]
+    assumptions: Sequence[str]
+    adjustments: list[str]
+    graph: GraphView
+    limits: Facts
+    card: Facts
+    card_tables: list[TableView]
+    origin: Facts
+    internal: list[str]
+    tables: list[TableView]
+    configuration: str
+    figures: Mapping[str, list[Figure]]
+    rows: list[TableView] | None
+    words: Wording
+
+    @property
+    def has_variables(self) -> bool:
+        """Whether episodes show the variables of their reward."""
+        return any(isinstance(decision, Episode) and decision.variables for decision, _ in self.decisions)
 
 
 def page(report: Material) -> str:
     """The page of a run with decisions."""
-    sections = [
-        Section("answers", "What was asked, and the answers", answers(report)),
-        Section("pictures", "Pictures of the run", pictures(report)),
-        Section("why", "Why, and what would overturn it", why(report)),
-        Section("method", "Which method, and why", alteration_report.choice_as_markup(report.run)),
-        Section("comparison", "Comparisons", comparison(report)),
-        Section("assumptions", "Assumptions", assumptions(report)),
-        Section("data", "The data", data_card(report)),
-        Section("warnings", "Warnings", cautions(report)),
-        Section(
-            "provenance",
-            "Where this page comes from",
-            joined([facts(origin(report)), _configuration(report)]),
-        ),
-        Section("rows", "Recorded rows", recorded_rows(report)),
-    ]
-    return document(title(report), _lead(report), sections, _END)
+    run = run_page(report)
+    return render("run.html", title=run.title, run=run)
 
 
-def title(report: Material) -> str:
+def run_page(report: Material) -> RunPage:
+    """The fields of the page of a run with decisions."""
+    run, decisions = report.run, report.decisions
+    kind: Literal["cases", "episodes", "trials"]
+    kind = "trials" if report.trials else "episodes" if report.sequences else "cases"
+    rows, scale, unit = _rows(report) if kind != "trials" else ([], "", "")
+    cards, tables = _data_card(report)
+    score_line = no_action_score.line(run) if report.alterations else ""
+    assumptions = {"episodes": "sequences", "trials": "trials"}.get(kind, "alterations")
+    text = yaml.safe_dump(run.config, sort_keys=False, allow_unicode=True) if run.config else ""
+    if len(text) > LONGEST_CONFIGURATION:
+        text = f"{text[:LONGEST_CONFIGURATION]}\n... (the rest is in config.yaml)"
+    return RunPage(
+        title=_title(report),
+        kind=kind,
+        nouns=report.nouns,
+        question=question(report),
+        notice=_ending(report),
+        doubts=doubts(finding for decision in decisions for finding in findings_of(decision)),
+        overall=_overall(report),
+        tally=tally(run.decisions) if kind != "trials" else [],
+        total=len(run.decisions),
+        further=[averages(run)] if report.alterations else notes_of_sequences(report),
+        decisions=rows[: report.cases],
+        scale=scale,
+        unit=unit,
+        more=max(0, len(rows) - report.cases),
+        withheld=report.withholds,
+        trials=trials_of(report) if report.trials else None,
+        reached=[f"{text}." for text in trial_report.reached(run)] if report.trials else [],
+        rounds=_rounds(report) if report.trials and len(decisions) > 1 else None,
+        truth=_truth(report),
+        score=no_action_score.scored(run) if score_line and not run.held_out_seen else None,
+        score_line=score_line and f"{score_line.rstrip('.')}.",
+        overturning=reasons.overturning(report),
+        choice=alteration_report.choice_reasons(run),
+        compared=_compared(report),
+        findings=[] if report.trials else by_kind(decisions),
+        reasons=by_kind(decisions, "reason"),
+        data_findings=reasons.warnings_of_run(report),
+        assumptions=words(assumptions) if kind != "cases" or report.alterations else [],
+        adjustments=reasons.adjustments(report) if report.alterations else [],
+        graph=reasons.graph_view(report),
+        limits=[*cards[:FIRST], *limits(report.card)],
+        card=cards[FIRST:],
+        card_tables=tables,
+        origin=origin(report),
+        internal=_internal(report),
+        tables=_method_tables(report),
+        configuration=text,
+        figures=pictures(report),
+        rows=recorded_rows(report) if report.rows else None,
+        words=report.words,
+    )
+
+
+def _title(report: Material) -> str:
     """The title of the page: by the table of a problem file, else by the name of the run or its folder."""
-    source = report.card.get("source")
-    if not _has_default_name(report) or not isinstance(source, str):
-        return f"Report: {report.run.config.get('name') or report.run.path.name}"
-    return (
-        f"The next experiment after {source}"
-        if report.trials
-        else f"Decisions for {_count(report)} of {source}"
-    )
-
-
-def _has_default_name(report: Material) -> bool:
-    """Whether the run is one of a problem file, and was given no name of its own."""
-    default_names = ("own_problem", "own_sequence", "own_trials")
-    path = str(report.run.config.get("path") or "")
-    return path.endswith((".yaml", ".yml")) and report.run.config.get("name") in default_names
-
-
-def _count(report: Material) -> str:
-    return counted(len(report.run.decisions), *(("trial", "trials") if report.trials else report.nouns))
-
-
-def _lead(report: Material) -> Markup:
-    keys = (
-        {"decision": "method"}
-        if _has_default_name(report)
-        else {"dataset": "dataset", "decision": "decision"}
-    )
-    choices = [f"{word} {report.run.choices[key]}" for key, word in keys.items() if key in report.run.choices]
-    answer_counts = [] if report.trials else [verdicts(report.run.decisions)]
-    words = "; ".join([_count(report), *answer_counts, *choices])
-    return joined([tag("p", f"{words}.", class_="soft"), notice(report)])
-
-
-def answers(report: Material) -> Markup:
-    """The question, then one box for each case."""
-    boxes = [_case_box(decision, report) for decision in report.shown]
-    more = 0 if report.trials else len(report.run.decisions) - len(boxes)
-    note = f"{counted(more, 'further case')} of {len(report.run.decisions)} in decisions.jsonl and table.csv."
-    overall = (
-        [sentences.overall(report.run.decisions, report.wanted), averages(report.run)]
-        if report.alterations
-        else []
-    )
-    overall += sequence_report.headline(report.sequence_rows, report.words) if report.sequences else []
-    return joined(
-        [
-            paragraphs(question(report)),
-            *(tag("p", sentence, class_="answer") for sentence in overall if sentence),
-            tag("p", WITHHELD) if report.withholds else None,
-            *boxes,
-            tag("p", note) if more > 0 else None,
-        ]
-    )
-
-
-def verdicts(decisions: Sequence[Decided]) -> str:
-    """How many cases got which answer, in words."""
-    groups = [group_of(decision) for decision in decisions]
-    words = {ACTS: "with a recommendation", NOTHING: "without action", REFUSED: "refused"}
-    return ", ".join(f"{groups.count(group)} {words[group]}" for group in words if group in groups)
-
-
-def _case_box(decision: Decided, report: Material) -> Markup:
+    source, config = report.card.get("source"), report.run.config
+    # Whether the run is one of a problem file, and was given no name of its own.
+    is_unnamed = config.get("name") in ("own_problem", "own_sequence", "own_trials")
+    if not (
+        is_unnamed and str(config.get("path") or "").endswith((".yaml", ".yml")) and isinstance(source, str)
+    ):
+        return f"Report: {config.get('name') or report.run.path.name}"
     if report.trials:
-        title, headline, texts = sentences.said_of_trials(report)
-    elif report.sequences:
-        title, headline, texts = sentences.said_of_episode(decision, report.words)
-    else:
-        title, headline, texts = sentences.said_of_case(decision, report)
-    head = [tag("h3", title), tag("p", headline, class_="answer")]
-    return tag("div", *head, paragraphs(texts), class_=_CLASS_OF_ANSWER[group_of(decision)])
+        return f"The next experiment after {source}"
+    return f"Decisions for {counted(len(report.run.decisions), *report.nouns)} of {source}"
 
 
-def comparison(report: Material) -> Markup:
-    """Comparisons with no action, of the parts of the method, and with held-out outcomes; else empty."""
+def _ending(report: Material) -> str:
+    """How the run ended, if not well."""
+    texts = reasons.warnings_of_run(report)
+    return texts[0] if texts and not report.ended and report.status.get("state") != "ok" else ""
+
+
+def _overall(report: Material) -> list[str]:
+    """The answer over all cases."""
+    decisions = report.run.decisions
     if report.trials:
-        heads, body = trial_report.last_rounds(report.run)
-        caption = f"The last {len(body)} of {len(report.run.decisions)} trials"
-        reached = paragraphs(f"{sentence}." for sentence in trial_report.reached(report.run))
-        return joined([table(caption, heads, body, texts=(0, 1)), reached])
-    if report.alterations:
-        methods = table("All cases of the run", ["", *report.methods], indented(method_rows(report.methods)))
-        online = paragraphs(alteration_report.online_sentences(report.run))
-        score = paragraphs(filter(None, [no_action_score.line(report.run)]))
-        return joined([methods, online, _part_table(report.shown), score])
-    results, *scores = sequence_tables(report) or [Markup()]
-    observed = sequence_report.observed_as_text(sequence_report.observed_groups(report.run))
-    notes = sequence_report.sentences(report.sequence_rows, report.words)
-    return joined([results, paragraphs(notes), *scores, paragraphs(observed)])
+        return []
+    if report.sequences:
+        return [text for row in report.sequence_rows for text in overall_of_sequences(row, report.words)]
+    if len(decisions) == 1 and report.alterations:
+        case = report.decisions[0]
+        return [sentences.headline(case, report.units), *sentences.chances(case, report.wanted)[:1]]
+    total = overall_of(decisions) if report.alterations else None
+    if total is None:
+        return [sentences.average(decisions, report.wanted)] if report.alterations else []
+    return [in_all(total, report.wanted, counts=False)]
 
 
-def indented(rows: Sequence[Sequence[str]]) -> list[list[Child]]:
-    """Rows of methods; heads that begin with spaces are set in below the one before."""
+def overall_of_sequences(row: sequence_report.Row, words: Wording) -> list[str]:
+    """The mean improvement by the model; empty for decisions of other kinds."""
+    known = finite(row.get("improvement_low")) is not None
+    return [sentence("episodes_overall", row, words, known)] if "k" in row else []
+
+
+def notes_of_sequences(report: Material) -> list[str]:
+    """What to know of the mean improvements: contradictions by the truth, refusals, bookkeeping."""
+    rows = [row for row in report.sequence_rows if "k" in row] if report.sequences else []
     return [
-        [tag("span", head.strip(), class_="sub") if head.startswith(" ") else head, *cells]
-        for head, *cells in rows
+        text
+        for row in rows
+        for text in sentences_of("episodes_notes", row, report.words, sequence_report.contradicted(row))
     ]
 
 
-def _part_table(decisions: list[Decided]) -> Markup:
-    """Table by case: no action, decision, estimates of the parts of the method, and the uncorrected claim."""
-    estimates = [mapping(effort(decision, "estimates")) for decision in decisions]
-    names = list(dict.fromkeys(name for parts in estimates for name in parts))
-    corrected = any(effort(decision, "claimed_in_sample") is not None for decision in decisions)
-    has_present = any("unchanged" in decision for decision in decisions)
+def tally(decisions: Sequence[Decided]) -> list[tuple[Verdict, int]]:
+    """How many decisions come to what; what none comes to is left out, but *do*."""
+    verdicts = list(map(verdict_of, decisions))
+    return [(name, verdicts.count(name)) for name in VERDICTS if name == "do" or name in verdicts]
+
+
+def _rows(report: Material) -> tuple[list[Any], str, str]:
+    """Each decision with the picture of its numbers, the largest gain first; their scale, and their unit."""
+    if report.sequences:
+        episodes = [episode_of(decision, report.words) for decision in report.decisions]
+        episodes.sort(key=lambda episode: -(episode.better or 0.0) if episode.acts else 1.0)
+        readings = [(episode.before, episode.after) for episode in episodes]
+        low, high = _ends([reading for pair in readings for reading in pair])
+        low, high = min(low, 0.0), max(high, 0.0)
+        pairs = [(episode, _bar(episode.before, episode.after, low, high)) for episode in episodes]
+        return pairs, f"{report.words.level}: {shown(low)} to {shown(high)}", "Better by"
+    cases = [case_of(decision, report.units, report.wanted) for decision in report.decisions]
+    cases.sort(key=lambda case: _gain(case), reverse=True)
+    numbers = [reading for case in cases if not case.outside for reading in (case.before, case.after)]
+    chance = all(case.chance for case in cases)
+    low, high = (0.0, 1.0) if chance else _ends(numbers)
     rows = [
-        [
-            name_of(decision),
-            figure(claim(decision, of="baseline")),
-            *([figure(claim(decision, of="unchanged"))] if has_present else []),
-            figure(claim(decision)) if decision.get("alteration") is not None else "-",
-            *(_number(parts.get(name)) for name in names),
-            *([_number(effort(decision, "claimed_in_sample"))] if corrected else []),
+        (case, None if case.outside else _bar(case.before, case.after if case.acts else None, low, high))
+        for case in cases
+    ]
+    return (
+        rows,
+        "0 to 100 %" if chance else f"{shown(low)} to {shown(high)}",
+        "Gain, points" if chance else "Gain",
+    )
+
+
+def _gain(case: Case) -> tuple[bool, bool, float]:
+    if case.gain is not None:
+        return case.acts, not case.outside, case.gain.point
+    if case.before is None or case.after is None:
+        return case.acts, not case.outside, 0.0
+    return case.acts, not case.outside, case.after.point - case.before.point
+
+
+def _ends(readings: Sequence[Reading | None]) -> tuple[float, float]:
+    numbers = [
+        number
+        for reading in readings
+        if reading is not None
+        for number in (reading.point, reading.lower, reading.upper)
+        if number is not None
+    ]
+    return (min(numbers), max(numbers)) if numbers else (0.0, 1.0)
+
+
+def _bar(before: Reading | None, after: Reading | None, low: float, high: float) -> Bar | None:
+    def place(number: float | None) -> float | None:
+        if number is None:
+            return None
+        return 100 * min(max((number - low) / (high - low), 0.0), 1.0) if high > low else 50.0
+
+    if before is None and after is None:
+        return None
+    spanned = after or before
+    assert spanned is not None
+    numbers = (before.point if before else None, after.point if after else None, spanned.lower, spanned.upper)
+    return Bar(*map(place, numbers))
+
+
+def _truth(report: Material) -> list[str]:
+    """What a simulated world knows of the answers to cases."""
+    if not report.alterations:
+        return []
+    truths = [alteration_report.truth_in_short(summary) for summary in report.methods.values()]
+    return [*(f"{text}." for text in truths if text), *alteration_report.online_sentences(report.run)]
+
+
+def _internal(report: Material) -> list[str]:
+    """Sentences on the method: how a trial was chosen, and what was observed after the episodes."""
+    if report.trials:
+        trials = trials_of(report)
+        return [sentence("trials_acquisition", trials)] if trials.acquisition else []
+    if report.alterations:
+        return []
+    return sentences_of("observed", sequence_report.observed_groups(report.run))
+
+
+def all_tables(report: Material) -> list[TableView]:
+    """The tables of the page, for a terminal: the decisions, and those of the method."""
+    first = [_rounds(report)] if report.trials else [] if report.sequences else [_case_table(report)]
+    compared = _compared(report)
+    return [*first, *([compared] if compared.rows else []), *_method_tables(report)]
+
+
+def _case_table(report: Material) -> TableView:
+    """What the table of cases holds, as text."""
+    rows, verdicts = [], words("verdicts")
+    for case, _ in _rows(report)[0][: report.cases]:
+        readings = [
+            "" if reading is None else reading.text for reading in (case.before, case.after, case.gain)
         ]
-        for decision, parts in zip(decisions, estimates, strict=True)
+        numbers = ["", "outside the data", ""] if case.outside else readings
+        setting = sentence("changes", case.changes) or case.reason
+        rows.append(
+            [case.name, verdicts[case.verdict], setting, *numbers, "; ".join(map(str, case.findings))]
+        )
+    heads = ["case", "answer", "settings", "before", "after", "gain", "findings"]
+    return TableView(counted(len(report.run.decisions), "case"), heads, rows, (0, 1, 2, 6))
+
+
+def _rounds(report: Material) -> TableView:
+    heads, rows = trial_report.last_rounds(report.run)
+    count = counted(len(report.run.decisions), "trial")
+    return TableView(f"The last {len(rows)} of {count}", heads, rows, (0, 1))
+
+
+def _compared(report: Material) -> TableView:
+    """The methods that were compared, if one was chosen."""
+    heads, texts = alteration_report.CHOICE_HEADS, alteration_report.CHOICE_WORDS
+    return TableView(
+        alteration_report.CHOICE_CAPTION, heads, alteration_report.choice_rows(report.run), texts
+    )
+
+
+def _method_tables(report: Material) -> list[TableView]:
+    if report.trials:
+        noise = trial_report.recovered_noise(report.run.truth)
+        heads = ["node", "rows", *(name for _, name in trial_report.MEASURES)]
+        return (
+            [TableView("Recovered noise compared with the true noise", heads, noise, (0, 1))] if noise else []
+        )
+    if report.alterations:
+        rows = alteration_report.method_rows(report.methods)
+        return [TableView("All cases of the run", ["", *report.methods], rows)]
+    return sequence_tables(report)
+
+
+def sequence_tables(report: Material, of_run: str = "") -> list[TableView]:
+    """Results of decisions other than alterations and trials; `of_run` begins the caption."""
+    rows, quantities = report.sequence_rows, words("quantities")
+    names = {**quantities, report.words.subjects: report.words.episodes}
+    body = [
+        [names.get(name, name.partition("/")[2] or name), *texts]
+        for name, texts in sequence_report.cells(rows).items()
     ]
-    before = ["usual in such a case", "present values"] if has_present else ["no action"]
-    heads = ["case", *before, "decision", *(f"by {name}" for name in names)]
-    heads += ["before correction for the choice"] if corrected else []
-    caption = "Estimated probability of a desired outcome, case by case"
-    caption += "; the last columns are the parts that the method weighs" if names else ""
-    return table(caption, heads, rows)
+    caption = f"{of_run}{counted(len(report.run.decisions), 'decision')}, means with 95% intervals"
+    return [TableView(caption, ["", *map(sequence_report.search_of_row, rows)], body)] if rows else []
 
 
-def _number(value: object) -> str:
-    return figure(value) if isinstance(value, int | float) else "-"
-
-
-def sequence_tables(report: Material, of_run: str = "") -> list[Markup]:
-    """Results of decisions other than alterations and trials, then scores; `of_run` begins captions."""
-    title = f"{len(report.run.decisions)} decisions"
-    return [
-        table(f"{of_run}{caption}", heads, body, texts=(0, 2) if "score" in heads else (0,))
-        for caption, heads, body in sequence_report.tables(report.sequence_rows, report.words, title)
-    ]
-
-
-def origin(report: Material) -> list[tuple[str, Child]]:
+def origin(report: Material) -> Facts:
     """Name to value of the provenance in ``run.json``."""
     record = report.record
-
-    def coded(name: str, key: str) -> list[tuple[str, Child]]:
-        return [(name, tag("code", str(record[key])))] if record.get(key) else []
-
-    entries = [*coded("command", "command"), *coded("commit", "commit")]
+    entries = [(name, str(record[name])) for name in ("command", "commit") if record.get(name)]
     if "commit" in record and not record["commit"]:
         entries.append(("commit", "not known: the package was installed without its history"))
     entries += [("seed", shown(record["seed"]))] if "seed" in record else []
@@ -238,34 +413,18 @@ def origin(report: Material) -> list[tuple[str, Child]]:
     entries += [(name, named(values)) for name, values in mappings.items() if values]
     if report.run.choices:
         entries.append(("chosen", ", ".join(f"{group} {name}" for group, name in report.run.choices.items())))
-    entries += coded("fingerprint of the data", "data_fingerprint")
-    return [*entries, ("run folder", tag("code", str(report.run.path)))]
+    if record.get("data_fingerprint"):
+        entries.append(("fingerprint of the data", str(record["data_fingerprint"])))
+    return [*entries, ("run folder", str(report.run.path))]
 
 
-def _configuration(report: Material) -> Markup:
-    if not report.run.config:
-        return tag("p", "The run recorded no configuration.")
-    text = yaml.safe_dump(report.run.config, sort_keys=False, allow_unicode=True)
-    if len(text) > LONGEST_CONFIGURATION:
-        text = f"{text[:LONGEST_CONFIGURATION]}\n... (the rest is in config.yaml)"
-    summary = tag("summary", "The whole configuration (config.yaml)")
-    return tag("details", summary, tag("pre", text, tabindex="0", aria_label="config.yaml"))
-
-
-def data_card(report: Material) -> Markup:
-    """The data card; a sentence where a run recorded none."""
-    if not report.card:
-        return tag("p", "The run recorded no data card.")
-    simple, tables = list[tuple[str, Child]](), list[Markup]()
-    for key, value in report.card.items():
-        if key in _SHOWN_ELSEWHERE:
-            continue
-        rows = mapping(value)
-        if rows and all(isinstance(inner, Mapping) for inner in rows.values()):
-            tables.append(_nested_table(key, rows))
-        else:
-            words = _short(in_words(key, value, report.card))
-            simple.append((label(key), tag("code", words) if key == "fingerprint" else words))
+def _data_card(report: Material) -> tuple[Facts, list[TableView]]:
+    """The entries of the data card, a line each, and tables of the variables."""
+    facts = [
+        (label(key), _short(in_words(key, value, report.card)))
+        for key, value in report.card.items()
+        if key not in _SHOWN_ELSEWHERE
+    ]
     ranges = {name: listed(value) for name, value in mapping(report.card.get("ranges")).items()}
     range_rows = [[name, *map(shown, value)] for name, value in ranges.items() if len(value) == 2]
     features = {name: mapping(value) for name, value in mapping(report.card.get("features")).items()}
@@ -274,37 +433,19 @@ def data_card(report: Material) -> Markup:
         for name, feature in features.items()
     ]
     heads = ["variable", "smallest", "median", "largest", "unit"]
-    return joined(
-        [
-            facts([*simple, *limits(report)]),
-            table("Observed ranges", ["variable", "smallest", "largest"], range_rows[:VARIABLES]),
-            table("Observed variables", heads, feature_rows[:VARIABLES], texts=(0, 4)),
-            *tables,
-        ]
-    )
-
-
-def _nested_table(key: str, mappings: Mapping[str, Any]) -> Markup:
-    """A mapping of mappings as a table with a column for each key."""
-    lines = {name: mapping(value) for name, value in mappings.items()}
-    heads = list(dict.fromkeys(head for line in lines.values() for head in line))
-    rows = [[name, *(_short(shown(line.get(head, ""))) for head in heads)] for name, line in lines.items()]
-    text_columns = [
-        column
-        for column, head in enumerate(heads, 1)
-        if any(finite(line.get(head)) is None for line in lines.values())
+    tables = [
+        TableView("Observed ranges", ["variable", "smallest", "largest"], range_rows[:VARIABLES]),
+        TableView("Observed variables", heads, feature_rows[:VARIABLES], (0, 4)),
     ]
-    return table(key.replace("_", " "), ["", *heads], rows[:VARIABLES], texts=(0, *text_columns))
+    return facts, [table for table in tables if table.rows]
 
 
-def _short(words: str) -> str:
-    return words if len(words) <= LONGEST else f"{words[:LONGEST]} ..."
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
 
 
-def recorded_rows(report: Material) -> Markup:
-    """The rows of the cases; empty unless the reader asked for rows."""
-    if not report.rows:
-        return Markup()
+def recorded_rows(report: Material) -> list[TableView]:
+    """The rows of the cases."""
     decisions = report.run.decisions[: report.cases]
     given = [(name_of(decision), mapping(decision.get("given"))) for decision in decisions]
     answers = [mapping(mapping(decision.get("answer")).get("rows")) for decision in decisions]
@@ -314,42 +455,34 @@ def recorded_rows(report: Material) -> Markup:
         _row_table("What was observed after each decision", observed),
         *(_step_table(decision, report) for decision in decisions),
     ]
-    return joined(tables) or tag("p", "The run recorded no rows.")
+    return [table for table in tables if table.rows]
 
 
-def _row_table(caption: str, cases: Sequence[tuple[str, Mapping[str, object]]]) -> Markup:
+def _row_table(caption: str, cases: Sequence[tuple[str, Mapping[str, object]]]) -> TableView:
     """Cases with their values, a column for each name; empty without any."""
     names = list(dict.fromkeys(name for _, row in cases for name in row))
     rows = [[case, *(shown(row[name]) if name in row else "" for name in names)] for case, row in cases]
-    return table(caption, ["case", *names], rows if names else [])
+    return TableView(caption, ["case", *names], rows if names else [])
 
 
-def _step_table(decision: Decided, report: Material) -> Markup:
+def _step_table(decision: Decided, report: Material) -> TableView:
     """An episode step by step: rewards and doses, as observed and under the decision."""
     trajectory, words = mapping(decision.get("trajectory")), report.words
-    observed, replayed = (listed(trajectory.get(key)) for key in ("observed_rewards", "rewards"))
-    old, new = (listed(trajectory.get(key)) for key in ("observed_doses", "doses"))
-    coordinates = range(max((len(listed(row)) for row in (*old, *new)), default=0))
-    heads = [words.one_step.lower(), f"{words.level}, observed", "predicted"]
-    for coordinate in coordinates:
-        heads += [f"{words.dose(coordinate).name}{when}" for when in (", observed", ", changed")]
-    rows = []
-    for step in range(len(observed)):
-        doses = [
-            _dose(rows_of, step, coordinate, report) for coordinate in coordinates for rows_of in (old, new)
-        ]
-        rewards = [_reward(values, step, report) for values in (observed, replayed)]
-        rows.append([str(words.start + step), *rewards, *doses])
-    return table(f"{words.titled(name_of(decision))}, step by step", heads, rows)
-
-
-def _reward(values: list[object], step: int, report: Material) -> str:
-    value = finite(values[step]) if step < len(values) else None
-    return "" if value is None else shown(report.words.sign * value + 0.0)
-
-
-def _dose(rows: list[object], step: int, coordinate: int, report: Material) -> str:
-    cells = listed(rows[step]) if step < len(rows) else []
-    if coordinate >= len(cells):
-        return ""
-    return report.words.dose(coordinate).level(cells[coordinate]) or shown(cells[coordinate])
+    rewards = {f"{words.level}, observed": "observed_rewards", "predicted": "rewards"}
+    columns = {
+        head: ["" if (value := finite(cell)) is None else shown(words.sign * value + 0.0) for cell in cells]
+        for head, cells in ((head, listed(trajectory.get(key))) for head, key in rewards.items())
+    }
+    doses = {key: list(map(listed, listed(trajectory.get(key)))) for key in ("observed_doses", "doses")}
+    for index in range(max((len(row) for rows in doses.values() for row in rows), default=0)):
+        dose = words.dose(index)
+        for (_, rows), when in zip(doses.items(), ("observed", "changed"), strict=True):
+            cells = [dose.level(row[index]) or shown(row[index]) if index < len(row) else "" for row in rows]
+            columns[f"{dose.name}, {when}"] = cells
+    steps = range(len(listed(trajectory.get("observed_rewards"))))
+    body = [
+        [str(words.start + step), *(cells[step] if step < len(cells) else "" for cells in columns.values())]
+        for step in steps
+    ]
+    heads = [words.one_step.lower(), *columns]
+    return TableView(f"{words.titled(name_of(decision))}, step by step", heads, body)

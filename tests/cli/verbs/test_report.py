@@ -33,17 +33,15 @@ def test_figures_are_drawn_again_from_the_records_where_that_is_asked_for(here, 
     assert run("report", ["one"]) == 0
     assert not (here / "one/figures").exists()
     (here / "one/figures").mkdir()
-    (here / "one/figures/decisions.svg").write_bytes(b"of an earlier version")
+    (here / "one/figures/answer.svg").write_bytes(b"of an earlier version")
     assert run("report", ["one", "figures=true"]) == 0
     assert capsys.readouterr().out == "Written: one/report.html\n" * 2
     drawn = {path.name: path.read_bytes() for path in (here / "one/figures").iterdir()}
-    assert {"decisions.png", "decisions.svg"} <= set(drawn)
-    assert drawn["decisions.svg"].startswith(b"<?xml")
+    assert {"answer.png", "answer.svg"} <= set(drawn)
+    assert drawn["answer.svg"].startswith(b"<?xml")
     page = Page((here / "one/report.html").read_text(encoding="utf-8"))
     assert page.faults == []
-    assert any(
-        each["alt"].startswith("What is claimed of each case.") for name, each in page.tags if name == "img"
-    )
+    assert any(each["alt"].startswith("Before and after.") for name, each in page.tags if name == "img")
     assert run("report", ["one", "figures=true"]) == 0
     assert drawn == {path.name: path.read_bytes() for path in (here / "one/figures").iterdir()}
 

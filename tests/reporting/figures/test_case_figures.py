@@ -5,13 +5,12 @@ import pytest
 
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.reporting.decision_frame import decision_frame
-from rehearsal_torch.reporting.figure_style import drawing, panels
+from rehearsal_torch.reporting.figure_style import CHANCES, drawing, panels
 from rehearsal_torch.reporting.figures.case_figures import (
-    CASES,
     NAMED,
+    draw_answer,
     draw_calibration,
     draw_claims,
-    draw_decisions,
     draw_decisions_into,
     draw_overturning,
     draw_probabilities,
@@ -39,7 +38,7 @@ def test_claims_intervals_and_no_action_stand_at_their_cases():
     assert bars.get_label() == "95% interval"
     assert [each.get_text() for each in axes.get_xticklabels()] == ["bob", "ann", r"\$e\$"]
     assert axes.get_ylabel() == "Claimed probability of a\ndesired outcome"
-    assert axes.get_ylim() == pytest.approx((-0.02, 1.02))
+    assert axes.get_ylim() == pytest.approx(CHANCES)
 
 
 def test_many_cases_are_not_named_and_returns_have_an_axis_of_their_own():
@@ -64,41 +63,24 @@ def test_a_case_outside_the_data_is_shaded_and_has_no_mark():
     assert (shaded.get_x(), shaded.get_width()) == (0.5, 1.0)
 
 
-def test_long_names_leave_the_panels_their_height_and_the_legend_covers_nothing():
-    lines = [ACTED | {"identity": f"customer number {place} of the branch"} for place in range(24)]
+def answer(ends, gain, chance=True):
     with drawing():
-        figure = draw_decisions(decision_frame(lines), OF)
+        figure = draw_answer(ends, gain, "Estimated chance", ("before", "after"), chance)
         figure.draw_without_rendering()
-    (legend,) = figure.legends
-    for axes in figure.axes:
-        assert axes.get_legend() is None
-        assert axes.bbox.height / figure.dpi > 2.2
-        label = axes.yaxis.label.get_window_extent()
-        assert label.y0 >= 0
-        assert label.y1 <= figure.bbox.height
-        assert not legend.get_window_extent().overlaps(axes.bbox)
-    (axes,) = (drawn([ACTED] * 3),)
-    assert not axes.get_legend().get_window_extent().overlaps(axes.bbox)
+    return figure.axes
 
 
-@pytest.mark.parametrize(
-    ("count", "each"), [(1, [1]), (CASES, [14]), (15, [8, 7]), (100, [13] * 4 + [12] * 4)]
-)
-def test_many_cases_stand_in_panels_with_a_common_scale_and_all_are_named(count, each):
-    lines = [
-        ACTED | {"identity": str(place), "estimate": {"point": float(place), "of": "return"}}
-        for place in range(count)
-    ]
-    with drawing():
-        figure = draw_decisions(decision_frame(lines), "return")
-        figure.draw_without_rendering()
-    shown = [axes for axes in figure.axes if axes.get_visible()]
-    assert [len(axes.get_xticklabels()) for axes in shown] == each
-    names = [text.get_text() for axes in shown for text in axes.get_xticklabels()]
-    assert names == [str(place) for place in range(count)]
-    assert len({axes.get_ylim() for axes in shown}) == 1
-    assert shown[0].get_ylim()[1] > count - 1
-    assert figure.get_figwidth() == 5.2 * min(len(each), 2)
+def test_the_answer_has_both_ends_in_per_cent_and_its_difference_beside_zero():
+    above, below = answer((0.0, 1.0), (0.25, 1.0))
+    assert [list(line.get_xdata()) for line in above.lines] == [[0, 100], [0], [100]]
+    assert above.get_xlim() == (-3, 103), "no point is cut at the frame"
+    assert [text.get_text() for text in above.texts] == ["before 0.0 %", "after 100.0 %"]
+    assert below.collections[0].get_segments()[0].tolist() == [[25, 0], [100, 0]]
+    assert list(below.lines[0].get_xdata()) == [0, 0]
+    (alone,) = answer((20.0, 5.0), None, chance=False)
+    low, high = alone.get_xlim()
+    assert low < 5 < 20 < high
+    assert [text.get_ha() for text in alone.texts] == ["left", "right"], "names stand outside"
 
 
 AT = np.linspace(0.0, 1.0, 11)
@@ -133,7 +115,7 @@ def claims_drawn(*given, **named):
 def test_a_panel_shows_the_claim_its_interval_and_the_marks():
     (axes,) = claims_drawn(rows(present=0.2), units={"dose": "mg"}).axes
     lines = {each.get_label(): each for each in axes.lines}
-    curve = lines["claim, the others as recommended"]
+    curve = lines["estimate, the others as recommended"]
     assert curve.get_ydata() == pytest.approx(0.3 + 0.4 * AT)
     band = axes.collections[0]
     assert band.get_label() == "95% interval"
@@ -141,7 +123,7 @@ def test_a_panel_shows_the_claim_its_interval_and_the_marks():
     assert (heights.min(), heights.max()) == pytest.approx((0.2, 0.8))
     assert list(lines["recommended"].get_xdata()) == [0.8, 0.8]
     assert list(lines["present value"].get_xdata()) == [0.2, 0.2]
-    assert list(lines["claim for present values"].get_ydata()) == [0.35, 0.35]
+    assert list(lines["estimate for present values"].get_ydata()) == [0.35, 0.35]
     assert (axes.get_xlabel(), axes.get_title()) == ("dose (mg)", "Case one")
 
 
@@ -154,7 +136,7 @@ def test_bars_are_shares_of_the_panel_and_few_rows_are_hatched():
 
 def test_a_line_is_broken_where_there_is_no_number():
     (axes,) = claims_drawn(rows(gap=(0, 10))).axes
-    curve = next(each for each in axes.lines if each.get_label().startswith("claim, "))
+    curve = next(each for each in axes.lines if each.get_label().startswith("estimate, "))
     assert list(np.isnan(curve.get_ydata())).count(True) == 2
     shaded = [each for each in axes.patches if each.get_label() == "outside the data"]
     assert [(each.get_x(), each.get_x() + each.get_width()) for each in shaded] == [
@@ -187,7 +169,7 @@ def test_levels_have_bars_and_ticks_at_their_values():
     (axes,) = claims_drawn(kept, bars).axes
     assert axes.get_xticks().tolist() == at.tolist()
     assert [each.get_x() + each.get_width() / 2 for each in axes.containers[0]] == pytest.approx(at)
-    curve = next(each for each in axes.lines if each.get_label().startswith("claim, "))
+    curve = next(each for each in axes.lines if each.get_label().startswith("estimate, "))
     assert curve.get_marker() == "o", "of levels nothing lies between"
     (shaded,) = [each for each in axes.patches if each.get_label() == "outside the data"]
     assert (shaded.get_x(), shaded.get_width()) == (-0.5, 1.0)
@@ -201,7 +183,8 @@ def test_cases_have_a_row_and_the_actions_that_matter_most_a_panel():
     figure = claims_drawn(*first, rows("two", "b"))
     seen = [axes for axes in figure.axes if axes.get_visible()]
     assert [(axes.get_title(), axes.get_xlabel()) for axes in seen] == [
-        ("Case one", "b"), ("Case one", "c"), ("Case one", "d"), ("Case two", "b")
+        ("Case one: largest gain", "b"), ("Case one: largest gain", "c"), ("Case one: largest gain", "d"),
+        ("Case two: smallest gain", "b"),
     ]  # fmt: skip
 
 
@@ -216,16 +199,13 @@ def test_a_long_name_is_cut_and_a_dollar_is_no_formula():
     assert axes.get_title().endswith("...")
 
 
-def test_classes_have_no_order_and_so_no_line_joins_them():
+def test_nothing_lies_between_texts_and_so_no_line_joins_them():
     found = rows(along="drug", at=np.array([0.0, 1.0, 2.0]))
-    for coding, style in (
-        (Coding("drug", ("A", "B", "C"), "A"), "None"),
-        (Coding("drug", ("low", "medium", "high")), "-"),
-    ):
+    for coding in (Coding("drug", ("A", "B", "C"), "A"), Coding("drug", ("low", "medium", "high"))):
         with drawing():
             (axes,) = draw_claims(found, codings={"drug": coding}).axes
-        (curve,) = [each for each in axes.lines if each.get_label().startswith("claim, ")]
-        assert (curve.get_linestyle(), curve.get_marker()) == (style, "o")
+        (curve,) = [each for each in axes.lines if each.get_label().startswith("estimate, ")]
+        assert (curve.get_linestyle(), curve.get_marker()) == ("None", "o")
         assert [each.get_text() for each in axes.get_xticklabels()] == list(coding.levels)
 
 
@@ -252,7 +232,7 @@ def test_the_interval_widens_to_the_baseline_and_fewer_and_fewer_stand():
     assert nothing.get_ydata() == [0.5, 0.5]
     assert tipping.get_xdata() == [2.5, 2.5]
     assert mark.get_label() == "as strong as age (4.00)"
-    assert left.get_title() == "m: case 0"
+    assert left.get_title() == "The median recommendation, case 0"
     shares = right.lines[0]
     assert np.interp([1.01, 2.6, 4.0], shares.get_xdata(), shares.get_ydata()) == pytest.approx(
         [2 / 3, 1 / 3, 0.0], abs=0.02
@@ -286,34 +266,6 @@ def test_beside_present_values_both_bounds_meet_at_the_tipping_strength():
     assert low == pytest.approx(high, abs=0.01)
 
 
-EVEN = "Even without a hidden common cause,"
-FAR = "takes a strength of at least 5,000, which is beyond this axis."
-
-
-@pytest.mark.parametrize(
-    ("tippings", "said"),
-    [
-        ([None], "No hidden common cause can overturn it."),
-        ([None, None], "No hidden common cause can overturn any of them."),
-        ([5000.0, None], f"Overturning any of them {FAR}"),
-        ([5000.0], "Overturning it takes a strength of 5,000, which is beyond this axis."),
-        ([1.0], f"{EVEN} it may be no better than no action."),
-        ([1.0, 1.0], f"{EVEN} all of them may be no better than no action."),
-        ([1.0, 1.0, None], f"{EVEN} 2 of 3 may be no better than no action; no hidden common cause can "
-         "overturn the other."),
-        ([1.0, 5000.0, None], f"{EVEN} 1 of 3 may be no better than no action; overturning the others {FAR}"),
-        ([1.0, 2.5], ""),
-    ],
-)  # fmt: skip
-def test_a_share_that_no_strength_changes_says_why_in_the_panel(tippings, said):
-    lines = [line(str(place), 0.8, each, None) for place, each in enumerate(tippings)]
-    for each in lines:
-        del each["sensitivity"]["covariate"]
-    with drawing():
-        right = draw_overturning({"m": lines}).axes[1]
-    assert [each.get_text().replace("\n", " ") for each in right.texts] == ([said] if said else [])
-
-
 def scored(probability, oracle, no_action, acted=True):
     score = {"probability": probability, "oracle": oracle, "no_action": no_action}
     return {"score": score, "alteration": {"a": 1.0} if acted else None}
@@ -345,7 +297,7 @@ def test_a_method_that_never_declined_has_no_open_points():
         figure = draw_probabilities({"m": [scored(0.6, 0.9, 0.2)], "n": [scored(0.5, 0.9, 0.2)]})
     assert [len(axes.lines) for axes in figure.axes] == [3, 3]
     assert figure.axes[1].get_title().startswith("n\nmean 0.500")
-    assert figure.axes[0].get_ylim() == pytest.approx((-0.02, 1.02))
+    assert figure.axes[0].get_ylim() == pytest.approx(CHANCES)
 
 
 def claim_row(estimate, auf, lower=math.nan, upper=math.nan):

@@ -106,18 +106,20 @@ def drawn(rows):
 def test_the_band_is_two_standard_deviations_and_far_trials_do_not_stretch_the_panel():
     _, panels = drawn(curves())
     axes = panels["Reward along a"]
-    (band,) = [each for each in axes.collections if each.get_label().startswith("two")]
-    edge = band.get_paths()[0].vertices
-    assert edge[:, 1].min() == pytest.approx(-0.2)
-    assert edge[:, 1].max() == pytest.approx(1.2)
+    (bars,) = [each for each in axes.collections if each.get_label().startswith("two")]
+    ends = np.concatenate([segment[:, 1] for segment in bars.get_segments()])
+    assert (ends.min(), ends.max()) == pytest.approx((-0.2, 1.2))
     low, high = axes.get_ylim()
     assert (low, high) == pytest.approx((-0.27, 1.27))
     lines = {line.get_label(): line for line in axes.lines}
     assert lines["learnt mean"].get_ydata().tolist() == [0.0, 0.5, 1.0]
     assert lines["learnt mean"].get_marker() == "o", "few points are levels"
+    assert lines["learnt mean"].get_linestyle() == "None", "which no line joins"
     assert panels["Y along X"].lines[0].get_marker() == "None"
     assert lines["recommended"].get_xdata() == [0.25, 0.25]
-    assert lines["trial elsewhere"].get_ydata().tolist() == [-90.0]
+    assert lines["trial elsewhere"].get_ydata().tolist() == []
+    assert lines["beyond this range"].get_ydata().tolist() == [low], "a trial at -90 is at the edge"
+    assert lines["beyond this range"].get_marker() == "v"
 
 
 def test_a_system_of_ones_own_has_no_true_curves():

@@ -10,9 +10,7 @@ from rehearsal_torch.reporting.figures.sequence_figures import (
     chosen,
     diagonal,
     draw_courses,
-    draw_effort,
     draw_improvements,
-    draw_outcomes,
     draw_true_improvements,
 )
 from rehearsal_torch.reporting.labels import Dose, Wording
@@ -32,33 +30,6 @@ def test_several_groups_share_their_bins_and_empty_ones_are_left_out():
     assert [patch.get_xy()[:, 1].max() for patch in axes.patches] == [1.0, 2.0]
 
 
-DECIDED = [
-    {"trajectory": {"observed": -50.0, "value": -40.0}},
-    {"trajectory": {"observed": -20.0, "value": -20.0}},
-]
-
-
-@pytest.mark.parametrize(
-    ("words", "sign", "side", "label"),
-    [
-        (Wording("SOFA", -1.0, "points"), -1, "below", "Cumulative SOFA (points)"),
-        (Wording(), 1, "above", "Cumulative reward"),
-    ],
-)
-def test_a_point_is_a_patient_in_the_units_of_the_outcome(words, sign, side, label):
-    with drawing():
-        (axes,) = draw_outcomes({"A*": DECIDED}, words).axes
-    points, unchanged = axes.lines
-    assert list(points.get_xdata()) == [sign * -50.0, sign * -20.0]
-    assert list(points.get_ydata()) == [sign * -40.0, sign * -20.0]
-    assert unchanged.get_label() == "no change"
-    assert axes.get_title() == f"Better {side} the line"
-    assert (axes.get_xlabel(), axes.get_ylabel()) == (
-        f"{label}, as observed",
-        f"{label},\npredicted under the changes",
-    )
-
-
 def test_the_diagonal_spans_what_both_axes_show():
     with drawing():
         figure, axes = plt.subplots()
@@ -67,33 +38,6 @@ def test_the_diagonal_spans_what_both_axes_show():
     (line,) = axes.lines
     plt.close(figure)
     assert list(line.get_xdata()) == list(line.get_ydata()) == [-2, 4]
-
-
-def decided(expanded, seconds, proven=True):
-    return {"trace": {"expanded": expanded, "proven": proven}, "seconds": seconds}
-
-
-def test_steps_rise_at_proven_episodes_to_the_share_that_is_proven():
-    groups = {"A*": [decided(30, 2.0), decided(10, 0.5), decided(99, 9.0, proven=False), decided(20, 1.0)]}
-    with drawing():
-        figure = draw_effort(groups)
-    nodes, seconds = figure.axes
-    (line,) = nodes.lines
-    assert list(line.get_xdata()) == [10.0, 20.0, 30.0]
-    assert line.get_ydata() == pytest.approx([25.0, 50.0, 75.0])
-    assert line.get_label() == "A* (75% proven)"
-    assert list(seconds.lines[0].get_xdata()) == [0.5, 1.0, 2.0]
-    assert (nodes.get_xlabel(), seconds.get_xlabel()) == ("Steps of the search", "Time (s)")
-    assert nodes.get_xscale() == seconds.get_xscale() == "log"
-
-
-def test_nothing_proven_draws_no_step_and_zero_nodes_stand_on_the_scale():
-    with drawing():
-        figure = draw_effort({"none": [decided(5, 1.0, proven=False)], "zero": [decided(0, 1.0)]})
-    none, zero = figure.axes[0].lines
-    assert (list(none.get_xdata()), none.get_label()) == ([], "none (0% proven)")
-    assert list(zero.get_xdata()) == [1e-4]
-    assert zero.get_marker() == "o", "a single step would not be seen"
 
 
 def test_points_are_percentages_with_their_means_beside_the_line_of_equality():

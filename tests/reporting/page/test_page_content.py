@@ -16,7 +16,6 @@ from rehearsal_torch.reporting.page.page_content import (
     shown,
     without_values,
 )
-from rehearsal_torch.reporting.page.reasons import cautions, why
 from rehearsal_torch.reporting.page.run_page import page
 from rehearsal_torch.surrogates.rehearsal_surrogate import Overlap
 from tests.toys import recorded_runs
@@ -29,15 +28,8 @@ def test_a_folder_is_read_whole(tmp_path):
     assert found.card["rows"] == 400
     assert found.record["commit"] == "0123abcd"
     assert found.status["state"] == "ok"
-    assert [one["identity"] for one in found.shown] == ["ann"]
     assert found.nouns == ("case", "cases")
     assert material(tmp_path, ended=True).status == {}
-
-
-def test_of_trials_the_last_decision_alone_is_shown(tmp_path):
-    found = material(recorded_runs.trials(tmp_path))
-    assert found.trials
-    assert [one["index"] for one in found.shown] == [2]
 
 
 def test_episodes_are_known_by_their_trajectories(sepsis_run):
@@ -132,11 +124,10 @@ def test_no_part_of_a_page_states_the_value_of_a_held_out_row_unless_rows_are_as
     assert "7.125" not in kept
     assert "3.375" not in kept
     said = "score is beyond the rows; the observations lie between 0 and 1"
-    assert kept.count(said) == 2, "with the case, and under all warnings"
-    assert said in cautions(material(folder))
-    assert "no better than leaving rate as it is (20 %)" in why(material(folder))
+    assert kept.lower().count(said) == 3, "in place of the number, with the case, and among the findings"
+    assert "no better than leaving rate as it is (20 %)" in kept
     asked = page(material(folder, rows=True))
-    assert asked.count(outside.text) == 2
+    assert asked.lower().count(outside.text) == 3
     assert "leaving rate at 3.375 (20 %)" in asked
 
 
@@ -148,4 +139,4 @@ def test_cases_that_were_given_are_told_with_their_values(tmp_path):
     }
     found = material(recorded_runs.alterations(tmp_path, [line]))
     assert found.decisions is found.run.decisions
-    assert page(found).count(outside) == 2
+    assert page(found).lower().count(outside) == 4

@@ -10,25 +10,15 @@ import yaml
 from rehearsal_torch.files.atomic_write import write_text
 from rehearsal_torch.files.bounded_yaml import PlainFileError
 from rehearsal_torch.reporting import run_report
-from rehearsal_torch.reporting.page.html import facts
 from rehearsal_torch.reporting.page.page_content import material
-from rehearsal_torch.reporting.page.run_page import (
-    FILE,
-    answers,
-    comparison,
-    data_card,
-    origin,
-    page,
-    recorded_rows,
-    verdicts,
-)
+from rehearsal_torch.reporting.page.run_page import FILE, origin, page, recorded_rows, run_page, tally
 from rehearsal_torch.reporting.run_report import report
 from tests.conftest import machines
 from tests.toys import recorded_runs
 from tests.toys.read_page import Page
 
 EVIL = "<script>alert(1)</script>"
-ORDER = ["answers", "why", "comparison", "assumptions", "data", "warnings", "provenance"]
+ORDER = ["answer", "cases", "trust", "findings", "assumptions", "data", "provenance"]
 
 
 def write_page(folder, **options):
@@ -38,10 +28,6 @@ def write_page(folder, **options):
 def read(folder, **options):
     write_page(folder, **options)
     return Page((folder / FILE).read_text(encoding="utf-8"))
-
-
-def ids(found):
-    return [attributes["id"] for name, attributes in found.tags if name == "section"]
 
 
 @pytest.mark.parametrize("rows", [False, True])
@@ -55,9 +41,9 @@ def test_pages_of_all_kinds_are_well_formed_and_load_nothing(tmp_path, request, 
         run = recorded_runs.trials(tmp_path, own=kind == "own")
     found = read(run, rows=rows)
     assert found.faults == []
-    # Where a run recorded nothing of why, nothing is said.
-    expected = [name for name in ORDER if name != "why" or kind not in ("plain", "own")] + ["rows"] * rows
-    assert ids(found) == expected
+    # Where a run recorded nothing of what would overturn it, nothing is said.
+    expected = [name for name in ORDER if name != "trust" or kind == "alterations"] + ["rows"] * rows
+    assert [attributes["id"] for name, attributes in found.tags if name == "section"] == expected
     assert not re.search(r"\bnan\b|\binf\b|\bNone\b|\{\}|Traceback", found.said)
 
 
@@ -68,34 +54,61 @@ def test_a_name_that_is_markup_stays_a_text_everywhere(tmp_path):
         json.dumps(recorded_runs.recommended()).replace("rate", EVIL).replace("score", f"{EVIL}2")
     )
     evil = {"kind": "note", "text": EVIL}
-    line |= {"identity": EVIL, "score": {}, "reason": evil, "findings": [evil]}
+    odd_kind = {"kind": "note", "text": f"{EVIL}3"}
+    line |= {"identity": EVIL, "score": {}, "reason": evil, "findings": [evil, odd_kind]}
     record = recorded_runs.RECORD | {"command": EVIL, "choices": {"decision": EVIL, "dataset": '"onload="x'}}
     run = recorded_runs.alterations(tmp_path, [line], card, record, {"name": EVIL, EVIL: [EVIL]})
     found = read(run, rows=True)
     assert found.faults == []
-    assert found.count("script") == 0
+    assert found.count("script") == 1, "that which sorts"
     assert f"May help: set {EVIL} to 0.3." in found.said
-    assert f"Case {EVIL}" in found.said
     assert f"Report: {EVIL}" in found.said
+    doses = read(machines(tmp_path / "run", words={"unit": EVIL, "levels": {"service": [EVIL] * 3}}))
+    assert doses.faults == []
+
+
+def test_the_answer_comes_first_then_the_cases_with_a_box_each(tmp_path):
+    said = read(recorded_runs.alterations(tmp_path)).said
+    parts = [
+        "1 may help",
+        "1 cannot tell",
+        "2 cases, one by one",
+        "ann may help set rate to 0.3",
+        "bob cannot tell",
+    ]
+    places = [said.index(part) for part in parts]
+    assert places == sorted(places)
+    assert "May help: set rate to 0.3. Known before deciding: score 0.25. The estimated" in said
+    assert "Rate is far out." in said
+    assert said.index("Findings") < said.index("An estimate that needs less contradicts it 1 of 2 cases")
+    cells = [attributes for name, attributes in read(tmp_path).tags if name == "td"]
+    assert {"0.6", "0.8"} <= {cell.get("data-value") for cell in cells}
+
+
+def test_cases_are_ordered_by_their_gains_and_the_smallest_are_left_out_of_many(tmp_path):
+    lines = [recorded_runs.recommended(place, f"c{place}", point=0.7 + 0.01 * place) for place in range(5)]
+    view = run_page(material(recorded_runs.alterations(tmp_path, lines), cases=3))
+    assert [case.name for case, _ in view.decisions] == ["c4", "c3", "c2"]
+    assert view.more == 2
+    assert (view.scale, view.unit) == ("0 to 100 %", "Gain, points")
+    bar = view.decisions[0][1]
+    assert (bar.before, bar.after, bar.lower, bar.upper) == pytest.approx((60.0, 74.0, 64.0, 90.0))
 
 
 @pytest.mark.slow
 def test_a_page_of_other_episodes_says_what_the_terminal_says_and_nothing_of_patients(machine_run):
     printed = report(machine_run)
     said = Page((machine_run / FILE).read_text(encoding="utf-8")).said.partition("The whole configuration")[0]
-    for words in ("2 machines; 2 with a recommendation", "Machine 0", "service from major to none"):
-        assert words in said
+    for text in ("2 machines, one by one", "service from major to none"):
+        assert text in said
     for foreign in ("patient", "dose", "vaso", "fluids", "SOFA", "mcg", "cumulative reward"):
         assert foreign.lower() not in said.lower(), foreign
     assert "risk and cost" in printed
-    assert "observed risk and cost" in said
 
 
 @pytest.mark.parametrize("edited", ["text", 3, [1], {"units_of": "x", "levels": [1], "unit": EVIL}])
 def test_edited_words_never_break_the_page(tmp_path, edited):
-    found = read(machines(tmp_path / "run", words=edited), rows=True)
-    assert found.faults == []
-    assert found.count("script") == 0
+    assert read(machines(tmp_path / "run", words=edited), rows=True).faults == []
 
 
 def test_equal_folders_have_equal_pages_and_a_page_is_replaced_as_a_whole(tmp_path):
@@ -151,117 +164,91 @@ def test_an_edited_trace_never_breaks_the_page(tmp_path, name):
         assert read(recorded_runs.alterations(tmp_path, lines)).faults == []
 
 
-def card_shown(tmp_path, **more):
-    run = recorded_runs.alterations(tmp_path, card=recorded_runs.CARD | more)
-    return Page(f'<html lang="en"><h1>t</h1><h2>s</h2>{data_card(material(run))}</html>')
-
-
 def test_units_and_nested_values(tmp_path):
-    said = card_shown(
-        tmp_path,
-        features={"GCS": {"min": 3.0, "median": 13.0, "max": 15.0, "unit": "points"}, "odd": 3},
-        splits={"train": {"patients": 5}, "test": {"patients": 2}},
-        levels={"a": [1, 2], "b": 3},
-        candidates=[["bmi"], ["bp"], ["bmi", "bp"]],
-        kept_aside=0,
-    ).said
+    more = {
+        "features": {"GCS": {"min": 3.0, "median": 13.0, "max": 15.0, "unit": "points"}, "odd": 3},
+        "splits": {"train": {"patients": 5}, "test": {"patients": 2}},
+        "levels": {"a": [1, 2], "b": 3},
+        "candidates": [["bmi"], ["bp"], ["bmi", "bp"]],
+    }
+    said = read(recorded_runs.alterations(tmp_path, card=recorded_runs.CARD | more)).said
     assert "GCS 3 13 15 points" in said
-    assert "splits patients train 5 test 2" in said
+    assert "splits train (patients 5), test (patients 2)" in said
     assert "levels a (1, 2), b (3)" in said
     assert "sets of variables that may be set together bmi; bp; bmi and bp" in said
-    assert "rows held out to score the method 0" in said
-
-
-def rows_shown(run):
-    return Page(f'<html lang="en"><h1>t</h1>{recorded_rows(material(run, rows=True))}</html>')
 
 
 def test_rows_are_shown_only_when_asked_for(tmp_path):
-    run = recorded_runs.alterations(tmp_path)
-    assert recorded_rows(material(run)) == ""
-    page = rows_shown(run)
-    assert page.faults == []
-    assert "What was known of each case case score ann 0.25 bob 0.5" in page.said
-
-
-def test_answers_of_a_world(tmp_path):
     line = recorded_runs.recommended()
     line["answer"] = {"rows": {"rate": [0.3], "repaid": [0.65]}, "altered": [[0, 0]]}
-    said = rows_shown(recorded_runs.alterations(tmp_path, [line])).said
-    assert "What was observed after each decision case rate repaid ann 0.3 0.65" in said
+    run = recorded_runs.alterations(tmp_path, [line, recorded_runs.refused()])
+    assert run_page(material(run)).rows is None
+    known, observed = recorded_rows(material(run))
+    assert (known.heads, known.rows) == (["case", "score"], [["ann", "0.25"], ["bob", "0.5"]])
+    assert (observed.heads, observed.rows) == (["case", "rate", "repaid"], [["ann", "0.3", "0.65"]])
 
 
-def test_episodes_step_by_step(sepsis_run):
-    said = rows_shown(sepsis_run).said
-    assert "Episode stay-0, step by step" in said
-    assert "time step SOFA (points), observed predicted vasopressor, observed vasopressor, changed" in said
-    assert "1 12.5 12.25 0.04 0.113 279 80" in said
-
-
-def test_steps_are_called_as_the_table_calls_them_also_if_it_begins_at_0(sepsis_run):
+def test_episodes_step_by_step_as_the_table_calls_them(sepsis_run, machine_run):
     found = material(sepsis_run, rows=True)
-    for first, head in ((0, "week SOFA"), (3, "week SOFA"), (None, "time step SOFA")):
-        words = replace(found.words, step="one week", first=first)
-        assert f"step by step {head}" in Page(str(recorded_rows(replace(found, words=words)))).said
+    first = recorded_rows(found)[0]
+    assert first.caption == "Episode stay-0, step by step"
+    heads = [
+        "time step",
+        "SOFA (points), observed",
+        "predicted",
+        "vasopressor, observed",
+        "vasopressor, changed",
+    ]
+    assert first.heads[:5] == heads
+    assert first.rows[1] == ["1", "12.5", "12.25", "0.04", "0.113", "279", "80"]
+    for start, head in ((0, "week"), (3, "week"), (None, "time step")):
+        words = replace(found.words, step="one week", first=start)
+        assert recorded_rows(replace(found, words=words))[0].heads[0] == head
+    assert recorded_rows(material(machine_run))[0].rows[1] == [
+        "1",
+        "12.5",
+        "12.25",
+        "major",
+        "none",
+        "reduced",
+        "reduced",
+    ]
 
 
-def test_levels_step_by_step_have_their_names(machine_run):
-    said = rows_shown(machine_run).said
-    assert "Machine 0, step by step" in said
-    assert "service, observed service, changed load, observed load, changed" in said
-    assert "1 12.5 12.25 major none reduced reduced" in said
-
-
-def answers_shown(of):
-    return Page(f'<html lang="en"><h1>t</h1><h2>s</h2>{answers(of)}</html>')
-
-
-def test_verdicts_count_the_answers():
+def test_what_decisions_come_to_is_counted():
     refused = recorded_runs.refused()
     nothing = refused | {"reason": {"kind": "no_gain", "text": "nothing is better"}}
     lines = [recorded_runs.recommended(), refused, refused, nothing]
-    assert verdicts(lines) == "1 with a recommendation, 1 without action, 2 refused"
-    assert verdicts([]) == ""
+    assert tally(lines) == [("do", 0), ("may", 1), ("leave", 1), ("unclear", 2)]
 
 
 def test_values_of_held_out_rows_are_left_out_unless_rows_are_asked_for(tmp_path):
     line = recorded_runs.recommended() | {"present": {"rate": 0.7}, "score": {"desired_no_action": 1.0}}
     folder = recorded_runs.alterations(tmp_path, [line])
-    said = answers_shown(material(folder)).said
+    said = read(folder).said
     assert "The cases are rows of the table that were held out. What is known of each is left out" in said
     assert "rehearsal report RUN rows=true" in said
-    assert "Case ann May help: set rate to 0.3. The estimated" in said
-    assert "Known before deciding" not in said
-    assert "from 0.7 to" not in said
-    assert "left at" not in said
-    asked = answers_shown(material(folder, rows=True)).said
+    for value in ("Known before deciding: score", "from 0.7 to", "left at"):
+        assert value not in said
+    asked = read(folder, rows=True).said
     assert "May help: lower rate from 0.7 to 0.3. Known before deciding: score 0.25." in asked
-    assert "held out" not in asked
-
-
-def comparison_shown(of):
-    return Page(f'<html lang="en"><h1>t</h1><h2>s</h2>{comparison(of)}</html>')
+    assert "were held out" not in asked
 
 
 def test_the_numbers_are_those_of_the_console(tmp_path, monkeypatch):
     monkeypatch.setattr(run_report, "figures", lambda run, words: {})
     run = recorded_runs.alterations(tmp_path)
-    page, console = comparison_shown(material(run)), " ".join(run_report.report(run, tables=True).split())
-    assert page.faults == []
-    assert "estimated probability 0.650" in page.said
+    console, said = " ".join(report(run, tables=True).split()), read(run).said
+    assert "estimated probability 0.650" in said
     assert "estimated probability │ 0.650" in console
     score = "Held-out score of the untouched rows: none, as no row was held out"
-    assert score in page.said
+    assert score in said
     assert score in console
-
-
-def origin_shown(run):
-    return Page(f'<html lang="en"><h1>t</h1>{facts(origin(material(run)))}</html>')
 
 
 def test_an_unknown_commit_is_told(tmp_path):
     run = recorded_runs.alterations(tmp_path, record=recorded_runs.RECORD | {"commit": None}, config={})
-    page = origin_shown(run)
-    assert "commit not known: the package was installed without its history" in page.said
+    told = "not known: the package was installed without its history"
+    assert ("commit", told) in origin(material(run))
     (tmp_path / "run.json").unlink()
     assert [name for name, _ in origin(material(run))] == ["run folder"]

@@ -1,20 +1,28 @@
 """Sentences of rehearsal decisions."""
 
 from rehearsal_torch.reporting.labels import Dose, Wording
+from rehearsal_torch.reporting.page.html import sentence, sentences
 from rehearsal_torch.reporting.page.page_content import material
 from rehearsal_torch.reporting.page.sentences import (
     chances,
     changes,
-    context,
     headline,
     overall,
     said_of_episode,
     said_of_trials,
-    truth,
 )
+from rehearsal_torch.reporting.page.views import case_of
 from tests.conftest import decision
 from tests.toys import recorded_runs
 from tests.toys.recorded_runs import CHANCE, recommended, refused
+
+
+def context(line, units=None):
+    return sentence("given", case_of(line, units or {}))
+
+
+def truth(line):
+    return sentences("truth", case_of(line))
 
 
 def test_a_chance_that_stays_is_not_said_to_rise():

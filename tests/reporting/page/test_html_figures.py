@@ -5,16 +5,20 @@ import base64
 import pytest
 
 from rehearsal_torch.reporting.figure_style import drawing, panels, save
-from rehearsal_torch.reporting.page.inline_figures import CAPTIONS, MOST, pictures
+from rehearsal_torch.reporting.page.html import MOST, pictures, words
 from rehearsal_torch.reporting.page.page_content import material
+from rehearsal_torch.reporting.page.run_page import page
 from tests.toys import recorded_runs
 from tests.toys.read_page import Page
 
 TINY = b'<?xml version="1.0"?>\n<svg width="150pt" height="37.5pt" xmlns="http://www.w3.org/2000/svg"></svg>'
 
 
+CAPTIONS = words("captions")
+
+
 def shown(folder):
-    return Page(f'<html lang="en"><h1>t</h1>{pictures(material(folder))}</html>')
+    return Page(page(material(folder)))
 
 
 @pytest.fixture
@@ -26,32 +30,28 @@ def folder(tmp_path):
 
 def test_a_picture_is_inside_the_page_with_its_size_and_words(folder):
     (folder / "figures/overturning.svg").write_bytes(TINY)
-    page = shown(folder)
-    assert page.faults == []
-    ((_, image),) = (each for each in page.tags if each[0] == "img")
+    found = shown(folder)
+    assert found.faults == []
+    ((_, image),) = (each for each in found.tags if each[0] == "img")
     assert base64.b64decode(image["src"].partition(",")[2]) == TINY
     assert (image["width"], image["height"]) == ("200", "50")
-    assert image["alt"] == " ".join([f"{CAPTIONS['overturning'][0]}.", CAPTIONS["overturning"][1]])
-    assert CAPTIONS["overturning"][1] in page.said
+    assert image["alt"] == f"{CAPTIONS['overturning'][0]}. {CAPTIONS['overturning'][1]}"
+    assert CAPTIONS["overturning"][1] in found.said
 
 
-def test_a_wide_picture_takes_the_whole_width_and_stays_legible(folder):
+def test_a_wide_picture_takes_the_whole_width(folder):
     with drawing():
         save(panels(1, 4)[0], folder / "figures", "overturning")
         save(panels()[0], folder / "figures", "training_a")
-    page = shown(folder)
-    assert page.faults == []
-    wide, other = (each for name, each in page.tags if name == "img")
-    assert (wide["width"], wide["style"]) == (f"{4 * 5.2 * 96:.0f}", "min-width: 1098px")
-    assert "style" not in other
-    assert [each.get("class") for name, each in page.tags if name == "figure"] == ["wide", None]
-    assert [each["class"] for name, each in page.tags if name == "div"] == ["pictures", "scroll"]
+    placed = pictures(material(folder))
+    (wide,), (other,) = placed["trust"], placed["internals"]
+    assert (wide.width, wide.steps, other.steps) == (round(4 * 5.2 * 96), 3, 0)
 
 
 def test_known_figures_come_first_and_others_keep_their_name(folder):
     for name in ("zebra_crossing", "training_a", "overturning"):
         (folder / f"figures/{name}.svg").write_bytes(TINY)
-    alternatives = [found["alt"] for name, found in shown(folder).tags if name == "img"]
+    alternatives = [image["alt"] for name, image in shown(folder).tags if name == "img"]
     assert [text.partition(".")[0] for text in alternatives] == [
         CAPTIONS["overturning"][0],
         "Training: a",
@@ -62,15 +62,14 @@ def test_known_figures_come_first_and_others_keep_their_name(folder):
 def test_what_is_no_picture_is_named_and_not_shown(folder):
     (folder / "figures/patient.svg").write_bytes(b"\x89PNG\r\n")
     (folder / "figures/effort.svg").mkdir()
-    page = shown(folder)
-    assert page.count("img") == 0
-    assert "patient.svg cannot be shown: expected an SVG file with its size" in page.said
-    assert "effort.svg cannot be shown: Is a directory." in page.said
+    found = shown(folder)
+    assert found.count("img") == 0
+    assert "patient.svg cannot be shown: expected an SVG file with its size" in found.said
+    assert "effort.svg cannot be shown: Is a directory." in found.said
 
 
 def test_only_so_many_figures_are_shown(folder):
     for number in range(MOST + 2):
         (folder / f"figures/x{number:02}.svg").write_bytes(TINY)
-    page = shown(folder)
-    assert page.count("img") == MOST
-    assert f"Further figures in the folder: x{MOST}.svg, x{MOST + 1}.svg." in page.said
+    found = shown(folder)
+    assert found.count("img") == MOST
