@@ -63,6 +63,7 @@ TRACE = {
 }
 TRAJECTORY = {
     "horizon",
+    "variables",
     "changes",
     "actions",
     "observed_actions",
