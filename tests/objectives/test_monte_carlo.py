@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -88,6 +89,16 @@ def test_there_is_a_slope_where_improvement_is_unlikely():
     at = torch.tensor([[0.0]], dtype=DOUBLE, requires_grad=True)
     (slope,) = torch.autograd.grad(MonteCarlo(model, one_case(model.task), "qlogei")(at).sum(), at)
     assert slope.item() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("function", "up_to", "expected"),
+    [("qucb", 1, "qlognei"), ("qucb", 2, "qucb"), ("qucb", None, "qucb"), ("qlogei", 1, "qlogei")],
+)
+def test_with_many_free_actions_the_bound_gives_way_to_an_improvement(function, up_to, expected):
+    assert MonteCarlo(fitted_pair(), one_case(PAIR), function, bound_up_to=up_to).function == expected
+    held = replace(one_case(PAIR), levels={next(iter(PAIR.actions)): (0.5,)})
+    assert MonteCarlo(fitted_pair(), held, "qucb", bound_up_to=1).function == "qucb"
 
 
 def test_without_beta_the_bound_is_the_posterior_mean():
