@@ -296,7 +296,7 @@ def test_a_run_folder_is_told_in_texts(written, tmp_path, monkeypatch, capsys):
     assert "status: mild or well = 1, ill = 0" in said
     typed = ["decide", f"path={file}", "+experiment=own_problem", "out=run", "workers=1"]
     assert program(typed) == 0
-    assert "May help: set treatment from C to B." in capsys.readouterr().out
+    assert "may help: set treatment from C to B" in capsys.readouterr().out
     lines = (tmp_path / "run" / "decisions.jsonl").read_text().splitlines()
     assert json.loads(lines[0])["alteration"] == {"treatment=B": 1.0, "treatment=C": 0.0}
     card = yaml.safe_load((tmp_path / "run" / "data.yaml").read_text())

@@ -50,6 +50,7 @@ def test_a_run_says_round_by_round_what_came_of_it(place):
         "rounds.png",
         "probability.png",
         "calibration.png",
+        "answer.png",
     }
 
 

@@ -106,7 +106,7 @@ def test_a_job_of_a_sweep_has_one_device(place):
 
 def test_decisions_that_were_killed_go_on_behind_the_last_whole_line(place, cohort):
     path = place / "stopped/decisions.jsonl"
-    slow = (*TOY, "checkpoint=trained", "dataset.pause=0.05", "out=stopped")
+    slow = (*TOY, "checkpoint=trained", "dataset.pause=0.8", "out=stopped")
     _, workers = typed_and_killed(
         place,
         "decide",
