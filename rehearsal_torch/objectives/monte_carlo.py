@@ -26,8 +26,8 @@ contains 0, so that the simpler and cheaper function stays.
 With many free actions qucb tries corners, where little is known. In the epidemic calibration, with twelve,
 the best of 40 trials left 1.0 and .28 of the gap between start and optimum (seeds 100 and 101), with qlognei
 .11 and .11; the mean reward of trials was -5.4 and -2.5, and is -.6 and -.5. In Alpine2, with six, qlognei
-left .53 and .48, qucb .09 and .06; both in turns did no better. So above `bound_up_to` free actions, ten in
-``decision=excbo``, qlognei takes its place.
+left .53 and .48, qucb .09 and .06; both in turns did no better. So above `bound_up_to` free actions, ten by
+default, qlognei takes its place; in the baseline ``decision=ucb`` it does not.
 
 Source: Wilson et al. (2018), App. A (qUCB); Ament et al. (2023), Sec. 4, Eq. 6 and 10 (log expected
 improvement, also noisy); Astudillo and Frazier (2019), Eq. 2 (EICF), and (2021), Eq. 5 (EIFN); Balandat et
@@ -84,7 +84,7 @@ class MonteCarlo(CausalObjective):
         case: RehearsalCase,
         function: str = "qucb",
         beta: float = 2.0,
-        bound_up_to: int | None = None,
+        bound_up_to: int | None = 10,
         members: int = 16,
         draws: int = 16,
         seed: int = 0,
