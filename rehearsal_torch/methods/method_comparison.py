@@ -388,7 +388,9 @@ def compared(
             due = elapsed + _together(elapsed, limits.repeats - 1, workers)
         if progress is not None:
             progress.expect(due - elapsed)
-            time_left = f", about {duration(due - elapsed)} left" if len(splits) < limits.repeats else ""
+            # A comparison that takes longer than was foretold says how long it has taken alone.
+            known = len(splits) < limits.repeats and due > elapsed
+            time_left = f", about {duration(due - elapsed)} left" if known else ""
             progress.aside(
                 f"auto: {len(splits)} of {limits.repeats} compared, {duration(elapsed)}{time_left}"
             )
