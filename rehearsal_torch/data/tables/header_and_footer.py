@@ -16,6 +16,9 @@ one beside such a number, are cells of their column, or written as all of these 
 A line of units below the header, such as ``kg, mg/dl``, is no row: it has units in columns of numbers, and
 nothing else there; in other columns it has only units in brackets, and signs for nothing.
 
+A column without a name, behind the first, that has texts in at most half of the rows, and no number, has
+remarks (``late``, ``see mail``) and is none of the table.
+
 A row at the end is no row of the table if its only cell is a text in a column of numbers, or a remark
 (``Source: ...``, ``n = 20``). Rows at the end that begin with names of statistics, such as ``mean``, are none
 if each of their numbers is that statistic of the rows above, each name stands once and in no row above, and
@@ -161,6 +164,13 @@ def units_below(frame: pd.DataFrame) -> dict[int, str]:
             return {}
         units[column] = unit
     return units if any(_all_numbers(frame.iloc[1:, column]) for column in units) else {}
+
+
+def are_remarks(frame: pd.DataFrame, column: int) -> bool:
+    """Whether a column without a name has remarks alone."""
+    cells = frame[column].dropna()
+    texts = not any(_is_number(plain_text(str(cell))) for cell in cells.unique().tolist())
+    return column > 0 and 0 < len(cells) <= len(frame) / 2 and texts
 
 
 def footers(frame: pd.DataFrame, sign: str = ".") -> int:

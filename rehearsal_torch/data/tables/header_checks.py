@@ -24,7 +24,13 @@ import numpy as np
 import pandas as pd
 
 from rehearsal_torch.data.tables.cell_values import EMPTY, Notes, column_of, plain_text, unit_of
-from rehearsal_torch.data.tables.header_and_footer import footers, is_data, joined_header, units_below
+from rehearsal_torch.data.tables.header_and_footer import (
+    are_remarks,
+    footers,
+    is_data,
+    joined_header,
+    units_below,
+)
 from rehearsal_torch.files.bounded_yaml import repeated
 from rehearsal_torch.files.redaction import InputError, beginning
 from rehearsal_torch.files.schema import is_number
@@ -162,6 +168,11 @@ def table_of(
         raise TableError(
             f"{where}: expected the names of columns in the first row; got data ({got}): {remedy}"
         )
+    if remarks := [column for column, name in enumerate(names) if not name and are_remarks(frame, column)]:
+        line = line_words(int(frame[remarks].dropna(how="all").index[0]))
+        notes.append(f"of {where}, remarks without a column name, first in {line}, are left out")
+        frame = frame.copy(deep=False)
+        frame[remarks] = None
     table_faults = header_faults(names, frame)
     if described:
         line = line_words(int(frame.index[0]))
@@ -231,22 +242,25 @@ def frame_of(
     where: str,
     faults: list[str] | None = None,
 ) -> ReadTable:
-    """The `table_of` rows of a sheet, each with its index; none has more cells than the header."""
+    """The `table_of` rows of a sheet, each with its index; where they go on behind the header, it has no
+    names.
+    """
     width = len(header)
-    few_columns(width, where)
     table_rows, indices, letters = list[list[Any]](), list[int](), 0
     for index, row in rows:
         cells = [plain_cell(cell) for cell in row]
-        if any(cell is not None for cell in cells[width:]):
-            what = "has values beyond the last column with a name: name every column"
-            raise TableError(f"{where}: {line_words(index)} {what}")
+        width = max(width, *(column + 1 for column, cell in enumerate(cells) if cell is not None), 0)
+        few_columns(width, where)
         letters += sum(len(cell) for cell in cells if isinstance(cell, str))
         bounded(where, letters, (len(table_rows) + 1) * width)
-        table_rows.append([*cells[:width], *[None] * (width - len(cells))])
+        table_rows.append(cells)
         indices.append(index)
-    columns = {column: _column_values([row[column] for row in table_rows]) for column in range(width)}
+    columns = {
+        column: _column_values([row[column] if column < len(row) else None for row in table_rows])
+        for column in range(width)
+    }
     frame = pd.DataFrame(columns, index=pd.Index(indices, dtype=np.int64))
-    return table_of(frame, header, where, faults)
+    return table_of(frame, [*header, *[None] * (width - len(header))], where, faults)
 
 
 def _column_values(cells: list[Any]) -> Any:

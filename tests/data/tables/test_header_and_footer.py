@@ -5,6 +5,7 @@ import pytest
 from openpyxl import Workbook
 
 from rehearsal_torch.data.tables.csv_file import cells_as_written
+from rehearsal_torch.data.tables.header_checks import TableError
 from rehearsal_torch.data.tables.reader import read_table
 
 ROWS = ["B1,20,80.5", "B2,21,81.5", "B3,25,84"]
@@ -54,6 +55,27 @@ def test_a_header_in_the_first_line_stays_the_header(tmp_path, lines, names):
     found = table(tmp_path, lines)
     assert list(found.frame.columns) == names
     assert not found.notes
+
+
+@pytest.mark.parametrize("kind", ["csv", "xlsx"])
+def test_remarks_behind_the_table_are_no_column(tmp_path, kind):
+    """Comments typed beside some rows refused the whole sheet; numbers without a name still do."""
+    rows = [["dose", "yield", None], [1, 80.5, None], [2, 81.5, "late"], [3, 84.0, None]]
+    file = tmp_path / f"runs.{kind}"
+
+    def written(rows):
+        frame = pd.DataFrame(rows)
+        frame.to_excel(file, index=False, header=False) if kind == "xlsx" else frame.to_csv(
+            file, index=False, header=False
+        )
+        return read_table(file)
+
+    remarked = written(rows)
+    assert list(remarked.frame.columns) == ["dose", "yield"]
+    assert remarked.notes[-1].endswith("remarks without a column name, first in line 3, are left out")
+    rows[2][2] = 7
+    with pytest.raises(TableError, match="values without a name in column 3: name each, or delete it"):
+        written(rows)
 
 
 @pytest.mark.parametrize(

@@ -79,8 +79,9 @@ def test_a_text_and_a_workbook_of_the_same_cells_are_one_table(tmp_path_factory,
         sheet.active.append(row)
     sheet.save(folder / "t.xlsx")
     with (folder / "t.csv").open("w", newline="", encoding="utf-8") as stream:
-        # As Excel keeps them: 2.0 is 2.
+        # As Excel keeps them: 2.0 is 2, and all lines are of one length.
         written = [[f"{cell:.15g}" if isinstance(cell, float) else cell for cell in row] for row in rows]
+        written = [row + [None] * (width - len(row)) for row in written]
         csv.writer(stream).writerows(written)
     read = []
     for name in ("t.csv", "t.xlsx"):
