@@ -47,6 +47,7 @@ from rehearsal_torch.claims.abstention_rules import (
     annotated,
 )
 from rehearsal_torch.claims.claim_context import Annotator, Context
+from rehearsal_torch.claims.improvement_test import informed
 from rehearsal_torch.data.decision import CHANCE, Decision, RehearsalCase
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.non_finite import in_numbers
@@ -191,6 +192,7 @@ def rounds(
     annotators: tuple[Annotator, ...] = (
         *RULES,
         *([] if claims is None else [Judged(claims)]),
+        informed,
         *([] if overturning is None else [Overturned(overturning)]),
         *([] if sequence_overturning is None else [OverturnedSequences(sequence_overturning)]),
     )

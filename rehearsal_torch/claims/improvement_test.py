@@ -18,6 +18,9 @@ by `claims.abstention_rules`. A decision has its cost, and findings:
     no_gain     the method's own estimate is not above its estimate for no action, or, where the present
                 values of what would be set are known, not above its estimate for leaving them as they are;
                 where costs count, its net value (`objectives.net_value`) is not
+    score       the model predicts rows that were left out no better than a constant does, and no claim from
+                rows that did not choose the action (`claims.cross_fitting`) tells its gain from zero: the
+                records cannot tell
     gain        the interval of the estimate contains the estimate for no action, or that of the gain over
                 the present values contains zero, so that the gain may be chance
 
@@ -186,6 +189,23 @@ def _improves(context: Context, decision: Decision, case: RehearsalCase) -> Deci
             return replace(decision, alteration=None, reason=finding, cost=0.0)
         return context.against(decision, finding)
     return decision.told(untold(decision, case))
+
+
+def informed(context: Context, decisions: Sequence[Decision]) -> list[Decision]:
+    """The decisions without those of a model that predicts no better than a constant, after all claims."""
+    reason = Finding(
+        "score",
+        "the records cannot tell: the model predicts rows that were left out no better than a constant does, "
+        "and no rows that did not choose this action tell its gain from zero",
+    )
+    return [
+        decision.withdrawn(reason)
+        if context.declines
+        and decision.alteration is not None
+        and any(finding.kind == "score" for finding in decision.findings)
+        else decision
+        for decision in decisions
+    ]
 
 
 def untold(decision: Decision, case: RehearsalCase) -> list[Finding]:

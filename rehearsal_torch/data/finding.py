@@ -24,7 +24,7 @@
         assumption       what the graph leaves open is read in one way
         present          a present value is not used
         claim            an estimate that needs less contradicts it
-        score            rows that were left out are predicted no better than by a constant
+        score            rows that were left out are predicted no better than by a constant; also a reason
         hidden_cause     a hidden cause as strong as an observed covariate would overturn it
         noise            it is not known whether the model's noise is noise
         imputed          it rests on values that were filled in

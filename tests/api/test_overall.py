@@ -85,8 +85,9 @@ def test_nothing_is_sure_by_a_model_that_predicts_nothing(monkeypatch):
     monkeypatch.setattr(OutcomeScore, "beats_constant", False)
     found = decided(columns)
     for each in found:
-        assert each.status != "do"
+        assert each.status == "leave"
         assert [finding.kind for finding in each.findings].count("score") == 1
+    assert {each.reason.kind for each in found if each.undecided} == {"score"}
     assert found.summary().startswith("The model predicts rows that were left out no better than a constant")
     assert found.overall is None or found.overall.status == "may"
     assert not any(each.told for each in found.model.average())
