@@ -28,7 +28,7 @@ def kind_of(schema: dict[str, Any]) -> str:
     if "enum" in schema:
         return " or ".join(f"`{value}`" for value in schema["enum"])
     if "const" in schema:
-        return f"`{schema['const']}`"
+        return f"`{str(schema['const']).lower()}`"
     if "anyOf" in schema or "oneOf" in schema:
         kinds = [kind_of(each) for each in schema.get("anyOf") or schema["oneOf"]]
         return " or ".join(dict.fromkeys(kind for kind in kinds if kind != "null"))

@@ -219,7 +219,10 @@ def _run(typed: list[str]) -> int:
 
 
 def with_file(verb: str, typed: Sequence[str], key: str) -> list[str]:
-    """The arguments, with the data file turned into an override."""
+    """The arguments, with the data file turned into an override, and behind the sign of a sweep."""
+    sweep = [arg for arg in typed if key == "path" and arg in ("-m", "--multirun")]
+    if sweep:
+        return ["-m", *with_file(verb, [arg for arg in typed if arg not in sweep], key)]
     typed = [arg if Path(arg).is_file() else _with_key(key, arg) for arg in typed]
     if sum(arg.startswith(f"{key}=") for arg in typed) > 1:
         raise UserError("the file is given twice", f"{PROGRAM} {verb}", "Leave one of the two out")
@@ -324,7 +327,8 @@ _VERBS = (
         (
             Option("problem", "the problem file; it may be typed first, without problem="),
             Option("schema", "writes the JSON schema of problem files to this file, for editors"),
-            Option("force", "overwrites the file of schema=", "false", _YES_NO),
+            Option("graph", "writes the graph as it was read to this file: .dagitty, .graphml or .yaml"),
+            Option("force", "overwrites the file of schema= or graph=", "false", _YES_NO),
         ),
         "check.check",
         "Data, variables and what is asked for are checked, with all faults and warnings at once.",

@@ -145,6 +145,8 @@ def test_every_verb_has_a_help(capsys, verb, words):
         ([r"C:\data\table.csv"], [r"path='C:\data\table.csv'"]),
         (["seed=1", "table.csv"], ["seed=1", "table.csv"]),
         (["-m", "seed=0,1"], ["-m", "seed=0,1"]),
+        (["-m", "table.csv", "seed=0,1"], ["-m", "path=table.csv", "seed=0,1"]),
+        (["table.csv", "--multirun", "seed=0,1"], ["-m", "path=table.csv", "seed=0,1"]),
         (["+experiment=auf"], ["+experiment=auf"]),
         (["~logger"], ["~logger"]),
         ([], []),

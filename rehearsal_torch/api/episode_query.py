@@ -27,6 +27,7 @@ from rehearsal_torch.problems.problem import Problem
 from rehearsal_torch.reporting.decision_frame import table_html
 from rehearsal_torch.reporting.labels import Wording, claimed_ends, wording
 from rehearsal_torch.round_record import Round
+from rehearsal_torch.spaces.box import setting_text
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
 from rehearsal_torch.user_error import RequestError
 
@@ -97,8 +98,8 @@ class LookedBack(Decision):
         hedge = "may help, " if self.status == "may" else ""
         return (
             f"{subject}: {hedge}{changed} of at most {limit} changed actions; {self.words.total[0].lower()}"
-            f"{self.words.total[1:]} {value:.4g} instead of {before:.4g}, {share:.1f}% better"
-            f"{claimed_ends(self.trajectory)}{proven}."
+            f"{self.words.total[1:]} {setting_text(value)} instead of {setting_text(before)}, "
+            f"{share:.1f}% better{claimed_ends(self.trajectory)}{proven}."
         )
 
     def __str__(self) -> str:
@@ -140,7 +141,7 @@ def words_for(reward: Mapping[str, Any], doses: Sequence[str]) -> Wording:
 
 
 def _change_text(before: float | str, after: float | str) -> str:
-    first, second = (dose if isinstance(dose, str) else f"{dose:.4g}" for dose in (before, after))
+    first, second = (dose if isinstance(dose, str) else setting_text(dose) for dose in (before, after))
     return first if before == after else f"{first} → {second}"
 
 

@@ -21,6 +21,7 @@ from rehearsal_torch.data.estimate import Intervals, chance_of, ends_of, in_word
 from rehearsal_torch.data.finding import further, outside
 from rehearsal_torch.data.tables.in_memory import in_library
 from rehearsal_torch.reporting.decision_frame import table_html
+from rehearsal_torch.spaces.box import setting_text
 
 Verdict = Literal["stands", "falls", "unknown"]
 COLUMNS = ("part", "about", "says", "number", "lower", "upper")
@@ -321,7 +322,7 @@ def _point_and_ends(estimate: Estimate | None) -> tuple[float | None, ...]:
 
 
 def _end_text(value: float | str) -> str:
-    return value if isinstance(value, str) else f"{value:.4g}"
+    return value if isinstance(value, str) else setting_text(value)
 
 
 def _worse_text(difference: Estimate) -> str:

@@ -30,7 +30,7 @@ from rehearsal_torch.objectives.gaussian_success import between_sets
 from rehearsal_torch.objectives.objective import AlterationObjective, Candidates, objective_for
 from rehearsal_torch.reporting.page.sentences import settings
 from rehearsal_torch.seeding import paired_seed, seed_draws
-from rehearsal_torch.spaces.box import Alteration
+from rehearsal_torch.spaces.box import Alteration, setting_text
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
 from rehearsal_torch.surrogates.tipping_strength import Overturning
 from rehearsal_torch.user_error import RequestError
@@ -164,9 +164,9 @@ class WhatIf(InSentences):
         if self.cost is None:
             return ""
         if (net := self.net_gain) is None:
-            return f"costs {self.cost:.4g}"
+            return f"costs {setting_text(self.cost)}"
         ends = "" if net.lower is None else f" [{net.lower:+.4g}, {net.upper:+.4g}]"
-        return f"costs {self.cost:.4g}, nets {net.point:+.4g}{ends} above changing nothing"
+        return f"costs {setting_text(self.cost)}, nets {net.point:+.4g}{ends} above changing nothing"
 
     def _sentences(self) -> list[str]:
         first = self.sentence()
@@ -347,7 +347,7 @@ def number(value: Any) -> float | None:
 def in_settings(alteration: Mapping[str, float | str]) -> str:
     """The settings of an alteration as text."""
     return ", ".join(
-        f"{name}={value}" if isinstance(value, str) else f"{name}={value:.6g}"
+        f"{name}={value}" if isinstance(value, str) else f"{name}={setting_text(value, 6)}"
         for name, value in alteration.items()
     )
 

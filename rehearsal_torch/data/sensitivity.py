@@ -94,7 +94,7 @@ class Sensitivity:
             influence = "determines the action"
         else:
             influence = f"makes the action {factor(self.yardstick)} times as likely, or as unlikely"
-        return f"{text}; the strongest observed covariate, {self.covariate}, {influence}"
+        return f"{text}; the strongest recorded variable, {self.covariate}, {influence}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; empty texts and a missing yardstick are left out."""
@@ -170,13 +170,13 @@ class HiddenCause:
             text = f"no hidden common cause of {actions} and states, however strong, leaves no improvement"
         else:
             text = (
-                f"a hidden common cause that explains {share(self.tipping)} of what the observed covariates "
+                f"a hidden common cause that explains {share(self.tipping)} of what the recorded variables "
                 f"leave open, of the {actions} and of every next state, can overturn this"
             )
         if self.yardstick is None:
             return text
         return (
-            f"{text}; the strongest observed covariate, {self.covariate}, which explains "
+            f"{text}; the strongest recorded variable, {self.covariate}, which explains "
             f"{share(self.doses)} of the {actions} and {share(self.explained)} of {self.state}, is as strong "
             f"as one with {share(self.yardstick)} of both"
         )

@@ -117,7 +117,7 @@ def sentence(rows: Sequence[Mapping[str, str]]) -> str:
     for row in shown:
         point, lower, upper, level, _, *check = (number(row[name]) for name in NUMBERS)
         text = f"{row['action']} {_difference(Estimate(point, DIFFERENCE, lower, upper, level), intervals)}"
-        checks = [] if math.isnan(check[0]) else [f"doubly robust {' to '.join(points(check[1:]))}"]
+        checks = [] if math.isnan(check[0]) else [f"by a second estimate {' to '.join(points(check[1:]))}"]
         parts.append(", ".join([text, *checks, *([] if row["told"] == "yes" else ["not told from zero"])]))
     return f"On average over the rows, against no action: {'; '.join(parts)}."
 

@@ -120,7 +120,7 @@ def overall(decisions: Sequence[Decided]) -> str:
         effect = "determines the action"
     else:
         effect = f"makes the action {factor(strength)} times as likely, or as unlikely"
-    return f"{first}; the strongest observed covariate, {name}, {effect}."
+    return f"{first}; the strongest recorded variable, {name}, {effect}."
 
 
 def hidden_cause_of(decided: Decided) -> HiddenCause | None:
@@ -142,7 +142,7 @@ def sequences_overall(decisions: Sequence[Decided], actions: str = "doses") -> s
         first = f"No hidden common cause of {actions} and states can overturn most of the recommendations"
     else:
         first = (
-            f"A hidden common cause that explains {share(median)} of what the observed covariates "
+            f"A hidden common cause that explains {share(median)} of what the recorded variables "
             f"leave open, of the {actions} and of every next state, can overturn the median recommendation"
         )
     first += f" (of {len(causes)}: {_strength(min(tipping))} to {_strength(max(tipping))})"
@@ -152,7 +152,7 @@ def sequences_overall(decisions: Sequence[Decided], actions: str = "doses") -> s
     strength, strongest = max(measured, key=lambda pair: pair[0])
     overturned = sum(cause.tipping <= strength for cause in causes)
     return (
-        f"{first}; one as strong as the strongest observed covariate, {strongest.covariate} "
+        f"{first}; one as strong as the strongest recorded variable, {strongest.covariate} "
         f"({share(strength)}), can overturn {overturned} of {len(causes)}."
     )
 

@@ -252,7 +252,7 @@ def claims_picture(rows: Sequence[Mapping[str, Any]]) -> Picture:
         if len(rows) > 1:
             axes.plot([], [], "o-", color=BLUE, label="other sets")
         axes.set_yticks(range(len(rows)), [short(row["name"]) for row in rows])
-        axes.set(ylim=(len(rows) - 0.5, -0.5), xlim=(-0.02, 1.02), xlabel="Claimed probability")
+        axes.set(ylim=(len(rows) - 0.5, -0.5), xlim=(-0.02, 1.02), xlabel="Estimated chance")
         axes.grid(visible=False, axis="y")
 
     several = f"Each of {len(rows)} sets of variables" if len(rows) > 1 else "The setting"
@@ -300,7 +300,7 @@ def curve_picture(
             axes.set_xticks(at, [short(texts[int(place)]) for place in at])
         elif series["levels"]:
             axes.set_xticks(at[:: -(-len(at) // FEW)])
-        axes.set(ylim=(-0.02, 1.02), xlabel=short(label), ylabel="Claimed probability")
+        axes.set(ylim=(-0.02, 1.02), xlabel=short(label), ylabel="Estimated chance")
 
     missing = "; outside the data there is none" if np.isnan(point).any() else ""
     text = f"The claim over {series['name']}, all else as above{missing}. Bars are numbers of observations."

@@ -149,15 +149,18 @@ def _check_clique(names: list[str]) -> list[str]:
 
 
 Edge = Annotated[list[Name], BeforeValidator(_check_edge)]
+_Edges = Annotated[list[Edge], list_of("a list of edges, [[from, to], ...]")]
 
 
 class ParentsForm(Schema):
     """{parents, bidirected}."""
 
-    parents: Annotated[dict[Name, Names], mapping("{child: [causes]}"), AfterValidator(_check_parents)]
+    parents: Annotated[dict[Name, Names], mapping("{child: [causes]}"), AfterValidator(_check_parents)] = (
+        Field(description="{effect: [its causes]}")
+    )
     bidirected: Annotated[
         list[Annotated[Names, AfterValidator(_check_set)]], list_of("a list of sets, [[one, other], ...]")
-    ] = Field(default_factory=list)
+    ] = Field(default_factory=list, description="sets of variables that vary together by a hidden cause")
     # Refused with a reason: only a class of graphs has such edges (`graph_class`).
     undirected: SkipJsonSchema[Annotated[Any, BeforeValidator(_refuse_undirected)]] = None
 
@@ -177,12 +180,12 @@ class CliquesForm(Schema):
     """{cliques, edges, hidden}."""
 
     cliques: Annotated[
-        list[Annotated[Names, AfterValidator(_check_clique)]],
-        list_of("a list of cliques, [[...], ...]"),
-        Field(min_length=1),
-    ]
-    edges: Annotated[list[Edge], list_of("a list of edges, [[from, to], ...]")] = Field(default_factory=list)
-    hidden: Annotated[list[Edge], list_of("a list of edges, [[from, to], ...]")] = Field(default_factory=list)
+        list[Annotated[Names, AfterValidator(_check_clique)]], list_of("a list of cliques, [[...], ...]")
+    ] = Field(min_length=1, description="all variables, in sets that vary together; most have one member")
+    edges: _Edges = Field(default_factory=list, description="arrows, [[cause, effect], ...]")
+    hidden: _Edges = Field(
+        default_factory=list, description="pairs with a hidden common cause that do not form cliques"
+    )
 
     def named(self) -> list[str]:
         """The variables."""
@@ -215,10 +218,9 @@ class OrderForm(Schema):
             ]
         ],
         list_of("a list of variables, or of lists of variables, from the first to the last"),
-        Field(min_length=2),
-    ]
+    ] = Field(min_length=2, description="variables from first to last, each a cause of all later ones")
     forbidden: Annotated[list[str], list_of("a list of edges, [cause -> effect, ...]")] = Field(
-        default_factory=list
+        default_factory=list, description="arrows that do not exist"
     )
 
     def named(self) -> list[str]:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rehearsal_torch.data.problem_file.diagnostics import Findings
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.seeding import numpy_generator
 
 if TYPE_CHECKING:
@@ -203,6 +204,10 @@ class OfFile(OwnData, ABC):
     def sections(self) -> list[str]:
         """Further lines; none by default."""
         return []
+
+    def graph_of_variables(self) -> RehearsalGraph | None:
+        """The graph, with variables of classes in the place of their indicators; None if there is none."""
+        return None
 
 
 @dataclass(frozen=True)

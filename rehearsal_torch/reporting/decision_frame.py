@@ -46,6 +46,7 @@ from rehearsal_torch.data.finding import (
 from rehearsal_torch.data.mean_gain import Answer, GainDraws, Overall, overall
 from rehearsal_torch.evaluation.claim_rows import number
 from rehearsal_torch.evaluation.run_record import ACTS, NOTHING, REFUSED, Decided, before, claim
+from rehearsal_torch.spaces.box import setting_text
 
 GIVEN, SET, PRESENT = "given/", "set/", "present/"
 # Decisions, and characters of their notes, in HTML, at most.
@@ -210,7 +211,7 @@ def table_html(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _number(value: float) -> str:
-    return "" if math.isnan(value) else f"{value:.4g}"
+    return "" if math.isnan(value) else setting_text(value)
 
 
 def _notes(row: Mapping[Hashable, Any]) -> str:
@@ -272,9 +273,9 @@ def _average_cost(frame: pd.DataFrame) -> str:
     """The mean cost and net gain of the recommended alterations, in words; empty without."""
     cost, gain = (number(frame[name].mean()) if name in frame else math.nan for name in ("cost", "net_gain"))
     nets = "" if math.isnan(gain) else f" and nets {gain:+.3g}"
-    return "" if math.isnan(cost) else f" It costs {cost:.3g}{nets} on average."
+    return "" if math.isnan(cost) else f" It costs {setting_text(cost, 3)}{nets} on average."
 
 
 def _amount(value: object) -> str:
     amount = number(value)
-    return "-" if math.isnan(amount) else f"{amount:.4g}"
+    return "-" if math.isnan(amount) else setting_text(amount)

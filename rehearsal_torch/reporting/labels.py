@@ -57,6 +57,7 @@ class Wording:
         episode: An episode in sentences: its unit, where the data set names it; several are `episodes`.
         first: The time of the first step in the table, where steps are counted on from it; None if unknown.
         units: Variable to its unit.
+        clock: The column of time; empty if unknown.
     """
 
     variable: str = "reward"
@@ -72,6 +73,7 @@ class Wording:
     episodes: str = "episodes"
     first: int | None = None
     units: Mapping[str, str] = field(default_factory=dict)
+    clock: str = ""
 
     @property
     def total_in_text(self) -> str:
@@ -91,26 +93,22 @@ class Wording:
     @property
     def time(self) -> str:
         """The axis label of time."""
-        if self.first is not None and self.step:
-            return self.one_step
-        return f"Time step ({self.step} each)" if self.step else "Time step"
+        return f"Step ({self.step} each)" if self.step and self.first is None else self.one_step
 
     @property
     def start(self) -> int:
-        """The number of the first step: the table's own where it is known and steps have a name, else 0."""
-        return self.first if self.first is not None and self.step else 0
+        """The number of the first step: the table's own where it is known, else 1."""
+        return 1 if self.first is None else self.first
 
     def at(self, step: int) -> str:
-        """A time step in words: ``Week 3`` by the time of the table, else ``Time step 2``, from 0."""
+        """Step number `step`, from 0, in words: ``Week 3`` by the time of the table, else ``Step 3``."""
         return f"{self.one_step} {self.start + step}"
 
     @property
     def one_step(self) -> str:
-        """A time step without its number, such as ``Week``."""
-        if self.first is None or not self.step:
-            return "Time step"
-        name = self.step.removeprefix("one ")
-        return name[:1].upper() + name[1:]
+        """A time step without its number: as it is called, else as the column of time, such as ``Week``."""
+        name = "" if self.first is None else self.step.removeprefix("one ") or self.clock.replace("_", " ")
+        return name[:1].upper() + name[1:] or "Step"
 
     def dose(self, index: int) -> Dose:
         """Coordinate number `index` of an action."""
@@ -160,6 +158,7 @@ def wording(config: Mapping[str, Any], words: Mapping[str, Any] | None = None) -
         words_of,
         doses=doses,
         step=f"one {data['step']}" if data.get("step") else "",
+        clock=str(data.get("time") or ""),
         subject=unit,
         subjects=units,
         episode=unit,

@@ -163,7 +163,7 @@ def _with_interval(name: str, values: Sequence[float]) -> Row:
 
 
 def changed_doses(run: Recorded, words: Wording) -> list[Row]:
-    """The rows of ``changes.csv``, one for each dose that a recommendation changes: unit, step from 0, time,
+    """The rows of ``changes.csv``, one for each dose that a recommendation changes: unit, step from 1, time,
     name and unit of the dose, from what to what, and, if known, in how many units it was given in a
     comparable step, and the part of the gain that the step carries, with its interval and the tipping
     strength of a hidden cause.
@@ -181,7 +181,7 @@ def changed_doses(run: Recorded, words: Wording) -> list[Row]:
             for coordinate, (old, new) in enumerate(zip(observed[step], recommended[step], strict=True)):
                 dose, time = words.dose(coordinate), times[step] if step < len(times) else ""
                 ends = {"from": dose.level(old) or old, "to": dose.level(new) or new}
-                row = {"unit": decision["identity"], "step": step, "time": time, "action": dose.name}
+                row = {"unit": decision["identity"], "step": step + 1, "time": time, "action": dose.name}
                 more = {"dose_unit": dose.unit, "support": support.get(str(step), ""), **parts[step]}
                 rows += [row | ends | more] if old != new else []
     return rows

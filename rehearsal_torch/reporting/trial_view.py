@@ -18,6 +18,7 @@ from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.trial import STATES, Recommended, Trial
 from rehearsal_torch.reporting.decision_frame import table_html
+from rehearsal_torch.spaces.box import setting_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,8 +79,10 @@ class TrialView(ABC):
             return f"{lead}; no reward is known yet."
         best = max(rewards, key=lambda number: rewards[number])
         settings = next(trial.settings for trial in trials if trial.id == best)
-        values = ", ".join(f"{name} = {value:.4g}" for name, value in settings.items())
-        return f"{lead}; the largest reward so far is {rewards[best]:.4g}, of trial {best} ({values})."
+        values = ", ".join(f"{name} = {setting_text(value)}" for name, value in settings.items())
+        return (
+            f"{lead}; the largest reward so far is {setting_text(rewards[best])}, of trial {best} ({values})."
+        )
 
     def _repr_html_(self) -> str:
         rewards, trials = self._reward_of_trial(), self.trials
@@ -88,8 +91,8 @@ class TrialView(ABC):
             [
                 str(trial.id),
                 trial.state,
-                *(f"{trial.settings[name]:.4g}" for name in self.task.actions),
-                f"{rewards[trial.id]:.4g}" if trial.id in rewards else "",
+                *(setting_text(trial.settings[name]) for name in self.task.actions),
+                setting_text(rewards[trial.id]) if trial.id in rewards else "",
             ]
             for trial in trials[-SHOWN:]
         ]

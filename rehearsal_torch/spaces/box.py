@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
+# From so many levels on, those at equal distances are not listed.
+EVEN = 6
+
+
 @dataclass(frozen=True, eq=False)
 class Alteration:
     """k variables and their values (..., k), in their units. A ValueError if names repeat or mismatch."""
@@ -59,9 +63,11 @@ class Alteration:
 
 
 def setting_text(value: float, digits: int = 4) -> str:
-    """A value as text: `digits` significant digits, and three decimals of large ones."""
+    """A value as text: `digits` significant digits, and three decimals of large ones below 1e15."""
     value += 0.0  # A zero without a sign
-    return f"{value:.3f}".rstrip("0").rstrip(".") if abs(value) >= 10**digits else f"{value:.{digits}g}"
+    return (
+        f"{value:.3f}".rstrip("0").rstrip(".") if 10**digits <= abs(value) < 1e15 else f"{value:.{digits}g}"
+    )
 
 
 @dataclass(frozen=True, init=False)
@@ -211,9 +217,21 @@ class Box:
         return self.project(points) if self.levels else points
 
 
-def levels_text(levels: Sequence[float]) -> str:
-    """Levels as text for messages: the first ten."""
-    return ", ".join([f"{level:g}" for level in levels[:10]] + (["..."] if len(levels) > 10 else []))
+def levels_text(levels: Sequence[float], before_list: str = "") -> str:
+    """Ascending levels as text: `EVEN` or more at equal distances by their ends, of others the first ten."""
+    if len(levels) >= EVEN:
+        first, last = levels[0], levels[-1]
+        step = (last - first) / (len(levels) - 1)
+        ends = f"{setting_text(first, 6)} to {setting_text(last, 6)}"
+        if np.allclose(levels, np.linspace(first, last, len(levels)), 0, 1e-6 * step):
+            whole = step == 1 and first == round(first)
+            return (
+                f"whole numbers from {ends}"
+                if whole
+                else f"values from {ends} in steps of {setting_text(step, 6)}"
+            )
+    texts = [setting_text(level, 6) for level in levels[:10]]
+    return before_list + ", ".join(texts + (["..."] if len(levels) > 10 else []))
 
 
 def nearest(values: Tensor, levels: Sequence[float]) -> Tensor:

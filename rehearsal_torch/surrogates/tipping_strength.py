@@ -46,9 +46,9 @@ from rehearsal_torch.estimators.marginal_sensitivity import (
 from rehearsal_torch.graphs.separation import Adjustment, adjustment
 
 MOST_ROWS = 20_000  # more rows add nothing to a 95 % range
-NO_COVARIATE = "no observed covariate is adjusted for, so there is none to compare it with"
-UNRECORDED = "how strong the observed covariates are was not recorded for these variables when it was fitted"
-FEW_ROWS = "there are too few observations to say how strong the observed covariates are"
+NO_COVARIATE = "no recorded variable is adjusted for, so there is none to compare it with"
+UNRECORDED = "how strong the recorded variables are was not kept for these variables when it was fitted"
+FEW_ROWS = "there are too few observations to say how strong the recorded variables are"
 
 
 class Overturning:

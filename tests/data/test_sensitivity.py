@@ -17,7 +17,7 @@ KNOWN = Sensitivity(1.43, "interval", 1.7, "age")
     [
         KNOWN,
         Sensitivity(math.inf, "point", math.inf, "age"),
-        Sensitivity(1.0, "certificate", note="no observed covariate"),
+        Sensitivity(1.0, "certificate", note="no recorded variable"),
         Sensitivity(1.2, "interval", against="the present values"),
     ],
 )
@@ -31,13 +31,13 @@ def test_its_record_can_be_read_again(each):
         (
             KNOWN,
             "a hidden common cause would have to make this action 1.43 times as likely, or as unlikely, to "
-            "overturn this; the strongest observed covariate, age, makes the action 1.70 times as likely, or "
+            "overturn this; the strongest recorded variable, age, makes the action 1.70 times as likely, or "
             "as unlikely",
         ),
         (
             Sensitivity(math.inf, "interval", math.inf, "age"),
-            "no hidden common cause of the action and the outcome can overturn this; the strongest observed "
-            "covariate, age, determines the action",
+            "no hidden common cause of the action and the outcome can overturn this; the strongest recorded "
+            "variable, age, determines the action",
         ),
         (
             Sensitivity(12.34, "point", note="there is none"),
@@ -93,8 +93,8 @@ def test_the_yardstick_has_the_bias_of_the_covariate():
 
 def test_sentences():
     assert FOUND.sentence() == (
-        "a hidden common cause that explains 2.0% of what the observed covariates leave open, of the doses "
-        "and of every next state, can overturn this; the strongest observed covariate, MeanBP, which "
+        "a hidden common cause that explains 2.0% of what the recorded variables leave open, of the doses "
+        "and of every next state, can overturn this; the strongest recorded variable, MeanBP, which "
         "explains 0.4% of the doses and 40.0% of GCS, is as strong as one with 3.9% of both"
     )
     assert HiddenCause(1.0).sentence().startswith("no hidden common cause")

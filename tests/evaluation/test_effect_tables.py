@@ -20,7 +20,7 @@ def test_a_report_says_few_levels_against_no_action(tmp_path):
     rows = read_rows(tmp_path / "average.csv", COLUMNS, NUMBERS)
     assert sentence(rows) == (
         "On average over the rows, against no action: quit yes +12 percentage points (95% interval 7 to 17), "
-        "doubly robust 5 to 17; quit no +12 percentage points (7 to 17), not told from zero."
+        "by a second estimate 5 to 17; quit no +12 percentage points (7 to 17), not told from zero."
     )
     assert sentence(rows[2:]) == ""
     assert sentence([{**rows[0], "levels": "no"}]) == ""

@@ -40,7 +40,7 @@ def test_records_of_earlier_versions_have_none():
 def test_one_sentence_about_all():
     assert overall([{}, *LINES]) == (
         "A hidden common cause would have to make the action 1.50 times as likely, or as unlikely, to "
-        "overturn the median recommendation (of 3: 1.00 to 3.00); the strongest observed covariate, sex, "
+        "overturn the median recommendation (of 3: 1.00 to 3.00); the strongest recorded variable, sex, "
         "makes the action 2.40 times as likely, or as unlikely."
     )
     assert overall(LINES[:1]) == f"A{FOUND[0].sentence()[1:]}."
@@ -78,9 +78,9 @@ def decided(*strengths):
 def test_one_sentence_for_all_sequences():
     said = sequences_overall([*decided(0.1, 0.2, 1.0), {"status": "leave"}])
     assert said == (
-        "A hidden common cause that explains 20.0% of what the observed covariates leave open, of the doses "
+        "A hidden common cause that explains 20.0% of what the recorded variables leave open, of the doses "
         "and of every next state, can overturn the median recommendation (of 3: 10.0% to none); one as "
-        "strong as the strongest observed covariate, x (30.0%), can overturn 2 of 3."
+        "strong as the strongest recorded variable, x (30.0%), can overturn 2 of 3."
     )
     none = sequences_overall(decided(1.0, 1.0))
     assert none.startswith("No hidden common cause of doses and states can overturn most")

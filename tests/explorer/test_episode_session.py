@@ -154,7 +154,7 @@ def test_steps_are_called_by_the_times_of_the_table_where_these_are_known(sessio
     timeless = EpisodeSession(opened_episodes(recorded(without_times(episodes_run(tmp_path / "run")))))
     for asked, time, step, start in (
         (session, "Week", "Week", 1),
-        (timeless, "Time step (one week each)", "Time step", 0),
+        (timeless, "Step (one week each)", "Step", 1),
     ):
         told = asked.describe()
         assert (asked.words.time, told["step"], told["start"]) == (time, step, start)

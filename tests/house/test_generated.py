@@ -13,5 +13,6 @@ def test_every_public_name_and_every_key_is_on_a_page():
     assert sorted(" ".join(GENERATED["API"].values()).split()) == sorted(rehearsal_torch.__all__)
     for question, form in FORMS.items():
         text = GENERATED["table"](question)
+        assert [line for line in text.splitlines() if line.endswith("|  |")] == []
         assert [name for name in form.model_fields if f"| `{name}` |" not in text] == []
     assert "| `variables.NAME.` `offered` |" in GENERATED["table"]("cases")

@@ -22,14 +22,16 @@ SEPSIS = {
 def test_other_rewards_have_neutral_words(weights):
     words = wording({"objective": {"reward": {"weights": weights}}})
     assert words == Wording()
-    assert (words.total, words.time) == ("Cumulative reward", "Time step")
+    assert (words.total, words.time) == ("Cumulative reward", "Step")
 
 
 def test_a_data_set_says_what_its_units_and_actions_are_called():
     words = wording(SEPSIS, {**MACHINES, "reward": {"weights": {"wear": -1}, "components": None}})
     assert (words.subject, words.subjects, words.actions) == ("machine", "machines", "actions")
     assert (words.variable, words.sign, words.level) == ("wear", -1.0, "wear (%)")
-    assert words.time == "Time step (one week each)"
+    assert (words.time, words.at(0)) == ("Step (one week each)", "Step 1")
+    timed = wording({}, MACHINES | {"step": "", "time": "clock_hour", "first": 0})
+    assert (timed.time, timed.at(0)) == ("Clock hour", "Clock hour 0")
     assert words.file == "machine"
     # Letters differ, where names begin alike.
     assert [each.letter for each in words.doses] == ["S", "P", "O"]

@@ -185,9 +185,9 @@ def test_every_changed_dose_has_a_row_in_names_and_units():
     found = changed_doses(Recorded(Path(), [one, beyond, left]), Wording(doses=doses))
     assert as_csv(found).splitlines() == [
         "unit,step,time,action,from,to,dose_unit,support,part,part_low,part_high,tipping",
-        "'=7,0,a,valve,shut,half,,12,0.4,0.1,0.7,0.25",
-        "'=7,1,b,valve,open,shut,,,,,,",
-        "'=7,1,b,oil,1.5,4.0,ml,,,,,",
+        "'=7,1,a,valve,shut,half,,12,0.4,0.1,0.7,0.25",
+        "'=7,2,b,valve,open,shut,,,,,,",
+        "'=7,2,b,oil,1.5,4.0,ml,,,,,",
     ]
 
 

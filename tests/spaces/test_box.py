@@ -89,6 +89,7 @@ def test_alterations_are_equal_by_their_content():
         (1.6e9 + 0.25, "1600000000.25"),
         (1e-7, "1e-07"),
         (12345.0, "12345"),
+        (1e15, "1e+15"),
         (-1e4, "-10000"),
         (9999.4, "9999"),
     ],
@@ -132,10 +133,14 @@ def test_a_value_is_at_a_level_within_a_quarter_of_the_smallest_gap():
 
 
 def test_long_lists_of_levels_are_cut_in_messages():
-    assert levels_text((0.5, 2.0)) == "0.5, 2"
-    assert levels_text(tuple(range(10))) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9"
-    assert levels_text(tuple(range(11))) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ..."
-    assert levels_text(tuple(range(12))) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ..."
+    assert (levels_text(()), levels_text((0.5, 2.0))) == ("", "0.5, 2")
+    assert levels_text((0, 1, 2, 3, 4), "one of ") == "one of 0, 1, 2, 3, 4"
+    assert levels_text(tuple(range(50, 81)), "one of ") == "whole numbers from 50 to 80"
+    assert (
+        levels_text([1_000_000 + place / 10 for place in range(9)])
+        == "values from 1000000 to 1000000.8 in steps of 0.1"
+    )
+    assert levels_text([2.0**place for place in range(11)]) == "1, 2, 4, 8, 16, 32, 64, 128, 256, 512, ..."
 
 
 def test_of_two_levels_as_near_the_lower_one_is_taken():

@@ -1,4 +1,4 @@
-"""The sensitivity of decisions, by hand and on worlds whose actions are confounded by observed covariates."""
+"""The sensitivity of decisions, by hand and on worlds whose actions are confounded by recorded variables."""
 
 import math
 from dataclasses import replace

@@ -10,9 +10,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import yaml
+
 from rehearsal_torch.cli.command_words import asks_for, is_table, of_table, on_file, spoken, weighed
 from rehearsal_torch.files.atomic_write import write_text
 from rehearsal_torch.files.redaction import InputError
+from rehearsal_torch.graphs.dagitty import to_dagitty
+from rehearsal_torch.graphs.graph_files import to_graphml
 from rehearsal_torch.problems.drafts.draft_yaml import problem_content
 from rehearsal_torch.user_error import UserError, as_user_error
 
@@ -32,12 +36,12 @@ def check(options: Mapping[str, str]) -> int:
     # Most of a check is imports, which leave no garbage; looking for some takes a tenth of the time.
     gc.disable()
     try:
-        return _check_file(options["problem"])
+        return _check_file(options["problem"], options)
     finally:
         gc.enable()
 
 
-def _check_file(path: str) -> int:
+def _check_file(path: str, options: Mapping[str, str]) -> int:
     if is_table(path) and Path(path).is_file() and problem_content(path) is None:
         remedy = of_table(path, on_file("check", "problem.yaml", "problem"))
         raise UserError("this is a table, and check reads a problem file", path, remedy)
@@ -58,6 +62,8 @@ def _check_file(path: str) -> int:
     if warnings := problem.found.warnings:
         lines += ["", f"{len(warnings)} warning{'s' if len(warnings) > 1 else ''}"]
         lines += [f"- {warning}" for warning in warnings]
+    if "graph" in options:
+        lines += ["", _write_graph(problem, Path(options["graph"]), options["force"] == "true")]
     print("\n".join([*lines, "", f"To decide: {command}"]))
     return 0
 
@@ -99,11 +105,34 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
+def _write_graph(problem: "OfFile", file: Path, force: bool) -> str:
+    """Writes the graph of a problem, in dagitty's code with the roles; returns a sentence."""
+    graph, (_, *rows) = problem.graph_of_variables(), problem.variable_rows()
+    if graph is None:
+        raise UserError("the question has no graph", "graph", "Leave graph= out")
+    _refuse_existing(file, "graph", force)
+    roles = ([row[0] for row in rows if row[1] == role] for role in ("context", "action", "outcome"))
+    writers = {
+        ".dagitty": lambda: to_dagitty(graph, *roles),
+        ".graphml": lambda: to_graphml(graph),
+        ".yaml": lambda: yaml.safe_dump({"graph": graph.to_plain()}, sort_keys=False, allow_unicode=True),
+    }
+    if file.suffix not in writers:
+        raise UserError(f"expected a file that ends in {', '.join(writers)}", f"graph={file}", "")
+    with as_user_error("graph"):
+        write_text(file, writers[file.suffix]())
+    return f"The graph is written to {file}."
+
+
+def _refuse_existing(file: Path, option: str, force: bool) -> None:
+    if file.exists() and not force:
+        raise UserError("exists already", f"{option}={file}", "Name another file, or add force=true")
+
+
 def _write_schema(file: Path, force: bool) -> None:
     from rehearsal_torch.problems.json_schema import problem_schema
 
-    if file.exists() and not force:
-        raise UserError("exists already", f"schema={file}", "Name another file, or add force=true")
+    _refuse_existing(file, "schema", force)
     with as_user_error("schema"):
         write_text(file, json.dumps(problem_schema(), indent=2, ensure_ascii=False) + "\n")
     print(

@@ -264,7 +264,7 @@ LEARN = "learn"
 class LearnForm(Schema):
     """How a graph is learnt."""
 
-    learn: Literal[True] = Field(description="true")
+    learn: Literal[True] = Field(description="arrows are learnt from the complete rows")
     level: Annotated[Number, AfterValidator(only(lambda level: 0 < level < 1, _LEVEL_AS))] = Field(
         0.05, description="the tests' significance level"
     )
@@ -275,7 +275,9 @@ class LearnForm(Schema):
 class PartlyForm(ParentsForm):
     """{parents, bidirected, undirected}."""
 
-    undirected: Annotated[list[Edge], list_of("a list of pairs, [[one, other], ...]")]
+    undirected: Annotated[list[Edge], list_of("a list of pairs, [[one, other], ...]")] = Field(
+        description="pairs with an arrow of unknown direction"
+    )
 
 
 # The end of a file's name.

@@ -152,9 +152,11 @@ def _rectangle(rows: Any) -> Any:
 class NamedFaces(Schema):
     """Faces, with the names of the outcomes."""
 
-    normals: Annotated[list[list[Number]], BeforeValidator(_rectangle)]
-    offsets: list[Number]
-    names: Names
+    normals: Annotated[list[list[Number]], BeforeValidator(_rectangle)] = Field(
+        description="the weights of each inequality, in the order of names"
+    )
+    offsets: list[Number] = Field(description="what each weighted sum is at most")
+    names: Names = Field(description="the variables that the weights belong to")
 
     def polytope(self) -> Polytope:
         """The polytope {y : M y <= d} with normals M and offsets d."""

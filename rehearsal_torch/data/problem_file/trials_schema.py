@@ -174,14 +174,18 @@ class TrialVariable(Schema):
 class Weights(Schema):
     """A weighted sum of outcomes."""
 
-    weights: Annotated[dict[Name, Number], mapping("{node: weight}")]
+    weights: Annotated[dict[Name, Number], mapping("{node: weight}")] = Field(
+        description="{outcome: weight} of a sum to maximise"
+    )
 
 
 class Targets(Schema):
     """Target values of outcomes, for the negative mean or sum of the squared distances."""
 
-    targets: Annotated[dict[Name, Number], mapping("{node: target}")]
-    mean: bool = True
+    targets: Annotated[dict[Name, Number], mapping("{node: target}")] = Field(
+        description="{outcome: value} to come close to"
+    )
+    mean: bool = Field(default=True, description="the mean of the squared distances; false: their sum")
 
 
 def _is_reward(plain: Any) -> bool:

@@ -265,7 +265,7 @@ def _settable_numbers(name: str, variable: VariableForm, values: np.ndarray, fou
         near = TOLERANCE * (1 + np.abs(values).max(initial=0.0))
         if lost := [level for level in levels if not (np.abs(values - level) <= near).any()]:
             rows = f"the rows have {levels_text(values.tolist())}: offer values that occur, or range"
-            words = f"no row has the value {levels_text(lost)}, so that nothing is known of it; {rows}"
+            words = f"no row has {levels_text(lost, 'the value ')}, so that nothing is known of it; {rows}"
             found.fault(key("variables", name, "levels"), words)
         return {"values": levels}
     if variable.range is None:

@@ -35,6 +35,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializ
 from rehearsal_torch.files.bounded_yaml import is_tensor
 from rehearsal_torch.files.redaction import InputError, beginning
 from rehearsal_torch.files.schema import LARGEST, suggested
+from rehearsal_torch.spaces.box import setting_text
 
 State = Literal["pending", "completed", "failed", "abandoned"]
 STATES: tuple[State, ...] = ("pending", "completed", "failed", "abandoned")
@@ -295,7 +296,8 @@ class Recommended(tuple[dict[str, float], float]):
 
     def __str__(self) -> str:
         """One sentence."""
-        reward = f"expected reward {self.predicted:.4g} ({self.low:.4g} to {self.high:.4g})"
+        predicted, low, high = map(setting_text, (self.predicted, self.low, self.high))
+        reward = f"expected reward {predicted} ({low} to {high})"
         sentence = f"{_listed(self.action)}{' (tried)' if self.tried else ''}: {reward}"
         if self.contradicted:
             sentence += (
@@ -305,8 +307,8 @@ class Recommended(tuple[dict[str, float], float]):
             return sentence
         return (
             f"{sentence}; the best {'other ' if self.tried else ''}tried action is {_listed(self.runner_up)} "
-            f"(expected {self.runner_up_predicted:.4g}); the recommended one is better with a probability of "
-            f"{_percent(self.chance)}"
+            f"(expected {setting_text(self.runner_up_predicted)}); the recommended one is better with a "
+            f"probability of {_percent(self.chance)}"
         )
 
 
@@ -317,4 +319,4 @@ def _percent(chance: float) -> str:
 
 
 def _listed(action: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} = {value:.4g}" for name, value in action.items())
+    return ", ".join(f"{name} = {setting_text(value)}" for name, value in action.items())

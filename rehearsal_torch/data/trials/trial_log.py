@@ -38,6 +38,7 @@ from rehearsal_torch.data.trials.trial import (
     unknown_names,
 )
 from rehearsal_torch.files.redaction import beginning
+from rehearsal_torch.spaces.box import setting_text
 
 Reference = int | Trial | Mapping[str, float]  # A trial, its number, or its settings.
 # Settings closer than this fraction of each action's range count as the same experiment, and are not
@@ -354,7 +355,7 @@ class TrialLog:
         if float(distance[nearest]) > NEAR:
             return []
         trial = waiting[nearest]
-        near = ", ".join(f"{name} {value:g}" for name, value in trial.settings.items())
+        near = ", ".join(f"{name} {setting_text(value, 6)}" for name, value in trial.settings.items())
         remedy = f"trial {trial.id} ({near}) is close to it and stays pending: if it was that one, abandon it"
         return [f"recorded as a trial that was not suggested; {remedy}, and set a larger tolerance"]
 

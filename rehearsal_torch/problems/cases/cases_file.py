@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from rehearsal_torch.data.problem_file.diagnostics import Findings
 from rehearsal_torch.data.problem_file.graph_section import equally_likely
 from rehearsal_torch.data.problem_file.variable_kinds import costs, units_of
 from rehearsal_torch.data.tables.decision_cases import present_in
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.cases.task_warnings import note_findings
 from rehearsal_torch.problems.cases.user_table import RehearsalTable, Rows, rows_in
 from rehearsal_torch.problems.problem import Facts, OfFile
@@ -113,7 +114,7 @@ class OwnProblem(OfFile, RehearsalTable):
                 continue
             if (coding := task.coded.get(name)) is None:
                 column = table.columns((name,))
-                ends = f"{float(column.min()):.6g}", f"{float(column.max()):.6g}"
+                ends = setting_text(float(column.min()), 6), setting_text(float(column.max()), 6)
             else:
                 ends = ("", "") if coding.of_classes else (coding.levels[0], coding.levels[-1])
             rows.append(
@@ -126,11 +127,18 @@ class OwnProblem(OfFile, RehearsalTable):
         texts = [f"  {name}: {coding.words}" for name, coding in self.task.coded.items()]
         return [*(["", "Texts as numbers:", *texts] if texts else []), *self._influences(), *self._costs()]
 
+    def graph_of_variables(self) -> RehearsalGraph:
+        """The graph of the task."""
+        return RehearsalGraph.mixed(self.task.variables(self.task.graph.names), *self._edges())
+
+    def _edges(self) -> Iterator[dict[tuple[str, ...], None]]:
+        """Arrows, and hidden common causes, between variables."""
+        for edges in (self.task.graph.edges, self.task.graph.bidirected):
+            yield dict.fromkeys(pair for pair in map(self.task.variables, edges) if len(pair) == 2)
+
     def _influences(self) -> list[str]:
         """A line for each variable with its causes, and one for hidden common causes."""
-        graph, variables = self.task.graph, self.task.variables
-        arrows = dict.fromkeys(pair for pair in map(variables, graph.edges) if len(pair) == 2)
-        hidden = dict.fromkeys(pair for pair in map(variables, graph.bidirected) if len(pair) == 2)
+        arrows, hidden = self._edges()
         causes: dict[str, list[str]] = {}
         for cause, effect in arrows:
             causes.setdefault(effect, []).append(cause)
@@ -172,4 +180,6 @@ class OwnProblem(OfFile, RehearsalTable):
         if name not in box.names:
             return ""
         lower, upper = box.bounds()[name]
-        return levels_text(box.levels[name]) if name in box.levels else f"{lower:g} to {upper:g}"
+        if name in box.levels:
+            return levels_text(box.levels[name])
+        return f"{setting_text(lower, 6)} to {setting_text(upper, 6)}"

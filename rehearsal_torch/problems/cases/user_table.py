@@ -151,7 +151,7 @@ def written_task(
 
 
 CAUTION = (
-    "observational data: recommendations rest on the given graph, and on no hidden confounding beyond it"
+    "observational data: recommendations rest on the given graph, and on no hidden common cause beyond it"
 )
 RULES = ("random", "last")
 # Rows from a file, or in memory: a table, or a data frame of pandas, polars or pyarrow.

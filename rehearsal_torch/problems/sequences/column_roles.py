@@ -147,10 +147,11 @@ class EpisodeRoles:
         return {**self.rules, "named": [action.name for action in self.actions if action.levels]}
 
     def wording(self) -> dict[str, Any]:
-        """The words of reports: for units and steps, units of columns, and names of levels of actions."""
+        """The words of reports: for units, steps and time, units of columns, names of levels of actions."""
         columns: list[Column | Action] = [*self.varying, *self.actions]
         return {
             **asdict(self.words),
+            "time": self.time,
             "units_of": {column.name: column.unit for column in columns if column.unit},
             "levels": {action.name: list(action.levels) for action in self.actions if action.levels},
         }

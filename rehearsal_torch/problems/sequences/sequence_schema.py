@@ -254,31 +254,41 @@ _Criteria = Annotated[dict[Name, Annotated[dict[Name, Number], mapping('{"> 70":
 class SequenceReward(Schema):
     """The reward of a step."""
 
-    weights: Annotated[dict[Name, Number], mapping("{state: weight}")] | None = None
-    score: Annotated[dict[Name, _Criteria], mapping(f"{{part: {_CRITERIA}}}")] | None = None
-    name: Name | None = None
+    weights: Annotated[dict[Name, Number], mapping("{state: weight}")] | None = optional(
+        "{state: what a unit of it is worth}, negative for a harm"
+    )
+    score: Annotated[dict[Name, _Criteria], mapping(f"{{part: {_CRITERIA}}}")] | None = optional(
+        f"part to points beyond limits, {_CRITERIA}, which count against the reward; of each part the most"
+    )
+    name: Name | None = optional("what reports call the reward")
 
 
 class SequenceWords(Schema):
     """What the units and the steps are called."""
 
-    unit: Name | None = None
-    units: Name | None = None
-    step: Name | None = None
+    unit: Name | None = optional("of one unit, such as machine; the column's name by default")
+    units: Name | None = optional("of several, such as machines")
+    step: Name | None = optional("of a step, such as week")
 
 
 class SequenceRules(Schema):
     """Which changes may be recommended (`objectives.change_rules`)."""
 
-    support: Annotated[int, Field(ge=0)] | None = None
-    most_levels: Annotated[int, Field(ge=1)] | None = None
-    boluses: Names | None = None
+    support: Annotated[int, Field(ge=0)] | None = optional(
+        "in how many units an amount was given in a comparable step, at least; 5 by default, 0 for any"
+    )
+    most_levels: Annotated[int, Field(ge=1)] | None = optional(
+        "by how many levels an action changes in a step, at most; any number by default"
+    )
+    boluses: Names | None = optional(
+        "actions whose highest amount may be given in a single step, with none before and after"
+    )
     forbidden: (
         Annotated[dict[Name, Literal["raise", "lower", "change"]], mapping("{action: raise}")] | None
-    ) = None
+    ) = optional("{action: the kind of change that is never recommended}")
     least_gain: (
         Annotated[Number, AfterValidator(only(lambda value: value >= 0, "a number of at least 0"))] | None
-    ) = None
+    ) = optional("what all changes together must gain, at least, in the unit of the reward; 0 by default")
 
 
 class SequenceProblem(Schema):

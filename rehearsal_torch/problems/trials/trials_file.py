@@ -26,9 +26,10 @@ from rehearsal_torch.data.problem_file.trials_schema import TrialsProblem, Trial
 from rehearsal_torch.data.problem_file.variable_kinds import units_of
 from rehearsal_torch.data.tables.reader import ReadTable
 from rehearsal_torch.files.schema import FaultsError
+from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.problem import Facts, OfFile, ranges_of
 from rehearsal_torch.problems.trials.user_experiments import ExperimentTable
-from rehearsal_torch.spaces.box import levels_text
+from rehearsal_torch.spaces.box import levels_text, setting_text
 
 
 @dataclass(frozen=True)
@@ -127,16 +128,23 @@ class OwnTrials(OfFile, ExperimentTable):
         if not rows:
             return sentence
         reward, setting = self.best_so_far()
-        at = ", ".join(f"{name} {value:.6g}" for name, value in setting.items())
-        return f"{sentence}; the best reward so far is {reward:.6g}, at {at}"
+        at = ", ".join(f"{name} {setting_text(value, 6)}" for name, value in setting.items())
+        return f"{sentence}; the best reward so far is {setting_text(reward, 6)}, at {at}"
+
+    def graph_of_variables(self) -> RehearsalGraph:
+        """The graph of the task."""
+        return self.task.graph
 
     def variable_rows(self) -> list[tuple[str, ...]]:
         """A row for each variable, the header first."""
         rows: list[tuple[str, ...]] = [("variable", "role", "unit", "from", "to", "may be set to")]
         box, observed = self.task.box, ranges_of(self.done)
-        settable = {name: f"{lower:g} to {upper:g}" for name, (lower, upper) in box.bounds().items()}
+        settable = {
+            name: f"{setting_text(lower, 6)} to {setting_text(upper, 6)}"
+            for name, (lower, upper) in box.bounds().items()
+        }
         settable |= {name: levels_text(levels) for name, levels in box.levels.items()}
         for name, variable in self.problem.variables.items():
-            ends = [f"{end:.6g}" for end in observed.get(name, ())] or ["", ""]
+            ends = [setting_text(end, 6) for end in observed.get(name, ())] or ["", ""]
             rows.append((name, variable.role, variable.unit or "", *ends, settable.get(name, "")))
         return rows

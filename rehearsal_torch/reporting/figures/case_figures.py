@@ -43,6 +43,7 @@ from rehearsal_torch.reporting.figure_style import (
     panels,
     point_style,
 )
+from rehearsal_torch.spaces.box import setting_text
 
 Rows = Sequence[Mapping[str, str]]
 # Cases whose names stand below the axis, at most; inches of a letter of an upright name.
@@ -82,7 +83,7 @@ def draw_answer(
     axes.plot([before, after], [0, 0], color=BLACK, linewidth=1)
     axes.plot([before], [0], "o", color=BLACK, markersize=9, markerfacecolor="white", zorder=3)
     axes.plot([after], [0], "o", color=BLUE, markersize=9, zorder=3)
-    texts = percents(ends, 1) if chance else [f"{end:.4g}" for end in ends]
+    texts = percents(ends, 1) if chance else [setting_text(end) for end in ends]
     margin = max(abs(after - before), 1e-9)
     limits = (-3, 103) if chance else (min(before, after) - 1.2 * margin, max(before, after) + 1.2 * margin)
     # One below and one above the line, so that they never meet; outwards, but at the edges of the panel.
@@ -151,7 +152,7 @@ def _decision_panel(axes: Axes, frame: pd.DataFrame, of: str) -> None:
         axes.plot(x[refusals], reference[refusals], "x", color=VERMILION, label="refused")
     for case in x[outside]:
         axes.axvspan(case - 0.5, case + 0.5, color=PALE, linewidth=0, zorder=0.2, label="outside the data")
-    axes.set(xlabel="Case", ylabel=fill(f"Claimed {of}", BROAD))
+    axes.set(xlabel="Case", ylabel=fill(f"Estimated {of}", BROAD))
     if of.startswith("probability"):
         axes.set_ylim(*CHANCES)
     if len(frame) <= NAMED:

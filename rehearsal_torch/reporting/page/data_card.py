@@ -16,6 +16,7 @@ from rehearsal_torch.evaluation.run_record import Decided
 from rehearsal_torch.reporting.labels import Dose, Wording
 from rehearsal_torch.reporting.page.html import sentences
 from rehearsal_torch.reporting.page.page_content import Material, finite, listed, mapping, shown
+from rehearsal_torch.spaces.box import EVEN, levels_text
 
 WIDTH, FEW = 110, 6
 # Names of the keys of a card that do not explain themselves.
@@ -70,7 +71,7 @@ def settable(card: dict[str, Any], key: str) -> list[str]:
         elif len(ends) == 2:
             variables.append(f"{name} (from {shown(ends[0])} to {shown(ends[1])})")
         elif levels:
-            variables.append(f"{name} (one of {shown(levels)})")
+            variables.append(f"{name} ({_levels_in_words(levels)})")
         else:
             variables.append(name)
     return variables
@@ -216,7 +217,14 @@ def _range_in_words(value: Any, texts: bool) -> str:
         range_words = f"{shown(ends[0])} to {shown(ends[1])}"
         return f"always {shown(ends[0])}" if ends[0] == ends[1] else range_words
     levels = listed(mapping(value).get("values")) or ends
-    return f"one of {shown(levels)}" if levels else f"({shown(value)})"
+    return _levels_in_words(levels) if levels else f"({shown(value)})"
+
+
+def _levels_in_words(levels: list[Any]) -> str:
+    """Numbers by `levels_text`; texts, and few numbers, as a list."""
+    numbers = [finite(level) for level in levels]
+    few = len(levels) < EVEN or None in numbers
+    return f"one of {shown(levels)}" if few else levels_text([number or 0.0 for number in numbers], "one of ")
 
 
 def _graph_in_words(value: Mapping[str, Any]) -> str:

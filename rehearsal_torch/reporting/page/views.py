@@ -29,6 +29,7 @@ from rehearsal_torch.reporting.labels import Wording, telling_gap
 from rehearsal_torch.reporting.page.html import name_of
 from rehearsal_torch.reporting.page.page_content import Material, finite, listed, mapping, shown
 from rehearsal_torch.reporting.trial_report import kept
+from rehearsal_torch.spaces.box import setting_text
 
 Units = Mapping[str, str]
 NO_UNITS: Units = MappingProxyType({})
@@ -169,7 +170,7 @@ def case_of(decision: Decided, units: Units = NO_UNITS, wanted: str = "") -> Cas
         usual=usual,
         unseen=counted_beyond(mapping(decision.get("trace"))),
         cost=cost_sentence(decision),
-        value="" if value is None else f"{value:.4g}",
+        value="" if value is None else setting_text(value),
         bounds=_bounds(decision),
         truth=_truth(decision),
         sensitivity=sensitivity_of(decision),
@@ -225,7 +226,7 @@ def _reading(decision: Decided, report: str, chance: bool, fine: int = 0) -> Rea
     if report == "gain" and chance:
         texts = points(numbers, fine)
     else:
-        texts = percents(numbers, fine) if chance else [f"{number:.4g}" for number in numbers]
+        texts = percents(numbers, fine) if chance else [setting_text(number) for number in numbers]
     written = (texts[1], texts[2]) if ends else None
     return Reading(texts[0], written, interval, point, *(ends or (None, None)))
 

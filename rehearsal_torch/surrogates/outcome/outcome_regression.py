@@ -403,7 +403,7 @@ class OutcomeRegression(AdjustedSurrogate):
                 )
                 text = (
                     f"on average over the rows, {words} changes the chance of a desired outcome by {model} "
-                    f"according to the model, and by {check} by a doubly robust estimate: one of them errs"
+                    f"according to the model, and by {check} by a second estimate: one of them errs"
                 )
                 findings.append(Finding("claim", text))
         return findings

@@ -3,11 +3,14 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from rehearsal_torch.console_command import main as program
 from rehearsal_torch.console_command import run
+from rehearsal_torch.graphs.graph_files import read_plain
+from rehearsal_torch.graphs.graph_notation import graph_of
 from tests.data.problem_file.conftest import RIGHT, table, written  # noqa: F401
 from tests.problems.conftest import sequence, trials  # noqa: F401
 
@@ -110,6 +113,21 @@ def test_the_schema_is_written_and_not_overwritten(tmp_path, monkeypatch, capsys
     assert "exists already" in capsys.readouterr().err
     assert (tmp_path / "problem.schema.json").read_text() == "mine"
     assert run("check", ["schema=problem.schema.json", "force=true"]) == 0
+
+
+def test_the_graph_is_handed_back_with_its_roles(file, sequence, capsys):  # noqa: F811
+    assert run("check", [file(graph=SOUND["graph"] + ["d <-> z"]), "graph=drawn.dagitty"]) == 0
+    drawn = graph_of(read_plain("drawn.dagitty"))
+    arrows = {(cause, effect) for effect in "yz" for cause in "xad"} | {("x", "a"), ("x", "d")}
+    assert (set(drawn.edges), drawn.bidirected) == (arrows, (("d", "z"),))
+    assert "  a [exposure]\n" in Path("drawn.dagitty").read_text()
+    for suffix in ("graphml", "yaml"):
+        assert run("check", [file(), f"graph=drawn.{suffix}"]) == 0
+        assert set(graph_of(read_plain(f"drawn.{suffix}")).edges) == arrows
+    refused = [(file, "drawn.dagitty", "exists"), (file, "a.png", "ends in"), (sequence, "b", "no graph")]
+    for problem, name, words in refused:
+        assert run("check", [str(problem()), f"graph={name}"]) == 2
+        assert words in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -150,6 +150,7 @@ def test_a_sentence_says_how_sure_it_is():
         "a = 0.5 (tried): expected reward 2 (1.51 to 2.49); the best other tried action is a = 0.75 "
         "(expected 1.5); the recommended one is better with a probability of 88%"
     )
+    assert str(Recommended({"rpm": 15300.0}, 20000.0, 0.0)).startswith("rpm = 15300: expected reward 20000 ")
 
 
 @pytest.mark.parametrize(("chance", "said"), [(0.9999, "more than 99%"), (1e-6, "less than 1%")])

@@ -37,7 +37,7 @@ def test_claims_intervals_and_no_action_stand_at_their_cases():
     assert [each.tolist() for each in bars.get_segments()] == [[[1, 0.6], [1, 0.9]]]
     assert bars.get_label() == "95% interval"
     assert [each.get_text() for each in axes.get_xticklabels()] == ["bob", "ann", r"\$e\$"]
-    assert axes.get_ylabel() == "Claimed probability of a\ndesired outcome"
+    assert axes.get_ylabel() == "Estimated probability of a\ndesired outcome"
     assert axes.get_ylim() == pytest.approx(CHANCES)
 
 

@@ -130,7 +130,7 @@ def test_a_column_holds_the_outcome_and_what_was_done_of_one_unit():
         outcome.get_title() == "Episode stay-0: 2.0% better by the model\n(largest improvement of 7 episodes)"
     )
     assert changed(one) == [1]
-    assert [patch.get_x() for patch in service.patches] == pytest.approx([0.65]), "the changed step is shaded"
+    assert [patch.get_x() for patch in service.patches] == pytest.approx([1.65]), "the changed step is shaded"
 
 
 def test_the_range_of_the_models_is_drawn_where_there_are_several():

@@ -192,20 +192,14 @@ def test_episodes_step_by_step_as_the_table_calls_them(sepsis_run, machine_run):
     found = material(sepsis_run, rows=True)
     first = recorded_rows(found)[0]
     assert first.caption == "Episode stay-0, step by step"
-    heads = [
-        "time step",
-        "SOFA (points), observed",
-        "predicted",
-        "vasopressor, observed",
-        "vasopressor, changed",
-    ]
+    heads = ["step", "SOFA (points), observed", "predicted", "vasopressor, observed", "vasopressor, changed"]
     assert first.heads[:5] == heads
-    assert first.rows[1] == ["1", "12.5", "12.25", "0.04", "0.113", "279", "80"]
-    for start, head in ((0, "week"), (3, "week"), (None, "time step")):
+    assert first.rows[1] == ["2", "12.5", "12.25", "0.04", "0.113", "279", "80"]
+    for start, head in ((0, "week"), (3, "week"), (None, "step")):
         words = replace(found.words, step="one week", first=start)
         assert recorded_rows(replace(found, words=words))[0].heads[0] == head
     assert recorded_rows(material(machine_run))[0].rows[1] == [
-        "1",
+        "2",
         "12.5",
         "12.25",
         "major",
