@@ -24,10 +24,10 @@ Source: Ren et al. (2025), Alg. 1; Ginsbourger et al. (2010) (pending points at 
 
 import gzip
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import pandas as pd
 from narwhals.typing import IntoDataFrame
@@ -38,7 +38,7 @@ from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.non_finite import in_numbers
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.data.tables.in_memory import SET, in_library
+from rehearsal_torch.data.tables.in_memory import SET, data_frame, in_library
 from rehearsal_torch.data.trials.trial import Recommended, Suggestion, Trial, TrialWarning, finite
 from rehearsal_torch.data.trials.trial_log import Reference, TrialLog
 from rehearsal_torch.data.trials.trial_store import TrialStore, read_campaign, write_campaign
@@ -85,9 +85,9 @@ def trials_of(
     if problem_content(task) is None:
         return causal_task(task), None, trial_method(method or METHOD)
     file = trials_problem(task)
-    if file.fixed:
+    if held := {**file.fixed, **file.context}:
         warnings.warn(
-            f"{file.source} holds {dict(file.fixed)}, which counts for decide alone: write ask(fixed=...)",
+            f"{file.source} holds {held}, which counts for decide alone: write ask(fixed=..., context=...)",
             TrialWarning,
             stacklevel=3,
         )
@@ -113,7 +113,10 @@ def trial_method(name: str) -> Parts:
     return surrogate, objective, search
 
 
-# Fixed actions, each with its value as its only level.
+# Fixed actions, or a context, by name; several contexts.
+Given = Mapping[str, float] | None
+Contexts = Sequence[Mapping[str, float]] | IntoDataFrame
+# Fixed actions and the context, each with its value as its only level.
 Held = Mapping[str, tuple[float, ...]]
 EXPERIMENTS = "these experiments"
 # The maximum number of actions per `ask`: more would take minutes, and are never run at a time.
@@ -207,11 +210,12 @@ class CausalOptimiser(TrialView):
         """Suggested actions without a report."""
         return [Suggestion(trial) for trial in self._store.fresh().in_states("pending")]
 
-    def ask(self, count: int = 1, fixed: Mapping[str, float] | None = None) -> list[Suggestion]:
+    def ask(self, count: int = 1, fixed: Given = None, context: Given = None) -> list[Suggestion]:
         """The next `count` actions to try, each name to value with the number of its trial (``.trial``),
-        which is then pending; `fixed` holds actions at a value. The start design goes on until a model can be
-        fitted. Fewer, with a warning, if no more are left; a ValueError for counts below 1 or above 1,000,
-        infeasible fixed values, or if nothing is left to try.
+        which is then pending; `fixed` holds actions at a value, and a `context` of the task needs all of its
+        values. The start design goes on until a model can be fitted. Fewer, with a warning, if no more are
+        left; a ValueError for counts below 1 or above 1,000, infeasible fixed values, another context than
+        the task's, or if nothing is left to try.
         """
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             expected = "at least 1 action" if isinstance(count, int) else "a whole number of actions"
@@ -221,7 +225,7 @@ class CausalOptimiser(TrialView):
                 f"count: expected at most {MAX_SUGGESTIONS} actions at once; got {shown(count)}: report some "
                 "of them, and ask again"
             )
-        levels = self.task.held(fixed)
+        levels = self.task.held(fixed, {} if context is None else context)
         with self._store.locked_log() as log:
             model, suggestions = None, list[Suggestion]()
             missing, shortfall = self.task.lacking(log.table.records()), ""
@@ -257,7 +261,8 @@ class CausalOptimiser(TrialView):
 
         Args:
             action: A suggestion, a trial, its number, or name to value; None, with `ran`, for others.
-            nodes: The measured value of every modelled node (`CausalTask.nodes`); others are ignored.
+            nodes: The measured value of every modelled node (`CausalTask.nodes`), and of the context where
+                it was not as asked; others are ignored.
             altered: Nodes that hard interventions also set: their mechanisms are not fitted to this.
             ran: The settings actually used, if others; bounds and limits do not apply.
 
@@ -306,12 +311,28 @@ class CausalOptimiser(TrialView):
         log = self._store.fresh()
         return NetworkModel(self._fitted(log), seed=self.seed, table=log.table)
 
-    def recommend(self, fixed: Mapping[str, float] | None = None) -> Recommended:
+    @overload
+    def recommend(self, fixed: Given = None, context: Given = None) -> Recommended: ...
+
+    @overload
+    def recommend(self, fixed: Given = None, *, context: Contexts) -> list[Recommended]: ...
+
+    def recommend(self, fixed: Given = None, context: Any = None) -> Any:
         """The best action and its expected reward, with their uncertainty and the next tried action
-        (`Recommended`); `fixed` holds actions at a value. A ValueError if it may not, or there is no model.
+        (`Recommended`); `fixed` holds actions at a value. In a `context` all of this holds there: tried
+        actions are compared by what they would bring in it. Of several, a list or the rows of a data frame,
+        it is a list. A ValueError if one may not be, or there is no model.
         """
-        levels, log = self.task.held(fixed), self._store.fresh()
+        log, several = self._store.fresh(), not isinstance(context, Mapping | pd.Series | None)
+        if several and not isinstance(context, Sequence):
+            context = data_frame(context, "context").to_dict("records")
+        contexts = context if several else [{} if context is None else context]
+        held = [self.task.held(fixed, values) for values in contexts]
         model = self._fitted(log)
+        recommended = [self._recommended(model, log, levels) for levels in held]
+        return recommended if several else recommended[0]
+
+    def _recommended(self, model: CausalModel, log: TrialLog, levels: Held) -> Recommended:
         with in_numbers(EXPERIMENTS):
             objective = PosteriorMean(model, self._case(log, levels), seed=self.seed)
             best = recommend(objective, self.seed)
@@ -323,18 +344,23 @@ class CausalOptimiser(TrialView):
             )
         with in_numbers(EXPERIMENTS):
             sure = sureness(objective, best)
-        action = dict(zip(self.task.actions, best.action.tolist(), strict=True))
+        action = dict(zip(self.task.actions, best.action.tolist(), strict=False))
         runner_up: dict[str, Any] = {}
         if sure.runner_up is not None:
-            settings = dict(zip(self.task.actions, sure.runner_up.tolist(), strict=True))
+            settings = dict(zip(self.task.actions, sure.runner_up.tolist(), strict=False))
             runner_up = {
                 "runner_up": settings,
                 "runner_up_predicted": sure.runner_up_predicted,
                 "chance": sure.chance,
             }
-        contradicted = model.contradicted()
         return Recommended(
-            action, best.predicted, sure.std, tried=sure.tried, contradicted=contradicted, **runner_up
+            action,
+            best.predicted,
+            sure.std,
+            tried=sure.tried,
+            contradicted=model.contradicted(),
+            context={name: levels[name][0] for name in self.task.context},
+            **runner_up,
         )
 
     def read(self, path: str | Path | IntoDataFrame) -> None:
@@ -398,9 +424,8 @@ class CausalOptimiser(TrialView):
             return self._fit(self.surrogate, self.task, log.table)
 
     def _case(self, log: TrialLog, fixed: Held) -> RehearsalCase:
-        """The context of the next round, numbered by completed, pending and failed experiments."""
-        identity, levels = len(log.in_states("completed", "pending", "failed")), self.task.box.levels
-        return RehearsalCase(str(identity), {}, self.task.box.bounds(), levels={**levels, **fixed})
+        """The next round, numbered by completed, pending and failed experiments."""
+        return self.task.case(str(len(log.in_states("completed", "pending", "failed"))), fixed)
 
     def _best_action(self, model: CausalModel, log: TrialLog, levels: Held) -> Tensor:
         objective = aware_of_pending(self.objective, model, self._case(log, levels), log)

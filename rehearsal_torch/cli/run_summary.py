@@ -63,7 +63,7 @@ def _waiting_fingerprint(problem: Problem) -> str | None:
         return None
     if (trials := problem.facts().waiting) is None:
         return ""
-    return Table.observed(trials.task.actions, trials.settings("pending", "failed")).fingerprint()
+    return Table.observed(trials.task.settings, trials.settings("pending", "failed")).fingerprint()
 
 
 def asked(config: Mapping[str, Any] | None, key: str) -> bool:

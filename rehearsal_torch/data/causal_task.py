@@ -7,17 +7,19 @@ independent noise,
 
 Actions are roots of the graph; an edge from an action to a node is a soft intervention on the node, and one
 action may affect several nodes. The aim is the action vector with the largest expected reward, where the
-reward is a known function of the nodes.
+reward is a known function of the nodes. Some roots c may be a context, which is known before acting and has
+no mechanism: then the aim is the best action given it, a*(c) = argmax_a E[r | a, c].
 
-Source: Ren et al. (2025), Sec. 2.2 (Eq. 2) and Sec. 3 (Eq. 3).
+Source: Ren et al. (2025), Sec. 2.2 (Eq. 2) and Sec. 3 (Eq. 3); Krause and Ong (2011), Sec. 2 (contexts).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,13 +37,14 @@ from rehearsal_torch.data.trials.trial import finite, named_numbers, unknown_nam
 from rehearsal_torch.files.redaction import beginning
 from rehearsal_torch.files.schema import Fault, FaultsError
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.spaces.box import Box, levels_text, numbers
+from rehearsal_torch.spaces.box import Box, as_tensor, levels_text, numbers
 from rehearsal_torch.spaces.polytope import Polytope
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
     from torch import Tensor
 
+    from rehearsal_torch.data.decision import RehearsalCase
     from rehearsal_torch.data.table import Table
     from rehearsal_torch.spaces.candidate_region import CandidateRegion
 
@@ -60,17 +63,19 @@ class CausalTask:
         box: The actions, with bounds or levels in their units.
         reward: A known function of some nodes.
         limits: Linear constraints M a <= d on the actions; None for the box alone.
+        context: Roots of the graph that are known before acting.
 
     Raises:
-        ValueError: if the graph has bidirected edges, an action is not a root, a name is unknown, an action
-            has an empty range or a single level, or no action within the box, at the levels, satisfies the
-            limits.
+        ValueError: if the graph has bidirected edges, an action or a context is not a root, a name is
+            unknown, an action has an empty range or a single level, or no action within the box, at the
+            levels, satisfies the limits.
     """
 
     graph: RehearsalGraph
     box: Box
     reward: KnownReward
     limits: Polytope | None = None
+    context: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if faults := list(self._faults()):
@@ -80,15 +85,18 @@ class CausalTask:
 
     def _faults(self) -> Iterator[Fault]:
         known = set(self.graph.names)
-        for part, names in (("actions", self.box.names), ("reward", self.reward.names)):
+        named = ("actions", self.box.names), ("reward", self.reward.names), ("context", self.context)
+        for part, names in named:
             if unknown := [name for name in names if name not in known]:
                 has = f"it has {list(self.graph.names)}: add them, with their edges"
                 yield Fault(part, f"{unknown} are not in the graph; {has}")
         if wanted := [name for name in self.reward.names if name in self.box.names]:
             yield Fault("reward", f"reads the actions {wanted}: expected nodes; add a node for their cost")
+        if twice := [name for name in self.context if name in (*self.box.names, *self.reward.names)]:
+            yield Fault("context", f"{twice} are actions or rewarded: expected what neither is")
         if not self.box.names:
             yield Fault("actions", "expected at least one action")
-        yield from causal_faults(self.graph, self.box.bounds(), self.reward.names)
+        yield from causal_faults(self.graph, self.box.bounds(), self.reward.names, self.context)
 
     def _check_limits(self, limits: Polytope) -> None:
         if limits.names != self.box.names:
@@ -105,7 +113,8 @@ class CausalTask:
     def region(self, held: Mapping[str, Sequence[float]] | None = None) -> CandidateRegion:
         """The feasible actions; `held` has further levels, such as the value of an action that is held."""
         levels = {**self.box.levels, **(held or {})}
-        return self._plain_region.at({self.box.names.index(name): values for name, values in levels.items()})
+        indices = {name: index for index, name in enumerate(self.actions) if name in levels}
+        return self._plain_region.at({index: levels[name] for name, index in indices.items()})
 
     @cached_property
     def _plain_region(self) -> CandidateRegion:
@@ -130,10 +139,15 @@ class CausalTask:
         return self.box.names
 
     @cached_property
+    def settings(self) -> tuple[str, ...]:
+        """What is settled before an experiment is run: the k actions, then the context."""
+        return (*self.box.names, *self.context)
+
+    @cached_property
     def nodes(self) -> tuple[str, ...]:
         """The N modelled nodes: those of the reward and their ancestors, in topological order."""
         reaching = self.graph.ancestors(self.reward.names)
-        return tuple(name for name in self.graph.names if name in reaching and name not in self.box.names)
+        return tuple(name for name in self.graph.names if name in reaching and name not in self.settings)
 
     @property
     def initial_count(self) -> int:
@@ -149,9 +163,9 @@ class CausalTask:
         return self.reward(table.columns(self.reward.names))
 
     def flattened(self) -> CausalTask:
-        """The task without its structure: the nodes of the reward are functions of all actions."""
-        graph = RehearsalGraph.of(dict.fromkeys(self.reward.names, self.actions))
-        return CausalTask(graph, self.box, self.reward, self.limits)
+        """The task without its structure: the nodes of the reward are functions of all settings."""
+        graph = RehearsalGraph.of(dict.fromkeys(self.reward.names, self.settings))
+        return replace(self, graph=graph)
 
     def check(self, table: Table) -> None:
         """Refuses a table to which no model can be fitted: a column is missing, there are fewer than 5 rows
@@ -163,9 +177,9 @@ class CausalTask:
             "try a few more actions first, spread over their ranges",
             "drop those rows, or measure again",
         )
-        gaps = [name for name in self.nodes if name not in self.reward.names]
+        gaps = [name for name in (*self.context, *self.nodes) if name not in self.reward.names]
         rows = table.records()
-        check_fit(rows, (*self.actions, *self.nodes), MIN_ROWS, "nodes", remedies, (), gaps)
+        check_fit(rows, (*self.settings, *self.nodes), MIN_ROWS, "nodes", remedies, (), gaps)
         if lacking := self._few(rows) or self._same(rows):
             raise ValueError(f"no model can be fitted yet: {lacking}; {remedies[0]}")
 
@@ -245,9 +259,17 @@ class CausalTask:
             return ""
         return f"{name} may be set {offered}; got {value:g}: {remedy}"
 
-    def held(self, fixed: Mapping[str, float] | None) -> dict[str, tuple[float, ...]]:
-        """Actions that are fixed at a value, as levels for `region`; all faults at once."""
-        faults: list[str] = []
+    def held(
+        self, fixed: Mapping[str, float] | None, context: Mapping[str, float] | None = None
+    ) -> dict[str, tuple[float, ...]]:
+        """Actions that are fixed at a value, and the context, complete unless it is None, as levels for
+        `region`; all faults at once.
+        """
+        faults, context_faults = list[str](), list[str]()
+        seen = {} if context is None else named_numbers(context, self.context, "context", context_faults)
+        if context_faults and isinstance(context, Mapping) and not context:
+            example = ", ".join(f"{name}: ..." for name in self.context)
+            context_faults = [f"expected the values for which to decide, {{{example}}}; got none"]
         given = {} if fixed is None else fixed
         names = [name for name in self.actions if not isinstance(given, Mapping) or name in given]
         values = named_numbers(given, names, "action", faults, others=True)
@@ -260,9 +282,10 @@ class CausalTask:
         if held and not faults and self.limits is not None and not self.region(held).possible():
             remedy = "fix it at another value, or widen the limits"
             faults.append(f"no values of the other actions satisfy the limits: {remedy}")
-        if faults:
-            raise FaultsError([Fault("fixed", "; ".join(faults))])
-        return held
+        parts = ("context", context_faults), ("fixed", faults)
+        if faults or context_faults:
+            raise FaultsError([Fault(part, "; ".join(words)) for part, words in parts if words])
+        return held | {name: (seen[name],) for name in self.context if name in seen}
 
     def tolerances(self, given: Any) -> tuple[float, ...] | None:
         """How far settings may lie from a pending trial's (`data.trials.trial_log`), in the unit of each
@@ -287,6 +310,16 @@ class CausalTask:
             raise FaultsError([Fault("tolerance", "; ".join(faults))])
         return tuple(known.get(name, math.nan) for name in self.actions)
 
+    def case(
+        self, identity: str, held: Mapping[str, Sequence[float]] = MappingProxyType({})
+    ) -> RehearsalCase:
+        """The question which action to try, with actions and context `held`."""
+        from rehearsal_torch.data.decision import RehearsalCase
+
+        levels = {**self.box.levels, **{name: tuple(values) for name, values in held.items()}}
+        given = {name: as_tensor(levels.pop(name)[0]) for name in self.context if name in levels}
+        return RehearsalCase(identity, given, self.box.bounds(), levels=levels)
+
     def _limits_margin(self, limits: Polytope) -> np.ndarray:
         """The tolerance of the limits, (l,): a millionth of the change across the box, plus rounding."""
         weights, lower, upper = (
@@ -298,13 +331,14 @@ class CausalTask:
         margin: np.ndarray = ROUNDING * (weights @ (upper - lower)) + 4 * EPS * size
         return margin
 
-    def to_plain(self) -> dict[str, Any]:
-        """Plain data for a configuration; a reward that is a Python function is a ValueError."""
+    def to_plain(self, reward: bool = True) -> dict[str, Any]:
+        """Plain data for a configuration; without `reward` it is None, as a Python function must be."""
         return {
             "graph": self.graph.to_plain(),
             "actions": self.box.to_plain(),
-            "reward": self.reward.to_plain(),
+            "reward": self.reward.to_plain() if reward else None,
             "limits": None if self.limits is None else faces(self.limits),
+            **({"context": list(self.context)} if self.context else {}),
         }
 
     @classmethod

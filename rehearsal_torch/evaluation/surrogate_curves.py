@@ -78,7 +78,7 @@ def curve_table(
     if not (lines and isinstance(problem, CausalProblem) and isinstance(surrogate, CausalModel)):
         return []
     recommendation = lines[-1].get("recommendation") or lines[-1].get("alteration") or {}
-    settings = [recommendation.get(name) for name in problem.task.actions]
+    settings = [{**lines[-1].get("given", {}), **recommendation}.get(name) for name in problem.task.settings]
     if not all(isinstance(value, int | float) for value in settings):
         return []
     trials = problem.observations()
@@ -93,7 +93,7 @@ def curve_table(
 def curve_rows(
     problem: CausalProblem, model: CausalModel, trials: Table, action: Tensor, index: int = 0, seed: int = 0
 ) -> list[CurveRow]:
-    """The curves of a fitted model through an action (k,), with a world's truth, as of round `index`."""
+    """The curves of a fitted model through settings (k,), with a world's truth, as of round `index`."""
     case = problem.case(index)
     assert isinstance(case, RehearsalCase)
     # Trials and worlds lie on the CPU, as do the curves.
@@ -123,8 +123,8 @@ def _action_rows(
     if world is not None:
         yield from _points(REWARD, REWARD, name, TRUE, points[:, column], world.expected(points))
     yield CurveRow(REWARD, REWARD, name, CHOSEN, float(action[column]))
-    tests = trials.columns(task.actions).double()
-    away = (tests - action) / task.box.width
+    tests = trials.columns(task.settings).double()
+    away = (tests - action) / objective.claimed.bounds.diff(dim=0)[0].clamp_min(1e-300)
     yield from _marks(REWARD, REWARD, name, tests[:, column], task.reward_of(trials), away, column)
 
 
@@ -141,7 +141,8 @@ def _slice(task: CausalTask, action: Tensor, column: int) -> Tensor:
     points[:, column] = grid
     if task.limits is None:
         return points
-    return points[task.limits.contains(points) | (points == action).all(-1)]
+    allowed = task.limits.contains(points[:, : len(task.actions)])
+    return points[allowed | (points == action).all(-1)]
 
 
 def _input_rows(
@@ -156,12 +157,12 @@ def _input_rows(
     task, node, mechanism = network.task, network.task.nodes[position], network.mechanisms[position]
     names = task.inputs(node)
     reward_alone = isinstance(task.reward, WeightedSum) and set(task.reward.weights) == {node}
-    if not names or (reward_alone and set(names) == set(task.actions)):
+    if not names or (reward_alone and set(names) == set(task.settings)):
         return
     along = next((name for name in names if name in task.nodes), names[0])
     column = names.index(along)
     values = network.propagate(action, noise)[0].mean(0)
-    settings = dict(zip(task.actions, action, strict=True)) | dict(zip(task.nodes, values, strict=True))
+    settings = dict(zip(task.settings, action, strict=True)) | dict(zip(task.nodes, values, strict=True))
     trials = trials.rows(~trials.columns((node, *names)).isnan().any(-1))
     cells = trials.columns(names).double()
     lower, upper = cells.amin(0), cells.amax(0)
@@ -249,7 +250,7 @@ def _recovered(model: CausalModel, network: CausalNetwork, trials: Table, positi
     if isinstance(model, ExogenousModel):
         return model.noise_of_rows()[position][model.processes.rows.kept[position]]
     node = network.task.nodes[position]
-    if not {*network.task.nodes, *network.task.actions} <= set(trials.names):
+    if not {*network.task.nodes, *network.task.settings} <= set(trials.names):
         return torch.zeros(0, dtype=torch.float64)
     return recover(network, trials)[~trials.altered[:, trials.names.index(node)], position]
 

@@ -27,7 +27,7 @@ from rehearsal_torch.explorer.open_run import beside, cautions_of, source_of
 from rehearsal_torch.explorer.server import PATIENCE, Asked, Question, Questions, Turns
 from rehearsal_torch.problems.drafts.draft_yaml import YAML
 from rehearsal_torch.reporting.page.data_card import of_trials, weighted_sum
-from rehearsal_torch.reporting.page.page_content import Material, and_list, counted, finite, mapping
+from rehearsal_torch.reporting.page.page_content import Material, and_list, counted, finite, listed, mapping
 from rehearsal_torch.reporting.page.reasons import TRIALS
 from rehearsal_torch.reporting.page.sentences import said_of_trials
 from rehearsal_torch.reporting.page.sentences import settings as settings_in_words
@@ -42,10 +42,11 @@ Reason = Annotated[str, Field(max_length=1000)]
 
 
 class NextAsked(Asked):
-    """A request for so many trials, or for the action to adopt, with some actions held at a value."""
+    """A request for so many trials, or for the action to adopt, in a context, with some actions held."""
 
     count: int = 1
     fixed: Numbers = Field(default_factory=dict)
+    context: Numbers = Field(default_factory=dict)
 
 
 class Told(Asked):
@@ -107,6 +108,7 @@ class TrialSession:
                 {"name": name, "bounds": list(bounds), "levels": list(task.box.levels.get(name, ())) or None}
                 for name, bounds in task.box.bounds().items()
             ],
+            "context": [{"name": name} for name in task.context],
             "nodes": [{"name": name} for name in task.nodes],
         }
 
@@ -120,7 +122,7 @@ class TrialSession:
         return {**trials, "pictures": [rewards_picture(course, recommendation)] if course["numbers"] else []}
 
     def _asked(self, form: NextAsked) -> dict[str, Any]:
-        answer = self.ask(form.count, form.fixed)
+        answer = self.ask(form.count, form.fixed, form.context)
         numbers = [str(proposal["trial"]) for proposal in answer["made"]]
         noun, them = ("trials", "them") if len(numbers) > 1 else ("trial", "it")
         said = f"Proposed: {noun} {and_list(numbers)}. Type below what came of {them}."
@@ -133,9 +135,10 @@ class TrialSession:
         return {**self._listed(), "told": told, "recommended": None}
 
     def _adopted(self, form: NextAsked) -> dict[str, Any]:
-        answer = self.recommend(form.fixed)
+        answer = self.recommend(form.fixed, form.context)
         tried = " (tried)" if answer["tried"] else ""
-        headline = f"Keep {settings_in_words(answer['settings'], 'at')}{tried}."
+        where = f", where {settings_in_words(form.context, 'is')}" if form.context else ""
+        headline = f"Keep {settings_in_words(answer['settings'], 'at')}{tried}{where}."
         said = [f"{text.rstrip('.')}." for text in (answer["sentence"], *answer["notes"])]
         self._recommendation = {**answer, "headline": headline, "said": said}
         return {**self._listed(), "recommended": self._recommendation}
@@ -146,10 +149,12 @@ class TrialSession:
             trials = shown_trials(self.optimiser.task, self.optimiser.trials)
             return trials | {"summary": self.optimiser.summary()}
 
-    def ask(self, count: int, fixed: Mapping[str, float]) -> dict[str, Any]:
+    def ask(
+        self, count: int, fixed: Mapping[str, float], context: Mapping[str, float] | None = None
+    ) -> dict[str, Any]:
         """Proposes trials, which are pending from then on."""
         with self._answering() as notes:
-            suggestions = self.optimiser.ask(count, fixed or None)
+            suggestions = self.optimiser.ask(count, fixed or None, context)
         return {
             "made": [{"trial": suggestion.trial, "settings": dict(suggestion)} for suggestion in suggestions],
             "notes": notes,
@@ -183,10 +188,12 @@ class TrialSession:
             abandoned = self.optimiser.abandon(Suggestion(self._pending(trial)), reason)
         return {"trial": abandoned.id, "notes": notes}
 
-    def recommend(self, fixed: Mapping[str, float]) -> dict[str, Any]:
+    def recommend(
+        self, fixed: Mapping[str, float], context: Mapping[str, float] | None = None
+    ) -> dict[str, Any]:
         """The action to adopt, with its expected reward, and the best tried one beside it."""
         with self._answering() as notes:
-            recommendation = self.optimiser.recommend(fixed or None)
+            recommendation = self.optimiser.recommend(fixed or None, context)
         return {
             "sentence": str(recommendation),
             "settings": recommendation.action,
@@ -296,6 +303,7 @@ class RecordedTrials:
             "cautions": cautions_of(self.material),
             "beside": beside(self.material),
             "actions": [{"name": name} for name in mapping(self.material.card.get("actions"))],
+            "context": [{"name": str(name)} for name in listed(self.material.card.get("context"))],
             "nodes": [{"name": name} for name in nodes],
         }
 
@@ -312,7 +320,8 @@ class RecordedTrials:
         rows: list[dict[str, Any]] = []
         for decision in self.material.run.decisions:
             setting, reward = mapping(decision.get("alteration")), finite(decision.get("reward"))
-            settings = {name: finite(value) for name, value in setting.items()}
+            given = mapping(decision.get("given"))
+            settings = {name: finite(value) for name, value in {**setting, **given}.items()}
             measurements = mapping(mapping(decision.get("answer")).get("rows"))
             nodes = {
                 name: finite(values[0]) for name, values in measurements.items()

@@ -8,6 +8,9 @@ decides which action to *try*. The maximiser of the posterior mean of the reward
 is the action that every method recommends at the end of a round. The spread of f_e(a) over e is the epistemic
 uncertainty of E[r | a]; the noise of a single experiment (the spread over u) is averaged out.
 
+A context is held at the value of the round, E[r | a, c], as are the actions tried before in other contexts:
+what is compared is what they would bring here. The k columns of an action are those of `CausalTask.settings`.
+
 There are two models of the same fit: `model`, for the search, has few members and tables of functions of one
 or two inputs; `claimed`, which compares and claims the results, has more members, other draws and no tables,
 so that the answer is not favoured by chance in the draws of the search.
@@ -67,15 +70,19 @@ class CausalObjective(Objective, ABC):
         require(draws >= 1, "at least 1 draw", draws=draws)
         require(members >= 2 and members % 2 == 0, "an even number of members", members=members)
         self.surrogate, self.task, self.case = surrogate, surrogate.task, case
+        if unknown := [name for name in self.task.context if name not in case.given]:
+            raise ValueError(f"{case.identity}: {unknown} are unknown: give the context to decide in")
         unsettable = [name for name in self.task.actions if name not in case.feasible]
         if unsettable:
             raise ValueError(
                 f"{case.identity}: {unsettable} may not be set; feasible are {list(case.feasible)}: a "
                 "round sets every action"
             )
-        self.box = Box.of({name: case.feasible[name] for name in self.task.actions})
-        # An action that the case holds at a value has this value as its only level.
-        self.levels = {**self.task.box.levels, **case.levels}
+        given = {name: float(case.given[name]) for name in self.task.context}
+        bounds = {name: case.feasible[name] for name in self.task.actions}
+        self.box = Box.of(bounds | {name: (value, value) for name, value in given.items()})
+        # An action that the case holds at a value has this value as its only level, and so has a context.
+        self.levels = {**self.task.box.levels, **case.levels, **{name: (given[name],) for name in given}}
         for name, (lower, upper) in self.box.bounds().items():
             if name in self.levels:
                 self.levels[name] = tuple(value for value in self.levels[name] if lower <= value <= upper)
@@ -84,8 +91,14 @@ class CausalObjective(Objective, ABC):
                 f"{case.identity}: none of the levels of {empty} lies within the bounds of the round"
             )
         self.members, self.draws, self.seed = members, draws, round_seed(seed, case.identity)
-        self.visited = surrogate.visited()
-        self.pending = pending.to(self.visited) if pending is not None and len(pending) else None
+        self.visited = self._here(surrogate.visited())
+        self.pending = self._here(pending.to(self.visited)) if pending is not None and len(pending) else None
+
+    def _here(self, settings: Tensor) -> Tensor:
+        """Actions in the context of the round, whatever theirs was, (n, k) -> (n, k)."""
+        width = len(self.task.actions)
+        given = self.box.lower[width:].to(settings)
+        return torch.cat([settings[:, :width], given.expand(len(settings), -1)], -1)
 
     @cached_property
     def network(self) -> CausalNetwork:
@@ -177,7 +190,8 @@ class CausalObjective(Objective, ABC):
         limits = self.task.limits
         if limits is None:
             return inside
-        return inside & (limits.slack(actions) >= -1e-6 * (1 + limits.offsets.abs().to(actions))).all(-1)
+        slack = limits.slack(actions[:, : len(self.task.actions)])
+        return inside & (slack >= -1e-6 * (1 + limits.offsets.abs().to(actions))).all(-1)
 
     def starts(self, count: int) -> Tensor:
         """The different allowed visited actions of the largest posterior mean, best first, (<= count, k)."""
@@ -194,7 +208,7 @@ class CausalObjective(Objective, ABC):
         return inside[means.argsort(descending=True, stable=True)[:count]]
 
     def _indexed(self, levels: Mapping[str, tuple[float, ...]]) -> dict[int, tuple[float, ...]]:
-        return {self.task.actions.index(name): values for name, values in levels.items()}
+        return {self.task.settings.index(name): values for name, values in levels.items()}
 
 
 @final

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rehearsal_torch.data.problem_file.diagnostics import Findings
+from rehearsal_torch.data.records import Records
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.seeding import numpy_generator
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from rehearsal_torch.data.decision import Decision, DecisionContext
     from rehearsal_torch.data.episode import Episode
     from rehearsal_torch.data.finding import Finding
-    from rehearsal_torch.data.records import Records
     from rehearsal_torch.data.rehearsal_task import RehearsalTask
     from rehearsal_torch.data.table import Table
     from rehearsal_torch.data.task_compatibility import Kind, Question

@@ -42,7 +42,7 @@ class TrialView(ABC):
         """All completed experiments, in the order of their trials."""
 
     @abstractmethod
-    def recommend(self, fixed: Mapping[str, float] | None = None) -> Recommended:
+    def recommend(self) -> Recommended:
         """The action to keep, with its expected reward."""
 
     def plot(self, ax: "Axes | None" = None, recommended: bool = True) -> "Axes":
@@ -86,12 +86,12 @@ class TrialView(ABC):
 
     def _repr_html_(self) -> str:
         rewards, trials = self._reward_of_trial(), self.trials
-        heads = ["trial", "state", *self.task.actions, "reward"]
+        heads = ["trial", "state", *self.task.settings, "reward"]
         rows = [
             [
                 str(trial.id),
                 trial.state,
-                *(setting_text(trial.settings[name]) for name in self.task.actions),
+                *(setting_text(trial.settings.get(name, math.nan)) for name in self.task.settings),
                 setting_text(rewards[trial.id]) if trial.id in rewards else "",
             ]
             for trial in trials[-SHOWN:]

@@ -88,8 +88,8 @@ def sample(
             raise ValueError("a causal model draws rows, not trajectories: leave `observed` out")
         if not isinstance(actions, Tensor):
             raise ValueError(
-                f"expected actions as a tensor (..., {len(model.task.actions)}), in the order of "
-                f"{list(model.task.actions)}; got {type(actions).__name__}"
+                f"expected actions as a tensor (..., {len(model.task.settings)}), in the order of "
+                f"{list(model.task.settings)}; got {type(actions).__name__}"
             )
         network = model.network()
         inputs, node_values = actions.to(network.device), _node_settings(network, fixed)
@@ -170,7 +170,7 @@ def _noise(network: CausalNetwork, table: Table) -> Tensor:
 
 
 def _replayed(network: CausalNetwork, table: Table, actions: Values, fixed: Values | None) -> Table:
-    names, nodes = network.task.actions, network.task.nodes
+    names, nodes = network.task.settings, network.task.nodes
     unknown = [name for name in actions if name not in names]
     if unknown:
         raise ValueError(

@@ -9,12 +9,14 @@ import threading
 
 import pytest
 
+from rehearsal_torch.api.optimiser import CausalOptimiser
 from rehearsal_torch.explorer import trial_session
 from rehearsal_torch.explorer.server import BusyError, Turns
-from rehearsal_torch.explorer.trial_session import listing, shown_trials
+from rehearsal_torch.explorer.trial_session import TrialSession, listing, shown_trials
 from rehearsal_torch.user_error import RequestError
 from tests.places import ROOT
 from tests.toys.explored_trials import file_of_trials, quick, quick_session, system
+from tests.toys.humid import HUMID
 from tests.toys.served import Served
 
 
@@ -287,3 +289,17 @@ def test_many_trials_are_counted(tmp_path, monkeypatch):
     found = shown_trials(made.task, made.trials)
     assert ([row["id"] for row in found["rows"]], found["more"]) == ([5, 4], 3)
     assert len(found["pending"]) == 5, "each of them waits for its result"
+
+
+@pytest.mark.slow
+def test_a_context_is_typed_beside_what_is_proposed(tmp_path):
+    file = tmp_path / "humid.json"
+    page = Served(TrialSession(CausalOptimiser(HUMID, file=file), file, "excbo"))
+    try:
+        html = page.ask("/api/ask", {"count": 1, "context": {"c": 0.25}})[2]
+        assert 'name="c" data-part="settings" value="0.25" data-exact="0.25"' in html
+        status, _, refused = page.ask("/api/ask", {"count": 1})
+        assert (status, "{c: ...}; got none" in str(refused)) == (422, True)
+        assert 'name="c" data-part="context"' in page.ask("/")[2]
+    finally:
+        page.end()

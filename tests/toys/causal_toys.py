@@ -41,7 +41,7 @@ class WrittenModel(CausalModel):
     ) -> None:
         super().__init__(task)
         self.laws = tuple(laws[node] for node in self.task.nodes)
-        self.tried = torch.tensor(visited, dtype=torch.float64).reshape(-1, len(self.task.actions))
+        self.tried = torch.tensor(visited, dtype=torch.float64).reshape(-1, len(self.task.settings))
 
     def parts(self, table: object) -> Iterator:
         return iter(())

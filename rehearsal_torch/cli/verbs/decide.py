@@ -66,7 +66,8 @@ def write_initial_design(problem: Problem, folder: RunFolder, seed: int) -> str:
 
 def write_proposals(problem: Problem, folder: RunFolder) -> str:
     """Writes the proposed experiments of a run to next.csv (`write_next`)."""
-    settings = [line["alteration"] for line in folder.decisions() if line.get("alteration")]
+    proposed = [line for line in folder.decisions() if line.get("alteration")]
+    settings = [{**line.get("given", {}), **line["alteration"]} for line in proposed]
     return write_next(problem, folder, settings) if settings else ""
 
 

@@ -8,11 +8,13 @@ A problem file asks which experiment to run next:
       valve: {role: action, range: [0, 1]}
       dose: {role: action, levels: [0, 1, 2, 5], unit: ml}
       temperature: {role: other, unit: degrees}
+      humidity: context               # a root that is known before acting
       yield: outcome
-    graph: [valve -> temperature, dose -> yield, temperature -> yield]
+    graph: [valve -> temperature, dose -> yield, "{temperature humidity} -> yield"]
     reward: yield                     # or a sum, such as yield - 0.2*waste; the only outcome by default
     limits: 2*valve + dose <= 6       # optional; or faces M a <= d, {names, normals, offsets}
     fixed: {dose: 2}                  # optional: held in the next experiment
+    context: {humidity: 0.4}          # in the next experiment
     tolerance: 0.01                   # optional: how far what was set may lie from what was proposed
 
 A task has fewer keys. What its reward reads are the outcomes, and the columns of M are the actions:
@@ -21,6 +23,7 @@ A task has fewer keys. What its reward reads are the outcomes, and the columns o
     actions: {valve: [0, 1], dose: {values: [0, 1, 2, 5]}}
     reward: yield
     limits: {normals: [[2, 1]], offsets: [6]}
+    context: [humidity]
 
 Source: Ren et al. (2025), Sec. 2.2 (Eq. 2), for what a task consists of.
 """
@@ -72,9 +75,12 @@ from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.inequalities import InequalityError, linear
 from rehearsal_torch.spaces.polytope import EmptyRegionError, Polytope
 
-Role = Literal["action", "outcome", "other"]
+Role = Literal["action", "outcome", "context", "other"]
 ROLES = get_args(Role)
-ROLES_AS = "action (may be set), outcome (the reward is made of it), other (measured in each experiment)"
+ROLES_AS = (
+    "action (may be set), outcome (the reward is made of it), context (known before acting), other (measured "
+    "in each experiment)"
+)
 KINDS = ("continuous", "integer", "binary", "ordinal")
 REWARD_AS = (
     "the outcome to maximise, a sum such as yield - 0.2*waste, {weights: {outcome: weight}}, or {targets: "
@@ -253,6 +259,9 @@ class TrialsProblem(Schema):
     fixed: dict[Name, Number] = Field(
         default_factory=dict, description="actions that the next experiment holds at a value"
     )
+    context: dict[Name, Number] = Field(
+        default_factory=dict, description="the values of the context in the next experiment"
+    )
     tolerance: (
         Annotated[
             Annotated[Number, Field(ge=0, le=0.5)] | dict[Name, Number],
@@ -291,15 +300,16 @@ class TrialsProblem(Schema):
             keys = {"graph.bidirected": f"graph.{_HIDDEN[type(graph_form)]}", "actions": "variables"}
             ends = {name: (0.0, 1.0) if name in faulty else variables[name].ends() for name in actions}
             rewarded = None if reward is None else reward.names
-            faults += [each.called(keys) for each in causal_faults(graph, ends, rewarded)]
+            context = of_role(variables, "context")
+            faults += [each.called(keys) for each in causal_faults(graph, ends, rewarded, context)]
         return faults
 
-    def parts(self) -> tuple[RehearsalGraph, Box, KnownReward, Polytope | None]:
-        """Graph, actions, reward and limits of its task."""
+    def parts(self) -> tuple[RehearsalGraph, Box, KnownReward, Polytope | None, tuple[str, ...]]:
+        """Graph, actions, reward, limits and context of its task."""
         box = box_of(self.variables)
         limits = None if self.limits is None else limits_in(self.limits, box)
         reward = reward_in(self.reward, self.variables, of_role(self.variables, "outcome"))
-        return self.graph.graph(), box, reward, limits
+        return self.graph.graph(), box, reward, limits, tuple(of_role(self.variables, "context"))
 
 
 def box_of(variables: Mapping[str, TrialVariable]) -> Box:
@@ -337,6 +347,7 @@ def _reward_faults(rewarded: Sequence[str], variables: Mapping[str, TrialVariabl
     """Faults of what a reward reads, and of outcomes that it does not."""
     expected = {
         "action": "expected outcomes; add a variable for the cost of the action",
+        "context": "expected outcomes, which follow from the actions",
         "other": "expected outcomes: write the role outcome there, or take it out",
     }
     for name in rewarded:
@@ -372,10 +383,13 @@ def check_limits(limits: Polytope, box: Box) -> None:
 
 
 def causal_faults(
-    graph: RehearsalGraph, actions: Mapping[str, tuple[float, float]], rewarded: Sequence[str] | None
+    graph: RehearsalGraph,
+    actions: Mapping[str, tuple[float, float]],
+    rewarded: Sequence[str] | None,
+    context: Sequence[str] = (),
 ) -> Iterator[Fault]:
-    """Faults between the graph, the actions with their smallest and largest value, and the nodes that the
-    reward reads, None if these are unknown.
+    """Faults between the graph, the actions with their smallest and largest value, the nodes that the reward
+    reads, None if these are unknown, and the context.
     """
     if graph.bidirected:
         pairs = ", ".join(f"{first} <-> {second}" for first, second in graph.bidirected)
@@ -390,13 +404,17 @@ def causal_faults(
     if late := [name for name in actions if name in targets]:
         words = f"actions {late} have parents: an action is set from outside, remove the edges into it"
         yield Fault("graph", words)
+    if late := [name for name in context if name in targets]:
+        words = f"the context {late} has parents: what follows from others is not known before acting"
+        yield Fault("graph", words)
     nodes = set(graph.names)
     if rewarded is None or not nodes.issuperset(rewarded):
         return
     unreached = nodes.difference(graph.ancestors(rewarded))
-    if without_effect := [name for name in actions if name in unreached]:
-        what = f"actions {without_effect} are not ancestors of the reward {list(rewarded)}"
-        yield Fault("graph", f"{what}: add their edges, or take them out")
+    for kind, names in (("actions", actions), ("context", context)):
+        if without_effect := [name for name in names if name in unreached]:
+            what = f"{kind} {without_effect} are not ancestors of the reward {list(rewarded)}"
+            yield Fault("graph", f"{what}: add their edges, or take them out")
 
 
 class TaskKeys(Schema):
@@ -406,6 +424,7 @@ class TaskKeys(Schema):
     actions: Annotated[dict[Name, Any], mapping(SETTABLE)] = Field(description=SETTABLE)
     reward: Reward = Field(description=REWARD_AS)
     limits: Any = None
+    context: list[Name] = Field(default_factory=list, description="roots that are known before acting")
 
 
 TASK_PARTS = tuple(TaskKeys.model_fields)
@@ -425,6 +444,9 @@ def problem_of_task(plain: Mapping[str, Any], source: str = "the task") -> Trial
     if isinstance(parts.get("limits"), dict):
         parts["limits"] = {"names": list(actions), **parts["limits"]}
     nodes, reward = parts["graph"].named() if "graph" in parts else [], parts.get("reward")
+    context = parts.pop("context", ())
+    keys |= {key("variables", name): key("context", name) for name in context if name not in actions}
+    faults += [Fault(key("context", name), "is an action") for name in context if name in actions]
     try:
         rewarded = reward_in(reward, nodes, ()).names
     except ValueError:
@@ -433,7 +455,7 @@ def problem_of_task(plain: Mapping[str, Any], source: str = "the task") -> Trial
     for name in rewarded:
         keys.setdefault(key("variables", name), "reward" if reward == name else key("reward", *part, name))
     roles = dict.fromkeys([*actions, *nodes], "other") | dict.fromkeys(rewarded, "outcome")
-    if variables := roles | actions:
+    if variables := roles | dict.fromkeys(context, "context") | actions:
         parts["variables"] = variables
     valid, more = read(TrialsProblem, parts)
     # Missing parts are already among the faults, with the keys of the task.

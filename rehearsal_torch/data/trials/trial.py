@@ -60,7 +60,8 @@ class Trial(BaseModel):
 
     Attributes:
         id: From 1 to a million; never reused.
-        asked: The suggested settings, action to value, in the actions' units; None if it was not suggested.
+        asked: The suggested settings, action to value, in the actions' units, and the context for which they
+            were suggested; None if it was not suggested.
         ran: The settings used, if they differ from the suggested ones or there are none; else None.
         nodes: The measurements, node to value; possibly incomplete for a failed trial.
         altered: Nodes that were also set by hard interventions.
@@ -126,7 +127,7 @@ class Trial(BaseModel):
 
 
 class Suggestion(dict[str, float]):
-    """Suggested settings, action to value: a dictionary that also holds the number of its trial.
+    """Suggested settings, action and context to value: a dictionary with the number of its trial.
 
     When it is passed back with a report, it identifies its trial; values changed in the meantime are the
     settings actually used.
@@ -249,6 +250,7 @@ class Recommended(tuple[dict[str, float], float]):
         chance: The probability that it beats the runner-up, by a normal approximation.
         tried: Whether the recommended settings were tried themselves, up to a thousandth of their ranges.
         contradicted: The nodes whose mechanisms the experiments contradict: predictions may err.
+        context: What all of this holds for, name to value.
     """
 
     action: dict[str, float]
@@ -259,6 +261,7 @@ class Recommended(tuple[dict[str, float], float]):
     chance: float | None
     tried: bool
     contradicted: tuple[str, ...]
+    context: dict[str, float]
 
     def __new__(
         cls,
@@ -270,19 +273,20 @@ class Recommended(tuple[dict[str, float], float]):
         chance: float | None = None,
         tried: bool = False,
         contradicted: Sequence[str] = (),
+        context: Mapping[str, float] = MappingProxyType({}),
     ) -> Self:
         """The pair."""
         pair = super().__new__(cls, (dict(action), predicted))
         pair.action, pair.predicted, pair.std = pair[0], predicted, std
         pair.runner_up = None if runner_up is None else dict(runner_up)
         pair.runner_up_predicted, pair.chance, pair.tried = runner_up_predicted, chance, tried
-        pair.contradicted = tuple(contradicted)
+        pair.contradicted, pair.context = tuple(contradicted), dict(context)
         return pair
 
     def __getnewargs__(self) -> tuple[Any, ...]:
         """For copies."""
         runner_up = self.runner_up, self.runner_up_predicted, self.chance
-        return self.action, self.predicted, self.std, *runner_up, self.tried, self.contradicted
+        return self.action, self.predicted, self.std, *runner_up, self.tried, self.contradicted, self.context
 
     @property
     def low(self) -> float:
@@ -298,7 +302,8 @@ class Recommended(tuple[dict[str, float], float]):
         """One sentence."""
         predicted, low, high = map(setting_text, (self.predicted, self.low, self.high))
         reward = f"expected reward {predicted} ({low} to {high})"
-        sentence = f"{_listed(self.action)}{' (tried)' if self.tried else ''}: {reward}"
+        context = f" where {_listed(self.context)}" if self.context else ""
+        sentence = f"{_listed(self.action)}{' (tried)' if self.tried else ''}{context}: {reward}"
         if self.contradicted:
             sentence += (
                 f"; the experiments contradict what the model assumes of {', '.join(self.contradicted)}"

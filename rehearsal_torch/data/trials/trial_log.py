@@ -8,6 +8,9 @@ tolerance of what was suggested. It is half a unit of the last digit that is wri
 most a twentieth of the action's range; or it is given, as a share of each range or in an action's own unit.
 Between levels it is at most a quarter of their distance. Of several such trials it is the nearest.
 
+Settings include the context, which a report measures anew: it does not count for which trial a report is of,
+but the same actions in another context are another experiment.
+
 Source: ask-and-tell interfaces (Collette et al., 2013, "Object-oriented programming of optimizers").
 """
 
@@ -17,6 +20,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -77,25 +81,21 @@ class TrialLog:
 
     def _table_of(self, trials: Iterable[Trial]) -> Table:
         listed, width = list(trials), len(self.task.actions)
-        names = (*self.task.actions, *self.task.nodes)
-        rows = [
-            [trial.settings[name] for name in names[:width]]
-            + [trial.nodes.get(name, math.nan) for name in names[width:]]
-            for trial in listed
-        ]
+        names = (*self.task.settings, *self.task.nodes)
+        known = [{**trial.nodes, **trial.settings} for trial in listed]
+        rows = [[values.get(name, math.nan) for name in names] for values in known]
         marks = [[True] * width + [name in trial.altered for name in names[width:]] for trial in listed]
         values = torch.tensor(rows, dtype=torch.float64).reshape(-1, len(names))
         return Table(names, values, torch.tensor(marks, dtype=torch.bool).reshape(values.shape))
 
     @cached_property
     def _points(self) -> Tensor:
-        """The suggested and the used settings of each trial, (n, 2, k); NaN where there are none."""
+        """The suggested and the used settings of each trial, (n, 2, k); NaN where they are unknown."""
         return self._points_of(self.trials)
 
     def _points_of(self, trials: Iterable[Trial]) -> Tensor:
-        absent = dict.fromkeys(self.task.actions, math.nan)
-        pairs = (settings or absent for trial in trials for settings in (trial.asked, trial.ran))
-        return self._rows(pairs).reshape(-1, 2, len(self.task.actions))
+        pairs = (settings or {} for trial in trials for settings in (trial.asked, trial.ran))
+        return self._rows(pairs).reshape(-1, 2, len(self.task.settings))
 
     def settings(self, *states: State) -> Tensor:
         """The settings of the trials in the given states, (m, k): those used, else those suggested."""
@@ -105,8 +105,9 @@ class TrialLog:
         """How many trials in some states are the same experiment as actions (..., k), asked or run, (...)."""
         chosen = torch.tensor([trial.state in states for trial in self.trials], dtype=torch.bool)
         gap = (action.unsqueeze(-2).unsqueeze(-2) - self._points[chosen].to(action)).abs()
-        equal = (gap / self.task.box.width.to(action) <= SAME) & (gap <= self.task.box.near.to(action))
-        return equal.all(-1).any(-1).sum(-1)
+        slack = torch.minimum(SAME * self.task.box.width, self.task.box.near).to(action)
+        slack = torch.nn.functional.pad(slack, (0, len(self.task.context)))
+        return (gap <= slack).all(-1).any(-1).sum(-1)
 
     def contains(self, action: Tensor, *states: State) -> Tensor:
         """Whether actions (..., k) are the same experiment as a trial in some states, asked or run, (...)."""
@@ -114,9 +115,9 @@ class TrialLog:
 
     def ask(self, action: Tensor) -> tuple["TrialLog", Suggestion]:
         """Returns the log with a further pending trial at an action (k,), and its suggestion."""
-        trial = Trial(
-            id=self.next_id, state="pending", asked=dict(zip(self.task.actions, action.tolist(), strict=True))
-        )
+        settings = zip(self.task.settings, action.tolist(), strict=True)
+        asked = {name: value for name, value in settings if not math.isnan(value)}
+        trial = Trial(id=self.next_id, state="pending", asked=asked)
         return self._with(trial), Suggestion(trial)
 
     def complete(
@@ -127,12 +128,13 @@ class TrialLog:
 
         Args:
             reference: None, or settings that no pending trial has, for one that was not suggested.
-            nodes: The measured value of every node of the task; others are ignored.
+            nodes: The measured value of every node of the task, and of the context if it was not as proposed;
+                others are ignored.
             altered: Nodes that were also set by hard interventions.
             ran: The settings actually used, if others; bounds and limits do not apply.
         """
         faults, notes = list[str](), list[str]()
-        trial, settings = self._referenced(reference, ran, faults, notes)
+        trial, settings = self._reported(reference, ran, nodes, faults, notes)
         measured = named_numbers(nodes, self.task.nodes, "node", faults, others=True)
         if isinstance(altered, str | Tensor) or not isinstance(altered, Collection):
             expected = f"expected names of nodes, such as ['{self.task.nodes[0]}']"
@@ -141,7 +143,7 @@ class TrialLog:
         faults += unknown_names(altered, self.task.nodes, "altered, but not a node of the task")
         if not faults and (trial is None or settings is not None):
             try:
-                self.task.check_action(self._rows([settings or {}])[0])
+                self.task.check_action(self._actions([settings or {}])[0])
             except ValueError as error:
                 if trial is None and ran is None:
                     faults.append(f"{error}; if it was actually run there, pass the settings as ran=")
@@ -164,14 +166,14 @@ class TrialLog:
         its settings, asked or run. No trial is two rows. A value that only one of the two has is kept.
         """
         log, repeated, notes, unmatched = self, 0, list[str](), dict[int, Trial]()
-        trials_at, unequal = defaultdict[tuple[float, ...], list[Trial]](list), list[Trial]()
+        trials_at, unequal = defaultdict[tuple[float | None, ...], list[Trial]](list), list[Trial]()
         for trial in self.trials:
             unmatched[trial.id] = trial
             for key in {self._key(values) for values in (trial.asked, trial.ran) if values is not None}:
                 trials_at[key].append(trial)
         # Pending rows come last: they may be trials that another row is.
         later = sorted(others, key=lambda row: row.state == "pending")
-        for row in (*_rows_of(done, len(self.task.actions)), *later):
+        for row in (*_rows_of(done, self.task), *later):
             candidates = [trial for trial in trials_at[self._key(row.settings)] if trial.id in unmatched]
             match = next((trial for trial in candidates if self._same_trial(row, trial)), None)
             if match is None:
@@ -196,7 +198,8 @@ class TrialLog:
             elif row.state == "completed":
                 warnings += log._near_pending(row.settings, unmatched)
             fields = {name: getattr(row, name) for name in ("nodes", "altered", "reason")}
-            changed = log._changed(pending, row.state, None if exact else row.settings, fields)
+            settings = None if exact else log._in_context(pending, row.settings)
+            changed = log._changed(pending, row.state, settings, fields)
             log, notes = log._with(changed), [*notes, *(f"trial {changed.id}: {note}" for note in warnings)]
         return log, repeated, notes
 
@@ -210,21 +213,21 @@ class TrialLog:
         )
         return trial.state == row.state and measured
 
-    def _key(self, settings: Mapping[str, float]) -> tuple[float, ...]:
-        return tuple(settings[name] for name in self.task.actions)
+    def _key(self, settings: Mapping[str, float]) -> tuple[float | None, ...]:
+        return tuple(map(settings.get, self.task.settings))
 
     def fail(
         self, reference: Reference, reason: str = "", nodes: Any = None, ran: Any = None
     ) -> tuple["TrialLog", Trial]:
         """The log with a failed trial, and the trial: measurements stay, its settings are not repeated."""
         faults: list[str] = []
-        trial, settings = self._referenced(reference, ran, faults, [])
+        trial, settings = self._reported(reference, ran, nodes, faults, [])
         measurements = nodes if isinstance(nodes, Mapping | pd.Series) else ()
         names = [name for name in self.task.nodes if name in measurements]
         measured = {} if nodes is None else named_numbers(nodes, names, "node", faults, others=True)
         if trial is None and not faults and ran is None:
             try:
-                self.task.check_action(self._rows([settings or {}])[0])
+                self.task.check_action(self._actions([settings or {}])[0])
             except ValueError as error:
                 faults.append(str(error))
         faults += reason_faults(reason)
@@ -264,18 +267,47 @@ class TrialLog:
             trial_faults: list[str] = []
             for settings in (trial.asked, trial.ran):
                 if settings is not None:
-                    named_numbers(settings, self.task.actions, "action", trial_faults)
+                    self._numbers(settings, trial_faults)
             if trial.state == "completed":
                 names = [name for name in self.task.nodes if name in {*trial.nodes, *self.task.reward.names}]
                 named_numbers(trial.nodes, names, "node", trial_faults, others=True)
             faults += [f"trial {trial.id}: {fault}" for fault in dict.fromkeys(trial_faults)]
         return faults
 
+    def _reported(
+        self, reference: Any, ran: Any, nodes: Any, faults: list[str], notes: list[str]
+    ) -> tuple[Trial | None, dict[str, float] | None]:
+        """As `_referenced`, with the context: as measured, else as in the settings, else as in the trial."""
+        trial, settings = self._referenced(reference, ran, faults, notes)
+        measured = dict(nodes) if isinstance(nodes, Mapping | pd.Series) else {}
+        complete = self._in_context(trial, settings, measured)
+        names = [name for name in self.task.context if trial is None or name in complete]
+        complete |= named_numbers(complete, names, "context", faults, others=True)
+        known = settings is None and (trial is None or complete == trial.settings)
+        return trial, None if known else complete
+
+    def _in_context(
+        self,
+        trial: Trial | None,
+        settings: Mapping[str, float] | None,
+        measured: Mapping[str, Any] = MappingProxyType({}),
+    ) -> dict[str, Any]:
+        earlier = {} if trial is None else trial.settings
+        known = {**earlier, **(settings or {}), **measured}
+        context = {name: known[name] for name in self.task.context if name in known}
+        return {**(earlier if settings is None else settings), **context}
+
+    def _numbers(self, settings: Any, faults: list[str]) -> dict[str, float]:
+        """Settings as numbers; of the context those that are there."""
+        known = settings if isinstance(settings, Mapping | pd.Series) else {}
+        names = [*self.task.actions, *(name for name in self.task.context if name in known)]
+        return named_numbers(settings, names, "action", faults)
+
     def _referenced(
         self, reference: Any, ran: Any, faults: list[str], notes: list[str]
     ) -> tuple[Trial | None, dict[str, float] | None]:
         """The referenced trial, None for a new one; and the settings used, None if they are known."""
-        actual = None if ran is None else named_numbers(ran, self.task.actions, "action", faults)
+        actual = None if ran is None else self._numbers(ran, faults)
         if reference is None:
             if ran is None:
                 expected = "expected a trial's number, a trial, or settings"
@@ -295,7 +327,7 @@ class TrialLog:
             faults.append(f"expected a trial's number, a trial, or settings (name to value); got {kind}")
             return None, actual
         earlier = len(faults)
-        settings = named_numbers(reference, self.task.actions, "action", faults)
+        settings = self._numbers(reference, faults)
         if len(faults) > earlier:
             return None, actual
         if isinstance(reference, Suggestion):
@@ -311,11 +343,16 @@ class TrialLog:
     def _pending_at(
         self, settings: Mapping[str, float], notes: list[str], among: Collection[int] | None = None
     ) -> tuple[Trial | None, bool]:
-        """The nearest pending trial of settings (`among` some numbers), or None; and whether it is exact."""
+        """The nearest pending trial of settings (`among` some numbers), or None; and whether it is exact. Of
+        trials whose actions are as near it is the one whose context is nearest.
+        """
         waiting = [trial for trial in self.in_states("pending") if among is None or trial.id in among]
         if not waiting:
             return None, False
-        box, point = self.task.box, self._rows([settings])[0]
+        box, gaps = self.task.box, self._rows(trial.settings for trial in waiting) - self._rows([settings])
+        distance, context = gaps.abs().split([len(box.names), len(self.task.context)], -1)
+        context = context[:, [name in settings for name in self.task.context]].nan_to_num(torch.inf).sum(-1)
+        point = self._actions([settings])[0]
         digits = [Decimal(repr(float(number))).normalize().as_tuple().exponent for number in point.tolist()]
         slack = torch.tensor([0.5000001 * 10.0 ** min(int(n), 0) for n in digits], dtype=torch.float64)
         slack = torch.minimum(slack, NEAR * box.width)
@@ -323,12 +360,13 @@ class TrialLog:
             chosen = torch.tensor(self.tolerance, dtype=torch.float64)
             slack = torch.where(chosen.isnan(), slack, chosen)
         exact = torch.minimum(1e-9 + 1e-6 * box.width, box.near)
-        distance = (self._rows(trial.settings for trial in waiting) - point).abs()
         close = (distance <= torch.maximum(torch.minimum(slack, box.near), exact)).all(-1)
         if not bool(close.any()):
             return None, False
-        nearest = int(torch.where(close, (distance / box.width).amax(-1), torch.inf).argmin())
-        equal = bool((distance[nearest] <= exact).all())
+        same, away = (distance <= exact).all(-1), (distance / box.width).amax(-1)
+        ranks = zip((~same).tolist(), context.tolist(), away.tolist(), range(len(waiting)), strict=True)
+        nearest = min(rank for rank, near in zip(ranks, close.tolist(), strict=True) if near)[-1]
+        equal = bool(same[nearest]) and not float(context[nearest])
         if int(close.sum()) > 1 and not equal:
             numbers = [trial.id for trial, near in zip(waiting, close.tolist(), strict=True) if near]
             notes.append(
@@ -349,7 +387,7 @@ class TrialLog:
         waiting = [trial for trial in self.in_states("pending") if among is None or trial.id in among]
         if not waiting:
             return []
-        distance = (self._rows(trial.settings for trial in waiting) - self._rows([settings])[0]).abs()
+        distance = (self._actions(trial.settings for trial in waiting) - self._actions([settings])[0]).abs()
         distance = (distance / self.task.box.width).amax(-1)
         nearest = int(distance.argmin())
         if float(distance[nearest]) > NEAR:
@@ -362,9 +400,12 @@ class TrialLog:
     def _other_settings(self, trial: Trial, settings: dict[str, float]) -> dict[str, float] | None:
         return None if settings == trial.asked else settings
 
+    def _actions(self, settings: Iterable[Mapping[str, float]]) -> Tensor:
+        return self._rows(settings)[:, : len(self.task.actions)]
+
     def _rows(self, settings: Iterable[Mapping[str, float]]) -> Tensor:
-        rows = [[values[name] for name in self.task.actions] for values in settings]
-        return torch.tensor(rows, dtype=torch.float64).reshape(-1, len(self.task.actions))
+        rows = [[values.get(name, math.nan) for name in self.task.settings] for values in settings]
+        return torch.tensor(rows, dtype=torch.float64).reshape(-1, len(self.task.settings))
 
     def _with(self, new: Trial) -> "TrialLog":
         """The log with a trial added or replaced; table and points of the others are kept for speed."""
@@ -386,12 +427,13 @@ class TrialLog:
         return log
 
 
-def _rows_of(rows: Records, width: int) -> Iterator[Trial]:
-    """Completed rows as trials: `width` actions, and nodes."""
+def _rows_of(rows: Records, task: CausalTask) -> Iterator[Trial]:
+    """Completed rows as trials: settings, and nodes."""
+    width = len(task.settings)
     names, altered_cells = rows.names, np.zeros(rows.values.shape, dtype=bool)
     altered_cells = altered_cells if rows.altered is None else rows.altered
     for index, (values, marks) in enumerate(zip(rows.values.tolist(), altered_cells.tolist(), strict=True)):
         row = {name: value for name, value in zip(names, values, strict=True) if not math.isnan(value)}
-        settings = {name: row.pop(name) for name in names[:width]}
+        settings = {name: row.pop(name) for name in names[:width] if name in row}
         altered = [name for name, mark in zip(names[width:], marks[width:], strict=True) if mark]
         yield Trial(id=index + 1, state="completed", ran=settings, nodes=row, altered=tuple(altered))

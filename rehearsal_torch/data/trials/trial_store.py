@@ -5,7 +5,7 @@ disk. Without a file, trials are kept in memory with the same interface. A call 
 changed nothing. The file is JSON, readable by people and continued by any process:
 
     {"format": "rehearsal-trials/1",
-     "task": {"graph": ..., "actions": ..., "reward": ..., "limits": ...},
+     "task": {"graph": ..., "actions": ..., "reward": ..., "limits": ..., "context": ...},
      "seed": 0, "initial": 6,
      "trials": [
       {"id": 1, "state": "completed", "asked": {"a": 0.25}, "nodes": {"Y": 1.5}},
@@ -29,7 +29,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from rehearsal_torch.data.causal_task import MIN_ROWS, CausalTask
 from rehearsal_torch.data.known_reward import FunctionReward
-from rehearsal_torch.data.problem_file.task_file import faces
 from rehearsal_torch.data.size_limits import SizeError, check_seed, whole
 from rehearsal_torch.data.trials.trial import MOST, STATES, Trial, refused
 from rehearsal_torch.data.trials.trial_log import TrialLog
@@ -294,7 +293,4 @@ class TrialStore:
 
 def _plain(task: CausalTask) -> dict[str, Any]:
     """The task as plain data; the reward is None for a Python function."""
-    if not isinstance(task.reward, FunctionReward):
-        return task.to_plain()
-    limits = None if task.limits is None else faces(task.limits)
-    return {"graph": task.graph.to_plain(), "actions": task.box.to_plain(), "reward": None, "limits": limits}
+    return task.to_plain(reward=not isinstance(task.reward, FunctionReward))

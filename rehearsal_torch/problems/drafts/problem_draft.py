@@ -253,8 +253,8 @@ question: trials
 # The experiments so far, relative to the folder of this file.
 data: $file
 
-# Every variable, with its role: an action may be set, the reward is made of outcomes, and other is
-# measured in each experiment. An action has a range, or levels: [0, 1, 2].
+# Every variable, with its role: an action may be set, the reward is made of outcomes, a context is known
+# before acting, and other is measured in each experiment. An action has a range, or levels: [0, 1, 2].
 variables:
 $variables
 

@@ -184,7 +184,7 @@ class CausalWorld(World, CausalProblem):
         """The question which action to try in a round; there is no context."""
         if not 0 <= index < self.size.rounds:
             raise IndexError(f"expected a round in 0 ... {self.size.rounds - 1}; got {index}")
-        return RehearsalCase(str(index), {}, self.task.box.bounds(), levels=self.task.box.levels)
+        return self.task.case(str(index))
 
     def respond(self, case: DecisionContext, decision: Decision) -> Table:
         """What follows a decision, a row for each action; ValueError if it sets none that may be."""

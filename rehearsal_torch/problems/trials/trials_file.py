@@ -2,12 +2,13 @@
 
     file = trials_problem("problem.yaml")       all faults of the file at once, each with its line
     file.task, file.rows, file.fixed            the task, the experiments so far, and what is held
+    file.context                                in the next one
 
 The schema is `data.problem_file.trials_schema`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pandas as pd
@@ -39,6 +40,7 @@ class TrialsFile:
     Attributes:
         rows: The experiments so far; a table without rows if there are none.
         fixed: Actions that the next experiment holds at a value.
+        context: The context of the next experiment.
         found: Lines of the file, and findings so far.
         tolerance: How far settings may lie from a pending trial's (`CausalTask.tolerances`).
     """
@@ -51,6 +53,7 @@ class TrialsFile:
     found: Findings
     method: str | None = None
     tolerance: float | Mapping[str, float] | None = None
+    context: Mapping[str, float] = field(default_factory=dict)
 
 
 def trials_problem(path: str | Path | None) -> TrialsFile:
@@ -66,7 +69,7 @@ def trials_problem(path: str | Path | None) -> TrialsFile:
         problem = TrialsProblem.model_construct(**parts)
         try:
             task = CausalTask.of(problem, found.source)
-            task.held(problem.fixed)
+            task.held(problem.fixed, problem.context or None)
             task.tolerances(problem.tolerance)
         except FaultsError as error:
             found.add_faults(error.faults)
@@ -75,7 +78,7 @@ def trials_problem(path: str | Path | None) -> TrialsFile:
         if rows is not None:
             column_faults(((key("variables", name), name) for name in variables), rows, found)
     elif task is not None:
-        empty = pd.DataFrame(columns=[*task.actions, *task.nodes], dtype=float)
+        empty = pd.DataFrame(columns=[*task.settings, *task.nodes], dtype=float)
         name, remedy = Path(found.source).name, "write the experiments to a table, such as experiments.csv"
         note = f"{name} names no data: {remedy}, and add the line data: experiments.csv"
         rows = ReadTable(empty, f"{name} (no data yet)", (note,))
@@ -83,7 +86,7 @@ def trials_problem(path: str | Path | None) -> TrialsFile:
     assert task is not None
     assert rows is not None
     graph_faults(variables, task.graph, found)
-    settings = parts["fixed"], variables, found, parts["method"], parts["tolerance"]
+    settings = parts["fixed"], variables, found, parts["method"], parts["tolerance"], parts["context"]
     return TrialsFile(found.source, task, rows, *settings)
 
 
@@ -94,6 +97,7 @@ class OwnTrials(OfFile, ExperimentTable):
         path: The problem file, or one that was read.
         fixed: Actions that the next experiment holds at a value, in place of those that the file holds; None
             for these.
+        context: The context of the next experiment, in place of the file's.
 
     Raises:
         ProblemError: if the file cannot be used; all faults are listed.
@@ -102,10 +106,18 @@ class OwnTrials(OfFile, ExperimentTable):
     """
 
     def __init__(
-        self, path: str | Path | TrialsFile | None, fixed: Mapping[str, float] | None = None
+        self,
+        path: str | Path | TrialsFile | None,
+        fixed: Mapping[str, float] | None = None,
+        context: Mapping[str, float] | None = None,
     ) -> None:
-        self.problem = path if isinstance(path, TrialsFile) else trials_problem(path)
-        super().__init__(self.problem.rows, self.problem.task, self.problem.fixed if fixed is None else fixed)
+        file = self.problem = path if isinstance(path, TrialsFile) else trials_problem(path)
+        fixed, context = file.fixed if fixed is None else fixed, context or file.context
+        try:
+            super().__init__(file.rows, file.task, fixed, context)
+        except FaultsError as error:
+            file.found.add_faults(error.faults)
+            file.found.settle()
 
     def facts(self) -> Facts:
         """The facts of the table, with the file's method and units."""
@@ -115,7 +127,7 @@ class OwnTrials(OfFile, ExperimentTable):
     def _note(self, found: Findings) -> None:
         found.take(self.problem.found)
         super()._note(found)
-        unused = set(self.task.graph.names).difference(self.task.actions, self.task.nodes)
+        unused = set(self.task.graph.names).difference(self.task.settings, self.task.nodes)
         for name, variable in self.problem.variables.items():
             if name in unused:
                 words = f"no directed path leads from this {variable.role} to the reward"

@@ -22,9 +22,9 @@ Rows may wait for their result, and a column ``state`` may hold their state:
 A row is ``completed``, ``running`` (or ``pending``: no model is fitted to it, and it is not proposed again),
 ``failed`` (likewise) or ``abandoned`` (as if it were not there); capitals and blanks do not count. A row of
 neither of the last three waits if its actions are there and a node that the reward reads is empty. One in
-which another node is empty is completed, and not used for the mechanisms of that node and of those that it
-acts on. One in which an action is empty is a fault. Where a variable of the graph is called ``state``, the
-column is that variable.
+which another node, or the context, is empty is completed, and not used for the mechanisms of that node and of
+those that it acts on. One in which an action is empty is a fault. Where a variable of the graph is called
+``state``, the column is that variable.
 
 While no model can be fitted, space-filling experiments are proposed. Point n of this start design depends on
 the task, the seed and n alone, so that it can be continued and extended to any length. The levels of an
@@ -129,8 +129,9 @@ def row_notes(frame: pd.DataFrame, task: CausalTask, source: str) -> list[str]:
 
 
 def gaps_in(frame: pd.DataFrame, task: CausalTask) -> list[str]:
-    """The nodes with empty cells that the reward does not read."""
-    names = [node for node in task.nodes if node not in task.reward.names and node in frame.columns]
+    """Context and nodes with empty cells that the reward does not read."""
+    names = [name for name in (*task.context, *task.nodes) if name not in task.reward.names]
+    names = [name for name in names if name in frame.columns]
     return [node for node in names if frame[node].isna().any()]
 
 
@@ -144,7 +145,7 @@ def with_proposals(
     cells_of = {str(name): frame[name].astype(object).tolist() for name in frame.columns}
     texts = cells_of if written is None else {name: written[name].tolist() for name in cells_of}
     columns = {}
-    for name in dict.fromkeys((*cells_of, *task.actions, *task.nodes)):
+    for name in dict.fromkeys((*cells_of, *task.settings, *task.nodes)):
         cells = cells_of.get(name, [None] * len(frame))
         # What is proposed is set by no hard intervention.
         values = [0.0 if name.startswith(SET) else setting.get(name) for setting in settings]
@@ -183,10 +184,13 @@ SPARE = 16  # Points of the start design that are looked at beyond those that we
 def start_points(
     task: CausalTask, count: int, seed: int, held: Mapping[str, Sequence[float]] | None = None
 ) -> Tensor:
-    """The first `count` points of the start design, (m, k), in the actions' units; maybe fewer."""
-    region = task.region(held)
+    """The first `count` points of the start design, (m, k), in the actions' units, with a context that is
+    held; maybe fewer.
+    """
+    region, context = task.region(held), [held[name][0] for name in task.context if held and name in held]
     settings = region.finite(seed)
-    return region.units(region.spread(count, seed) if settings is None else settings[:count])
+    points = region.units(region.spread(count, seed) if settings is None else settings[:count])
+    return as_tensor(np.concatenate([points, np.tile(context, (len(points), 1))], -1))
 
 
 def open_points(
@@ -203,7 +207,8 @@ def open_points(
     points = start_points(task, len(done) + len(begun) + max(count, SPARE), seed, held)
 
     def near(settings: Tensor) -> Tensor:
-        distances = (settings.to(points) - points.unsqueeze(1)).abs()
+        width = len(task.actions)
+        distances = (settings[:, :width].to(points) - points[:, None, :width]).abs()
         return ((distances / task.box.width <= NEAR) & (distances <= task.box.near)).all(-1)
 
     points = points[~near(begun).any(-1) & ~near(points).tril(-1).any(-1)]
@@ -239,11 +244,12 @@ def experiments_of(
     open_rows = (states != "completed") & (has_settings | (states != "abandoned"))
     rows = table.frame[open_rows]
     actions = number_columns(rows, task.actions, table.where, 0) if len(rows) else np.zeros((0, 1))
-    names = [name for name in task.nodes if name in rows.columns]
+    names = [name for name in (*task.context, *task.nodes) if name in rows.columns]
     cells = np.stack([numbers_of(rows[name]) for name in names], -1) if names else np.zeros((len(rows), 0))
     for line, state, setting, row in zip(rows.index, states[open_rows], actions.tolist(), cells, strict=True):
         nodes = {name: float(cell) for name, cell in zip(names, row, strict=True) if np.isfinite(cell)}
-        settings = dict(zip(task.actions, setting, strict=True))
+        context = {name: nodes.pop(name) for name in task.context if name in nodes}
+        settings = dict(zip(task.actions, setting, strict=True)) | context
         if state == "pending":
             trials.append(Trial(id=int(line) + 2, state=state, asked=settings))
         else:
@@ -261,8 +267,8 @@ def _read_rows(source: str | Path | IntoDataFrame | ReadTable | None) -> ReadTab
 
 
 def _parse_experiments(frame: pd.DataFrame, task: CausalTask, source: str) -> Records:
-    """The experiments of a data frame, if any: actions, then nodes as in the task, NaN if not measured."""
-    names = (*task.actions, *task.nodes)
+    """The experiments of a data frame, if any: settings, then nodes as in the task, NaN if not measured."""
+    names = (*task.settings, *task.nodes)
     set_nodes = [name for name in task.nodes if f"{SET}{name}" in frame.columns]
     gaps = {name: frame[name].isna().to_numpy(dtype=bool) for name in gaps_in(frame, task)}
     filled = frame.assign(**{name: frame[name].astype(object).where(~gap, 0) for name, gap in gaps.items()})
@@ -296,8 +302,9 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
         path: The experiments so far: a file (see `data.tables.reader`), a data frame or a table.
         task: Causal graph, actions and reward: a YAML file, or its content.
         fixed: Actions that the next experiment holds at a value, action to value; None for none.
+        context: The context of the next experiment, name to value; needed once a model can be fitted.
 
-    A TableError lists all faults of the file; a ValueError says that the task or a fixed value is invalid.
+    A TableError lists all faults of the file; a ValueError says that the task or such a value is invalid.
     """
 
     def __init__(
@@ -305,14 +312,17 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
         path: str | Path | IntoDataFrame | ReadTable | None,
         task: str | Path | Mapping[str, Any] | CausalTask | None,
         fixed: Mapping[str, float] | None = None,
+        context: Mapping[str, float] | None = None,
     ) -> None:
         self.task = causal_task(task)
-        self.held = self.task.held(fixed)
+        self.held = self.task.held(fixed, context or None)
         table = _read_rows(path)
         self.done, self.others = experiments_of(table, self.task)
         self.source = FRAME if table.where == FRAME else Path(table.where).name
         self.read, notes = table, row_notes(table.frame, self.task, self.source)
         self.lacking = self.task.lacking(self.done)
+        if not self.lacking:
+            self.task.held(fixed, context or {})
         settings = self.task.setting_count(self.held) if self.lacking else None
         if settings is not None and settings < self.task.initial_count:
             notes.append(f"{settings} different settings are all that there are")
@@ -325,12 +335,12 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
 
     @cached_property
     def waiting(self) -> Tensor:
-        """The settings of the rows that wait for their result, (m, k)."""
+        """The actions of the rows that wait for their result, (m, k)."""
         return as_tensor(self._settings("pending"))
 
     @cached_property
     def failed(self) -> Tensor:
-        """The settings of the rows that failed, (m, k)."""
+        """The actions of the rows that failed, (m, k)."""
         return as_tensor(self._settings("failed"))
 
     def _settings(self, state: State) -> np.ndarray:
@@ -342,8 +352,8 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
     def best_so_far(self) -> tuple[float, dict[str, float]]:
         """The largest reward of a completed experiment, of which there is one, and its setting."""
         rewards = self.task.reward(self.done.columns(self.task.reward.names))
-        setting = self.done.columns(self.task.actions)[rewards.argmax()]
-        return float(rewards.max()), dict(zip(self.task.actions, setting.tolist(), strict=True))
+        setting = self.done.columns(self.task.settings)[rewards.argmax()]
+        return float(rewards.max()), dict(zip(self.task.settings, setting.tolist(), strict=True))
 
     def to_begin(self, seed: int = 0) -> Table | None:
         """Points of the start design that are not in the table yet; None once a model can be fitted."""
@@ -356,7 +366,8 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
             -1, completed.shape[1]
         )
         points = open_points(self.task, completed, begun, count, seed, self.held).numpy()
-        return as_table(Records(self.task.actions, points, altered=np.ones(points.shape, dtype=bool)))
+        names = (*self.task.actions, *(name for name in self.task.context if name in self.held))
+        return as_table(Records(names, points, altered=np.ones(points.shape, dtype=bool)))
 
     def facts(self) -> Facts:
         """What the reader detected, and the experiments that wait for their result or have failed."""
@@ -392,11 +403,8 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
         """The next experiment."""
         if index != 0:
             raise IndexError(f"expected case 0; got {index}")
-        from rehearsal_torch.data.decision import RehearsalCase
-
-        levels = {**self.task.box.levels, **self.held}
         number = len(self.done) + len(self.waiting) + len(self.failed) + 1
-        return RehearsalCase(f"experiment {number}", {}, self.task.box.bounds(), levels=levels)
+        return self.task.case(f"experiment {number}", self.held)
 
     def score(self, case: DecisionContext, decision: Decision) -> Mapping[str, float]:  # noqa: ARG002
         """Empty: the outcome of an experiment that was not run is unknown."""

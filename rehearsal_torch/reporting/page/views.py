@@ -437,7 +437,7 @@ class Trials(Shared):
         count: How many decisions there are.
         proposal: The experiment to run, empty where there is none; `predicted` is its predicted reward.
         open: Whether results are waited for, so that there is nothing to try.
-        keep: The setting to keep, with its `reward`.
+        keep: The setting to keep, with its `reward`, in the context `given`.
         runner_up: The best other setting that was tried, with its predicted reward and the chance that the
             one to keep is better.
         largest: The largest reward so far, with its setting; `truth` is the true one of the setting to
@@ -451,6 +451,7 @@ class Trials(Shared):
     predicted: str
     open: bool
     keep: Settings
+    given: Settings
     reward: Reading | None
     runner_up: tuple[Settings, str, str] | None
     largest: tuple[str, Settings] | None
@@ -475,6 +476,7 @@ def trials_of(report: Material) -> Trials:
         predicted="" if predicted is None else shown(predicted),
         open=last.get("reward") is None and bool(setting) and bool(reason_of(last)),
         keep=tuple(named_values(setting, units)),
+        given=tuple(named_values(mapping(last.get("given")), units)),
         reward=_reading(last, "estimate", False),
         runner_up=(
             tuple(named_values(mapping(runner_up["action"]), units)),

@@ -318,7 +318,7 @@ def decided(
     ``runner_up`` (the best other visited action, its posterior mean, and the chance that the recommendation
     is better), ``evaluations``, the proposal's facts, and the entries of a budget that ended the search.
     """
-    names = objective.task.actions
+    names, width = objective.task.actions, len(objective.task.actions)
     certainty = sureness(objective, recommended) if math.isfinite(recommended.predicted) else None
     trace = {
         **proposal.facts,
@@ -335,10 +335,10 @@ def decided(
     )
     findings = [Finding("bad_fit", text)] if nodes else []
     return Decision(
-        Alteration(names, proposal.action.detach().to("cpu", torch.float64)),
+        Alteration(names, proposal.action[:width].detach().to("cpu", torch.float64)),
         proposal.value,
         estimate=None if certainty is None else _claim(recommended.predicted, certainty.std),
-        recommendation=Alteration(names, recommended.action.detach().to("cpu", torch.float64)),
+        recommendation=Alteration(names, recommended.action[:width].detach().to("cpu", torch.float64)),
         trace=trace,
         seconds=budget.spent(),
     ).told(findings)
@@ -355,7 +355,7 @@ def _claim(predicted: float, std: float) -> Estimate:
 def _runner_up(names: Sequence[str], certainty: Sureness | None) -> dict[str, Any]:
     if certainty is None or certainty.runner_up is None or not math.isfinite(certainty.chance):
         return {}
-    action = dict(zip(names, certainty.runner_up.tolist(), strict=True))
+    action = dict(zip(names, certainty.runner_up.tolist(), strict=False))
     predicted, chance = certainty.runner_up_predicted, round(certainty.chance, 6)
     return {"runner_up": {"action": action, "predicted": predicted, "chance": chance}}
 

@@ -94,12 +94,13 @@ def searched_action(objective: CausalObjective, search: Search[Any], log: TrialL
     if isinstance(search, TrialSearch):
         action = search.propose(objective, Budget(search.budget_s)).action.detach().to("cpu", torch.float64)
     else:
-        action = _action_of(search(objective), search, objective.task)
+        action = _action_of(search(objective), search, objective)
     check_settable(objective.task, action, "proposed")
     return another_action(objective, log, seed) if bool(log.contains(action, "pending", "failed")) else action
 
 
-def _action_of(decision: Decision, search: Search[Any], task: CausalTask) -> Tensor:
+def _action_of(decision: Decision, search: Search[Any], objective: CausalObjective) -> Tensor:
+    task = objective.task
     if decision.alteration is None:
         raise ValueError(
             "the search found no action to try: "
@@ -112,13 +113,14 @@ def _action_of(decision: Decision, search: Search[Any], task: CausalTask) -> Ten
             f"the search gave no value for {missing}: expected a value for each of {list(task.actions)}; got "
             f"{setting}"
         )
-    return torch.tensor([setting[name] for name in task.actions], dtype=torch.float64)
+    setting |= {name: objective.levels[name][0] for name in task.context}
+    return torch.tensor([setting[name] for name in task.settings], dtype=torch.float64)
 
 
 def check_settable(task: CausalTask, action: Tensor, what: str) -> None:
-    """A ValueError for an action (k,) outside bounds, levels or limits; `what`: proposed, for instance."""
+    """A ValueError for settings (k,) outside bounds, levels or limits; `what`: proposed, for instance."""
     try:
-        task.check_action(action)
+        task.check_action(action[: len(task.actions)])
     except ValueError as error:
         raise ValueError(
             f"the action that was {what} cannot be set ({error}): does the table hold values of very "
@@ -153,8 +155,9 @@ def expected_rows(model: CausalModel, task: CausalTask, log: TrialLog) -> Table:
     A node that the model does not represent takes the value of the nearest completed trial; this is used only
     if the model is one of the reward alone and the reward reads several nodes.
     """
-    table, actions = log.table, log.settings("pending", "failed")
-    nearest = torch.cdist(actions / task.box.width, table.columns(task.actions) / task.box.width).argmin(-1)
+    table, actions, width = log.table, log.settings("pending", "failed"), task.box.width
+    away = actions[:, : len(width)] / width, table.columns(task.actions) / width
+    nearest = torch.cdist(*away).argmin(-1)
     nodes = dict(zip(task.nodes, table.columns(task.nodes)[nearest].unbind(-1), strict=True))
     network, reward = model.network(), task.reward
     with torch.no_grad():
@@ -167,7 +170,7 @@ def expected_rows(model: CausalModel, task: CausalTask, log: TrialLog) -> Table:
         nodes[reward.names[0]] = total / reward.weights[reward.names[0]]
     values = torch.cat([actions, torch.stack([nodes[name] for name in task.nodes], -1)], -1)
     set_marks = torch.zeros_like(values, dtype=torch.bool)
-    set_marks[:, : actions.shape[-1]] = True
+    set_marks[:, : len(width)] = True
     return Table(table.names, values, set_marks)
 
 

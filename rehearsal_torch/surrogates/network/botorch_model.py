@@ -154,8 +154,8 @@ QUANTILES = 1024
 @final
 class NetworkModel(Model):
     """A fitted causal model for BoTorch's acquisition functions; computed in float64. `bounds` (2, k) are
-    those of the actions in their units; `train_inputs` holds the actions of the experiments, (..., n, k), in
-    the units of X, or in their own if an input transform cannot be inverted.
+    those of the actions in their units, and of the context in the experiments; `train_inputs` holds their
+    settings, (..., n, k), in the units of X, or in their own if an input transform cannot be inverted.
 
     Args:
         surrogate: The fitted model; a snapshot of its network is taken on construction.
@@ -200,13 +200,17 @@ class NetworkModel(Model):
         self.quantiles = surrogate.draws(QUANTILES, seed + 2).sort(0).values
         self.fantasy_members = fantasy_members
         box = surrogate.task.box
-        self.bounds = torch.stack([box.lower, box.upper]).to(self.noise)
+        lower, upper = box.lower.to(self.noise), box.upper.to(self.noise)
+        if surrogate.task.context:
+            known = surrogate.visited()[:, len(lower) :]
+            lower, upper = torch.cat([lower, known.amin(0)]), torch.cat([upper, known.amax(0)])
+        self.bounds = torch.stack([lower, upper])
         if input_transform is not None:
             self.input_transform = input_transform
         if outcome_transform is not None:
             self.outcome_transform = outcome_transform
         self._batch_shape, self._moving, self._seed = torch.Size(), False, seed + 3
-        actions = surrogate.visited() if table is None else table.columns(surrogate.task.actions).double()
+        actions = surrogate.visited() if table is None else table.columns(surrogate.task.settings).double()
         if isinstance(input_transform, ReversibleInputTransform):
             self.eval()
             actions = input_transform.untransform(actions)
@@ -351,7 +355,7 @@ class NetworkModel(Model):
         if actions.ndim < 2 or actions.shape[-1] != width:
             raise ValueError(
                 f"X: expected the shape (..., q, {width}), a column for each of "
-                f"{list(self.network.task.actions)}; got {tuple(X.shape)}"
+                f"{list(self.network.task.settings)}; got {tuple(X.shape)}"
             )
         if not expand:
             return actions

@@ -11,6 +11,8 @@ deviations: 0 (the posterior mean), normal samples (epistemic draws), or an opti
 [-beta, beta]. The result is differentiable in the actions. Objectives use it for confidence bounds, expected
 improvement and optimism; `surrogates.structural_counterfactuals` to abduct, sample and replay.
 
+A context is an input like an action, and k counts both: it has no mechanism, but enters those of others.
+
 A node that is set directly (a hard intervention) takes the given value and its mechanism is ignored; its
 descendants change, its ancestors do not.
 
@@ -55,7 +57,7 @@ class CausalNetwork:
 
     def propagate(
         self,
-        actions: Tensor,  # (..., k), in their units
+        actions: Tensor,  # settings (..., k), actions and context in their units
         noise: Tensor,  # (S, N), the same samples for all actions (`CausalModel.draws`); or (..., S, N)
         perturbation: Perturbation | None = None,  # deviations from posterior means
         spread: Sequence[str] = (),  # nodes whose posterior standard deviation is returned as well
@@ -67,7 +69,7 @@ class CausalNetwork:
             Node values (..., S, N), and for each node in `spread` its posterior standard deviation,
                 broadcastable to (..., S).
         """
-        x = {name: actions[..., index, None] for index, name in enumerate(self.task.actions)}
+        x = {name: actions[..., index, None] for index, name in enumerate(self.task.settings)}
         spreads: dict[str, Tensor] = {}
         for index, (node, mechanism) in enumerate(zip(self.task.nodes, self.mechanisms, strict=True)):
             if fixed is not None and node in fixed:
@@ -100,7 +102,7 @@ class PlausibleNetworks:
 
     def propagate(self, actions: Tensor, noise: Tensor) -> Tensor:
         """Node values x (E, *b, q, S, N) under actions (*b, q, k) in units, and noise (S, N) or like x."""
-        x = {name: actions[..., index, None].unsqueeze(0) for index, name in enumerate(self.task.actions)}
+        x = {name: actions[..., index, None].unsqueeze(0) for index, name in enumerate(self.task.settings)}
         for index, (node, mechanism) in enumerate(zip(self.task.nodes, self.mechanisms, strict=True)):
             inputs = inputs_of(self.task, node, x, (1, *actions.shape[:-1], 1))
             x[node] = mechanism(inputs, noise[..., index])
@@ -117,7 +119,7 @@ class PlausibleNetworks:
 
     def conditioned(self, actions: Tensor, values: Tensor, seed: int) -> "PlausibleNetworks":
         """The networks after m experiments, actions (*b, m, k) and values (*b, m, N); or TypeError."""
-        x = {name: actions[..., index] for index, name in enumerate(self.task.actions)}
+        x = {name: actions[..., index] for index, name in enumerate(self.task.settings)}
         x |= {node: values[..., index] for index, node in enumerate(self.task.nodes)}
         shape = broadcast(actions.shape[:-1], values.shape[:-1])
         mechanisms = []
@@ -201,7 +203,7 @@ class CausalModel(Surrogate, ABC):
 
     @abstractmethod
     def visited(self) -> Tensor:
-        """The actions of the experiments so far, (n, k), in their units."""
+        """The settings of the experiments so far, (n, k), actions and context in their units."""
 
     def contradicted(self) -> tuple[str, ...]:
         """The nodes whose mechanisms the experiments contradict; none by default."""

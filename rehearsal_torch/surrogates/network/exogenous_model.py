@@ -15,6 +15,8 @@ Each node is learnt from the rows in which it was not set, by the structure that
     independent   every node that the reward reads, from all actions alone,      X_i  <-  A
     black_box     the reward from all actions,                                   y    <-  A
 
+where A has the context as well.
+
 Without the graph a mechanism includes everything between the actions and the node: rows in which an
 intermediate node was set are left out. Inputs are scaled to the unit cube: actions by their bounds, other
 nodes by their observed range. Values are standardised.
@@ -72,11 +74,11 @@ class NodeRows:
             self.structured_task = task.flattened()
         elif structure == "black_box":
             name = "reward"
-            while name in task.actions:
+            while name in task.settings:
                 name += "_"
-            self.structured_task = CausalTask(
-                RehearsalGraph.of({name: task.actions}), task.box, WeightedSum({name: 1.0}), task.limits
-            )
+            graph = RehearsalGraph.of({name: task.settings})
+            reward = WeightedSum({name: 1.0})
+            self.structured_task = CausalTask(graph, task.box, reward, task.limits, context=task.context)
         self.inputs = tuple(self.structured_task.inputs(node) for node in self.structured_task.nodes)
         self.max_inputs = max(1, *map(len, self.inputs))
 
@@ -93,7 +95,7 @@ class NodeRows:
             names = self.task.reward.names if self.structure == "black_box" else (node,)
             involved = frozenset(names)
             if self.structure != "graph":
-                involved = self.task.graph.ancestors(names) - set(self.task.actions)
+                involved = self.task.graph.ancestors(names) - set(self.task.settings)
             columns = [table.names.index(name) for name in involved if name in table.names]
             measured = ~table.columns([*names, *self.structured_task.inputs(node)]).isnan().any(-1)
             masks.append(~table.altered[:, columns].any(-1) & measured)
@@ -183,15 +185,16 @@ class UnitCube(Solved):
 
 
 class VisitedActions(Solved):
-    """The k actions of the experiments so far."""
+    """The k settings of the experiments so far; an unknown context is the mean of the others."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
         self.register_fitted(actions=("n", width))
 
     def solve(self, *examples: Tensor) -> None:
-        """Stores actions (n, k)."""
-        self.actions = examples[0].detach().double().clone()
+        """Stores settings (n, k)."""
+        settings = examples[0].detach().double()
+        self.actions = torch.where(settings.isnan(), settings.nanmean(0), settings)
 
 
 Phi = Literal["mixture", "heteroskedastic", "homoskedastic"]
@@ -240,7 +243,7 @@ class ExogenousModel(CausalModel):
         self.rows = NodeRows(self.task, structure)
         self.phi, self.decoder, self.scale, self.fitting, self.hyper = phi, decoder, scale, fitting, hyper
         widths = [len(names) for names in self.rows.inputs]
-        self.cube, self.visited_actions = UnitCube(self.rows), VisitedActions(len(self.task.actions))
+        self.cube, self.visited_actions = UnitCube(self.rows), VisitedActions(len(self.task.settings))
         kinds = {"solve": gp.SolvedProcesses, "train": gp.TrainedProcesses, "botorch": gp.BotorchProcesses}
         processes = kinds[fitting]
         self.encoder: gp.GaussianProcesses = processes(widths, kernel)
@@ -261,7 +264,7 @@ class ExogenousModel(CausalModel):
         """Scales, encoders, noise models and decoders, on the rows in which each node was not set."""
         self.task.check(table)
         inputs, values, mask = self.rows.examples(table)
-        yield self.visited_actions, (table.columns(self.task.actions),)
+        yield self.visited_actions, (table.columns(self.task.settings),)
         yield self.cube, (inputs, values, mask)
         scaled, standard = self.cube.scaled(inputs), self.cube.standard(values)
         yield _with_examples(self.encoder, scaled, standard, mask)
@@ -352,7 +355,7 @@ class ExogenousModel(CausalModel):
         """
         task, rows, noise = self.rows.structured_task, self.processes.rows, self.recovered()
         observed = dict(zip(task.nodes, self.encoder.rows.targets, strict=True)) if self.on_graph else {}
-        observed |= dict(zip(self.task.actions, self.visited().mT, strict=True))
+        observed |= dict(zip(self.task.settings, self.visited().mT, strict=True))
         tests = list[tuple[str, Tensor]]()
         for index, (node, names) in enumerate(zip(task.nodes, self.rows.inputs, strict=True)):
             mask = rows.kept.all(0) if self.on_graph else rows.kept[index]
@@ -465,7 +468,7 @@ class ExogenousModel(CausalModel):
         table = table.to(self.device)
         inputs, values, mask = self.rows.examples(table)
         scaled, standard = self.cube.scaled(inputs), self.cube.standard(values)
-        self.visited_actions.solve(table.columns(self.task.actions))
+        self.visited_actions.solve(table.columns(self.task.settings))
         self.encoder.hold(scaled, standard, mask)
         if self.weighted is not None and self.spread is not None:
             self.weighted.hold(scaled, standard, mask, self.spread.at(scaled))

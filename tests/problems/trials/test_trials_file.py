@@ -1,8 +1,11 @@
 """Problem files that ask for trials: the task they stand for, and their faults, each with its line."""
 
+import pytest
+
+from rehearsal_torch.data.problem_file.diagnostics import ProblemError
 from rehearsal_torch.problems.trials.trials_file import OwnTrials, trials_problem
 from rehearsal_torch.problems.trials.user_experiments import causal_task
-from tests.problems.conftest import TRIALS, experiments
+from tests.problems.conftest import TRIALS, changed, experiments
 
 TASK = {
     "graph": {
@@ -89,3 +92,19 @@ def test_rows_that_wait_are_told_of_and_the_lines_of_the_others_stay(trials, tmp
     assert "2 rows without a value of yield or waste wait" in problem.facts().notes[-1]
     (outside,) = problem.found.warnings
     assert "experiments.csv, line 5: valve may be set within [0, 1]; got 1.5" in outside
+
+
+def test_the_next_experiment_has_the_context_of_the_file_and_a_design_needs_none(trials, tmp_path):
+    ambient = changed(TRIALS, "ambient", role="context")
+    with pytest.raises(ProblemError, match=r"context: expected the values .* \{ambient: \.\.\.\}; got none"):
+        OwnTrials(trials(**ambient))
+    path = trials(**ambient, context={"ambient": 17.5})
+    problem = OwnTrials(path)
+    assert (problem.task.context, float(problem.case(0).given["ambient"])) == (("ambient",), 17.5)
+    assert float(OwnTrials(path, context={"ambient": 3}).case(0).given["ambient"]) == 3
+    proposed = problem.with_proposals([{"valve": 0.5, "dose": 2.0, "ambient": 17.5}])
+    (tmp_path / "experiments.csv").write_text(proposed)
+    waiting = OwnTrials(path).facts().waiting
+    assert waiting.settings("pending").tolist() == [[0.5, 2.0, 17.5]]
+    for more, names in (({}, ("valve", "dose")), ({"context": {"ambient": 3}}, ("valve", "dose", "ambient"))):
+        assert OwnTrials(trials(**ambient, data=None, **more)).to_begin().names == names
