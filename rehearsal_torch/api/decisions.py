@@ -159,7 +159,7 @@ class Decisions(list[Decision]):
         """
         pooled = self.overall
         last = summary(self._frame(), quantity(self._records()), self.wanted)
-        first = doubts(finding for decision in self for finding in decision.findings)
+        first = doubts(decision.findings for decision in self)
         return " ".join([*first, last if pooled is None else in_all(pooled, self.wanted)])
 
     def sentences(self) -> list[str]:

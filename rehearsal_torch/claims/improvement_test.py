@@ -148,7 +148,8 @@ def _unused(
         "the present value of {} is not used: what is not set is assumed to take what is usual for "
         "such a case"
     )
-    return [Finding.comparing("present", text, values, " and ".join(stated))]
+    finding = Finding.comparing("present", text, values, " and ".join(stated))
+    return [replace(finding, numbers={"unused": len(stated)})]
 
 
 def paths(context: Context, decisions: Sequence[Decision]) -> list[Decision]:

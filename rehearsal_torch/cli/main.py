@@ -24,12 +24,12 @@ from rehearsal_torch.cli.command_words import quoted, spoken, typed_as, with_ask
 from rehearsal_torch.cli.configuration_keys import check
 from rehearsal_torch.cli.errors import ELSEWHERE, exit_code, writing_to
 from rehearsal_torch.cli.overrides import composed, deferred, read_override
-from rehearsal_torch.cli.resume import SWEEP, recorded
+from rehearsal_torch.cli.resume import SWEEP, discard, recorded
 from rehearsal_torch.files.atomic_write import make_folder
 from rehearsal_torch.files.lock import LOCK
 from rehearsal_torch.methods.hydra_config import CONF, named_in, trusted_in, trusted_names
 from rehearsal_torch.run_folder import RunFolder
-from rehearsal_torch.user_error import UserError
+from rehearsal_torch.user_error import UserError, user_error_from
 
 # Overrides that belong to one command line, not to the run.
 APART = ("trusted=", "parallel=", "dask.")
@@ -123,6 +123,8 @@ def _run(task: Callable[[DictConfig], None], arguments: list[str], notify: Calla
             _make(out)
         _hand_over(task, [*_flags(extra), *lasting, *final])
         if raised:
+            if out_option is None and user_error_from(raised[-1]) is not None:
+                discard(RunFolder(out))
             raise raised.pop()
         return 0
     passed = ["-m", *_flags(extra), *deferred(lasting, extra), *final]

@@ -20,6 +20,7 @@ folder, and the classes that are built are limited (`methods.class_allowlist`).
 import re
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +145,13 @@ def cleared(folder: RunFolder) -> None:
                 shutil.rmtree(folder.path / name)
             elif not name.startswith(LOCK):
                 (folder.path / name).unlink()
+
+
+def discard(folder: RunFolder) -> None:
+    """Removes a folder that nobody named, if its run was refused before it had results."""
+    with suppress(OSError):
+        cleared(folder)
+        folder.path.rmdir()
 
 
 def _names(folder: RunFolder) -> list[str]:

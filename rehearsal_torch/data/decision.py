@@ -119,8 +119,8 @@ class RehearsalCase:
                 yield f"{name} may be set within [{lower:g}, {upper:g}]: expected lower <= upper"
         for name, values in self.levels.items():
             low, high = self.feasible.get(name, (math.nan, math.nan))
-            if not values or not all(low <= value <= high for value in values):
-                within = f"expected some, within the range in which it may be set, [{low:g}, {high:g}]"
+            if not values or not (low == high or any(low <= value <= high for value in values)):
+                within = f"expected some, one of which lies where it may be set, in [{low:g}, {high:g}]"
                 yield f"{name} has the levels {list(values)}; {within}"
 
     def in_texts(self, values: Mapping[str, float]) -> dict[str, str]:
@@ -163,7 +163,7 @@ class RehearsalCase:
             ends = (lower, upper) if len(finite) == 2 else (0.0, abs(finite[0]))
             low, high = torch.tensor(ends, dtype=torch.float64)
             slack = float(margin(low, high, ROUNDING))
-            levels = self.levels.get(name)
+            levels = None if lower == upper else self.levels.get(name)
             if levels is not None and bool(((nearest(value.double(), levels) - value).abs() > slack).any()):
                 coding = next(
                     (coding for coding in self.codings if name in (coding.name, *coding.columns)), None

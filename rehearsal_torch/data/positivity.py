@@ -10,9 +10,14 @@ a point is far if d_5 or |e| exceeds the 97.5th percentile of the rows' own with
 the share of far points; a is supported where S(a) <= `MOST_BEYOND`. g and h are linear or quadratic, by BIC.
 The measure is that of `surrogates.outcome.near_rows`, with simpler regressions, in NumPy alone.
 
-Source: Petersen et al. (2012) (violations of positivity); Schwarz (1978) (BIC).
+The rows' own distances grow with the rarity of their level: a dozen rows that are scattered over the table
+have every case within their reach. A level that too few rows have (`least_rows`) is therefore far everywhere.
+
+Source: Petersen et al. (2012) (violations of positivity); Gruber et al. (2022) (the least share of rows with
+an action, 5 / (sqrt(n) ln n)); Schwarz (1978) (BIC).
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,6 +34,11 @@ LEVELS, KEPT, RAREST = 12, 100, 10
 MOST_BEYOND = 0.2  # S up to which rows speak for an action.
 # Rows, cases, points (x, u_j) of all cases together, points of one case.
 ROWS, CASES, POINTS, POINTS_EACH = 2000, 100, 1000, 40
+
+
+def least_rows(count: int) -> int:
+    """The fewest of n rows that have to have a level: 5 sqrt(n) / ln n, at most `KEPT`."""
+    return min(KEPT, math.ceil(5 * count**0.5 / math.log(max(count, 8))))
 
 
 def beyond(
@@ -52,7 +62,8 @@ def beyond(
         members = (np.flatnonzero(group_of == group) for group in range(len(groups)))
         rare_rows = [indices[evenly(len(indices), KEPT)] for indices in members]
         sample = np.unique(np.concatenate((sample, *rare_rows)))
-    if len(groups) > 1 and np.bincount(group_of[sample]).max() <= NEIGHBOURS:
+    least = least_rows(len(context))
+    if len(groups) > 1 and np.bincount(group_of[sample]).max() < least:
         levels, groups, group_of = (), np.zeros((1, 0)), np.zeros(len(actions), int)
     rows = [matrix[sample] for matrix in (context, before, actions)]
     if len(sample) <= NEIGHBOURS:
@@ -79,7 +90,7 @@ def beyond(
     matches = (settings[:, None, list(levels)] == groups).all(-1)
     group_of_setting = np.where(matches.any(-1), matches.argmax(-1), len(groups))
     fitted = z, a - usual(z), group_of[sample]
-    far = _far(*fitted, drawn_z, doses[None] - usual(drawn_z)[:, None], group_of_setting)
+    far = _far(*fitted, drawn_z, doses[None] - usual(drawn_z)[:, None], group_of_setting, least)
     share: Numbers = far.reshape(len(cases), points, len(settings)).mean(1)
     return share
 
@@ -91,8 +102,11 @@ def _far(
     points: Numbers,
     settings: Numbers,
     groups: NDArray[np.int_],
+    fewest: int,
 ) -> NDArray[np.bool_]:
-    """Whether points (m, p) with deviations `settings` (m, G, k) have no row of `groups` (G,) near."""
+    """Whether points (m, p) with deviations `settings` (m, G, k) have no row of `groups` (G,) near, of which
+    each must have `fewest` rows where there are several.
+    """
     mean, centred = z.mean(0), z - z.mean(0)
     variances, directions = np.linalg.eigh(centred.T @ centred / len(z))
     least = FLOOR * max(variances.max(initial=0.0), 1e-300)
@@ -102,8 +116,9 @@ def _far(
     np.fill_diagonal(between, np.inf)
     sizes = np.bincount(group_of, minlength=max(group_of.max(), groups.max()) + 1)
     count = AROUND
-    if (sizes > 0).sum() > 1:
-        rarest = sizes[sizes > NEIGHBOURS].min()
+    several = (sizes > 0).sum() > 1
+    if several:
+        rarest = sizes[sizes >= fewest].min()
         count = min(max(AROUND, int(np.ceil(RAREST * len(z) / rarest))), max(AROUND, len(z) // 2))
     (centre, scale), (centres, scales) = (_local_moments(d, deviations, count) for d in (between, squares))
     freedom = (deviations - centre) / scale
@@ -111,7 +126,7 @@ def _far(
     fifth = np.sqrt(np.partition(fifth, NEIGHBOURS - 1, -1)[:, NEIGHBOURS - 1].clip(0))
     distances = np.stack((fifth, np.sqrt(np.square(freedom).mean(-1))))
     radii = np.full((2, len(sizes)), -1.0)
-    for g in np.flatnonzero(sizes > NEIGHBOURS):
+    for g in np.flatnonzero(sizes >= fewest if several else sizes > NEIGHBOURS):
         radii[:, g] = np.quantile(distances[:, group_of == g], SHARE, axis=-1).clip(LEAST) * (1 + 1e-9)
     reach, span = radii[:, groups]
     free = (settings - centres[:, None]) / scales[:, None]

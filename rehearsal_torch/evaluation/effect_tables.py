@@ -33,7 +33,7 @@ class AverageEffect:
         gain: The difference with its interval, by the draws of single cases.
         beyond: S, the share of rows in whose place no row is near with the action.
         check: A doubly robust estimate of it; None where there is none, as for continuous actions.
-        told: Whether it is told from zero, by `gain` (if the model predicts new rows) or `check`.
+        told: Whether `gain` is told from zero; by a model that does not predict new rows, if `check` is, too.
         contradicted: Whether the two intervals lie apart, so that one of the models is wrong.
         levels: Whether the action is one of levels.
     """
@@ -52,7 +52,7 @@ class AverageEffect:
         parts = [_difference(self.gain, intervals)]
         parts += [] if self.check is None else [f"doubly robust {_difference(self.check, intervals)}"]
         doubts = ["the two contradict each other"] if self.contradicted else []
-        doubts += [] if self.told else ["not told from zero"]
+        doubts += [] if self.told else [_untold(self.gain, self.check)]
         actions = f"{_action_text(self.action)} against {_action_text(self.against)}"
         return "; ".join([f"{actions}: {', '.join(parts)}", *doubts])
 
@@ -74,6 +74,13 @@ def _excludes_zero(estimate: Estimate | None) -> bool:
     return lower > 0 or upper < 0
 
 
+def _untold(gain: Estimate, check: Estimate | None) -> str:
+    """That an effect is not told from zero, and why, where one of the intervals is without zero."""
+    if _excludes_zero(gain):
+        return "not told from zero, as the model predicts left-out rows no better than a constant does"
+    return "not told from zero" + (" but by the second estimate" if _excludes_zero(check) else "")
+
+
 def effects_of(surrogate: Surrogate) -> list[AverageEffect]:
     """Those of all candidate sets; empty where the method has none."""
     if not isinstance(surrogate, OutcomeRegression):
@@ -86,8 +93,7 @@ def effects_of(surrogate: Surrogate) -> list[AverageEffect]:
         ]
         for effect in averages.effects():
             gain = effect.draws.estimate()
-            judges = [effect.check] if in_doubt else [gain, effect.check]
-            told = any(_excludes_zero(estimate) for estimate in judges)
+            told = _excludes_zero(gain) and (not in_doubt or _excludes_zero(effect.check))
             against = {} if effect.against is None else settings[effect.against]
             levels = set(names) <= set(task.box.levels)
             parts = gain, effect.draws.beyond, effect.check, told, effect.contradicted, levels
@@ -116,9 +122,11 @@ def sentence(rows: Sequence[Mapping[str, str]]) -> str:
     intervals, parts = Intervals(), []
     for row in shown:
         point, lower, upper, level, _, *check = (number(row[name]) for name in NUMBERS)
-        text = f"{row['action']} {_difference(Estimate(point, DIFFERENCE, lower, upper, level), intervals)}"
-        checks = [] if math.isnan(check[0]) else [f"by a second estimate {' to '.join(points(check[1:]))}"]
-        parts.append(", ".join([text, *checks, *([] if row["told"] == "yes" else ["not told from zero"])]))
+        gain = Estimate(point, DIFFERENCE, lower, upper, level)
+        robust = None if math.isnan(check[0]) else Estimate(check[0], DIFFERENCE, *check[1:], level)
+        text = f"{row['action']} {_difference(gain, intervals)}"
+        checks = [] if robust is None else [f"by a second estimate {' to '.join(points(check[1:]))}"]
+        parts.append(", ".join([text, *checks, *([] if row["told"] == "yes" else [_untold(gain, robust)])]))
     return f"On average over the rows, against no action: {'; '.join(parts)}."
 
 

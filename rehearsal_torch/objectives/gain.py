@@ -185,8 +185,9 @@ class SupportedGain(AlterationObjective):
     @torch.no_grad()
     def highest(self, actions: Tensor) -> Tensor:
         """See `AlterationObjective.highest`: acceptable actions have higher values than others."""
-        blocks = [block.unsqueeze(1).expand(-1, len(self.cases), -1) for block in actions.split(AT_ONCE)]
-        return actions[torch.cat([self.sought_at_last(block) for block in blocks]).argmax(0)]
+        actions = self.project(actions.unsqueeze(1).expand(-1, len(self.cases), -1))
+        best = torch.cat([self.sought_at_last(block) for block in actions.split(AT_ONCE)]).argmax(0)
+        return actions[best, torch.arange(len(best), device=actions.device)]
 
     @torch.no_grad()
     def probability(self, actions: Tensor) -> Tensor:
@@ -318,7 +319,7 @@ def _beyond_rows(share: float, point: float) -> Finding:
     beyond, model = percents([share, point])
     return Finding(
         "support",
-        f"no row is like this for {beyond} of such cases; the model alone says {model}",
+        f"too few rows are like this for {beyond} of such cases; the model alone says {model}",
         {"beyond": share, "estimate": point},
     )
 
@@ -327,8 +328,8 @@ def _unsupported(share: float, point: float, before: float, loss: float) -> Find
     beyond, most, model, usual = percents([share, MOST_BEYOND, point, before])
     return Finding(
         "no_support",
-        f"the records cannot tell: for {beyond} of such cases no row is near this action (at most {most} may "
-        f"be so); the model alone says {model} where doing nothing gives {usual}; collect rows there, or "
-        "offer actions that such cases have had",
+        f"the records cannot tell: for {beyond} of such cases too few rows are near this action (at most "
+        f"{most} may be so); the model alone says {model} where doing nothing gives {usual}; collect rows "
+        "there, or offer actions that such cases have had",
         {"beyond": share, "worst": -loss},
     )

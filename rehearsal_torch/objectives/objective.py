@@ -396,7 +396,10 @@ class AlterationObjective(Objective, ABC):
         columns = [self.names.index(name) for name in self.levels]
         for combination in combinations(self.levels, self.cases[0].codings):
             lower, upper = self.lower.clone(), self.upper.clone()
-            lower[:, columns] = upper[:, columns] = self.lower.new_tensor(combination)
+            levels = self.lower.new_tensor(combination).expand(len(self.cases), -1)
+            # Beyond the bounds of a case, the nearest ones within them.
+            levels = torch.minimum(torch.maximum(levels, self.lower[:, columns]), self.upper[:, columns])
+            lower[:, columns] = upper[:, columns] = levels
             yield self.within(lower, upper, dict(zip(self.levels, combination, strict=True)))
 
     def every_combination(self) -> Tensor:
@@ -410,17 +413,22 @@ class AlterationObjective(Objective, ABC):
         """The actions with the largest `level_value`, or net value where costs count, that are acceptable in
         each case, or the best if none is, (c, k) -> (B, k); the first one among equals.
         """
-        blocks = [block.unsqueeze(1).expand(-1, len(self.cases), -1) for block in actions.split(AT_ONCE)]
-        values = torch.cat([ranked(self._net(self.level_value, block)) for block in blocks])
+        cases = torch.arange(len(self.cases), device=actions.device)
+        # A combination beyond the bounds of a case stands for the nearest one within them.
+        actions = self.project(actions.unsqueeze(1).expand(-1, len(cases), -1))
+        values = torch.cat([ranked(self._net(self.level_value, block)) for block in actions.split(AT_ONCE)])
         order = values.argsort(dim=0, descending=True, stable=True)
-        best, decided = actions[order[0]], torch.zeros(order.shape[1], dtype=torch.bool, device=order.device)
+        best, decided = (
+            actions[order[0], cases],
+            torch.zeros(order.shape[1], dtype=torch.bool, device=order.device),
+        )
         # From the best down, as acceptance may cost more than a value.
         for indices in order.split(AT_ONCE):
-            candidates = actions[indices]
+            candidates = actions[indices, cases]
             accepted = self.acceptable(candidates).to(decided.device)
             index = accepted.to(torch.long).argmax(0)
             newly_decided = accepted.any(0) & ~decided
-            first_accepted = candidates[index, torch.arange(len(decided), device=order.device)]
+            first_accepted = candidates[index, cases]
             best = torch.where(newly_decided.unsqueeze(-1), first_accepted, best)
             decided = decided | newly_decided
             if bool(decided.all()):

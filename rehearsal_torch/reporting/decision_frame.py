@@ -28,6 +28,7 @@ data, names of variables included, is escaped: a table may hold columns called `
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from html import escape
+from itertools import chain
 from typing import Any
 
 import pandas as pd
@@ -153,10 +154,21 @@ def _answer(line: Decided) -> Answer:
     )
 
 
-def doubts(findings: Iterable[Finding]) -> list[str]:
-    """Warnings that come first: that a model is not one to act on alone."""
-    texts = dict.fromkeys(finding.text for finding in findings if finding.kind in MISFITS)
-    return [f"{text[0].upper()}{text[1:]}." for text in texts]
+def doubts(decisions: Iterable[Iterable[Finding]]) -> list[str]:
+    """Warnings that come first, by the findings of each decision: that a model is not one to act on alone,
+    and that what is compared with is not what cases have now.
+    """
+    cases = list(map(tuple, decisions))
+    misfits = dict.fromkeys(finding.text for finding in chain(*cases) if finding.kind in MISFITS)
+    texts = [f"{text[0].upper()}{text[1:]}." for text in misfits]
+    unused = sum(any("unused" in finding.numbers for finding in findings) for findings in cases)
+    if unused:
+        texts.append(
+            f"In {unused} of {len(cases)} case{'s' * (len(cases) > 1)}, before and after are those of a case "
+            "that is usual in the actions that are not set, not of one with their present values: offer "
+            "these actions in one set (candidates), or make those that stay context."
+        )
+    return texts
 
 
 def in_all(whole: Overall, wanted: str = "", counts: bool = True) -> str:

@@ -314,9 +314,9 @@ def _settings(candidate: AlterationObjective, actions: Tensor, mask: Tensor) -> 
     """The values (k,) of each `chosen` case, and whether they are finite, from actions (B, k)."""
     values = actions.detach().to("cpu", torch.float64)[mask]
     if candidate.fixed:
-        # Levels exactly, without rounding.
+        # Levels exactly, without rounding: those at which the bounds of each case meet.
         columns = [index for index, name in enumerate(candidate.names) if name in candidate.fixed]
-        values[:, columns] = values.new_tensor([candidate.fixed[candidate.names[index]] for index in columns])
+        values[:, columns] = candidate.lower.to(values.device)[mask.to(values.device)][:, columns]
     return zip(values.unbind(0), values.isfinite().all(-1).tolist(), strict=True)
 
 

@@ -11,6 +11,7 @@ from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.objectives.objective import chance
+from rehearsal_torch.reporting.decision_frame import doubts
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
 from rehearsal_torch.search.search import better_judged
 from rehearsal_torch.spaces.box import Alteration
@@ -124,6 +125,8 @@ def test_a_set_that_holds_the_others_is_searched_instead():
         "the present value of raw_cost (7) is not used: what is not set is assumed to take what is "
         "usual for such a case"
     ) in found.warnings
+    (first,) = doubts([found.findings, []])
+    assert first.startswith("In 1 of 2 cases, before and after are those of a case that is usual in")
 
 
 def test_a_present_value_that_is_no_level_cannot_be_held():

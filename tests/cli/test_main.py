@@ -27,6 +27,16 @@ def test_a_slip_is_answered_in_a_sentence(tmp_path, monkeypatch, capsys, argumen
     assert list(tmp_path.iterdir()) == [], "nothing was written"
 
 
+def test_a_refused_run_leaves_no_folder_that_nobody_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "problem.yaml").write_text("data: none.csv\n")
+    arguments = ["+experiment=own_problem", "path=problem.yaml"]
+    assert main(train, arguments) == 2
+    assert list(tmp_path.glob("runs/*/*")) == []
+    assert main(train, [*arguments, "out=mine"]) == 2
+    assert (tmp_path / "mine/status.json").exists()
+
+
 @pytest.mark.parametrize(
     ("typed", "record", "words"),
     [

@@ -72,6 +72,20 @@ def test_levels_are_counted_one_by_one() -> None:
     assert finding.text.startswith("a: the rows speak for 0 in 6 of 12 cases, 1 in ")
 
 
+def test_a_level_that_hardly_any_row_has_is_warned_of_and_supported_in_no_case() -> None:
+    frame = rows()
+    frame["a"] = np.where(np.arange(len(frame)) % 100 == 0, 1.0, 0.0)
+    problem = RehearsalTable(
+        frame,
+        {"graph": {"parents": PARENTS}, "context": ["x"], "box": {"a": {"values": [0, 1]}}}
+        | {"region": {"y": [-0.5, None]}},
+        pd.DataFrame({"x": CASES[:, 0]}),
+    )
+    texts = [finding.text for finding in problem.findings()]
+    assert any("few rows have a level that may be set (1 in 10 of 1000 rows)" in text for text in texts)
+    assert any("1 in 0 of 12 cases" in text for text in texts)
+
+
 def standardised(values, of):
     return torch.from_numpy((values - of.mean(0)) / of.std(0).clip(1e-9)).double()
 

@@ -258,3 +258,17 @@ def test_by_default_nothing_is_estimated_beside_the_value():
     assert (BOTH.at_level(0.5), BOTH.contrast(actions, actions)) == (None, None)
     with pytest.raises(ValueError, match=r"Cubic with ProjectedAscent\) looks for something else"):
         check_worth(Cubic, ProjectedAscent())
+
+
+@pytest.mark.parametrize("names", [("a",), ("a", "b")])
+def test_levels_beyond_the_bounds_of_a_case_are_not_set(names):
+    """Whole numbers within three of the present value, for one; all for another; one stays at 7."""
+    bounds = [(0.0, 2.0), (0.0, 5.0), (7.0, 7.0)]
+    cases = [
+        RehearsalCase("one", {}, {"a": pair, "b": (0.0, 1.0)}, levels={"a": (0.0, 1.0, 2.0, 5.0)})
+        for pair in bounds
+    ]
+    boxes = list(Cubic(cases, names).boxes())
+    best = torch.stack([box.project(box.upper) for box in boxes])[..., 0].amax(0)
+    assert best.tolist() == [2.0, 5.0, 7.0]
+    cases[2].check(Alteration(("a",), torch.tensor([7.0], dtype=DOUBLE)))

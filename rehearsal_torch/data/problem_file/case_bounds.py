@@ -4,7 +4,10 @@
 
 A limit is a number or a linear function of the action's present value in the case, `current`, which stands in
 the action's own column, and of columns that the cases (or, without cases, the rows) have. The interval is cut
-to the range that all cases share.
+to the range that all cases share, and to the values that may be set, if these are some only. Where nothing is
+left, the action stays at its present value, or at that end of the case's own interval which is next to what
+may be set. A case that does not say what is needed of it, its context and what its limits depend on, is left
+out, unless all are so.
 
 A column of the cases is a variable, their name (`identity`), a cost, or part of a bound. Others are not used:
 a name that is nearly that of a variable is a slip, by which a present value or a context would be lost.
@@ -23,11 +26,13 @@ import pandas as pd
 from rehearsal_torch.data.codings.coding import NO, YES
 from rehearsal_torch.data.problem_file.cases_schema import DataForm, ProblemForm, VariableForm
 from rehearsal_torch.data.problem_file.diagnostics import (
+    MOST_ROWS,
     Findings,
     Opened,
     column_faults,
     first_row,
     key,
+    marked_rows,
     missing_words,
 )
 from rehearsal_torch.data.tables.reader import ReadTable, number_faults, numbers_of
@@ -68,6 +73,23 @@ def _slip_of(name: str, choices: Iterable[str]) -> str | None:
     return None if near is None or (short and near.casefold() != name.casefold()) else near
 
 
+def with_needed(cases: ReadTable, form: ProblemForm, found: Findings) -> ReadTable:
+    """The cases that say what is needed of them, with a finding for the others; all if none does."""
+    words = {name: _WORD.findall(" ".join(map(str, limits))) for name, limits in form.bounds.items()}
+    in_limits = [name if word == CURRENT else word.strip("`") for name in words for word in words[name]]
+    context = [name for name, variable in form.variables.items() if variable.role == "context"]
+    needed = [name for name in dict.fromkeys((*context, *in_limits)) if name in cases.frame.columns]
+    empty = cases.frame[needed].isna()
+    lacking = empty.any(axis=1)
+    if not lacking.any() or lacking.all():
+        return cases
+    for name in needed:
+        if missing := missing_words(cases, name, "case"):
+            text = f"{missing}: nothing is decided for these; measure it, and ask again"
+            found.warn("cases", "rows", text, cases=int(empty[name].sum()))
+    return replace(cases, frame=cases.frame[~lacking])
+
+
 def impossible_values(
     cases: ReadTable, rows: pd.DataFrame, variables: Mapping[str, VariableForm], found: Findings
 ) -> None:
@@ -78,7 +100,8 @@ def impossible_values(
             cells = pd.to_numeric(cases.frame[name], errors="coerce")
             unknown = cells.notna() & ~cells.isin(values)
             if unknown.any():
-                got = f"{first_row(cases, unknown)} of {cases.where}: {name} is {cells[unknown].iloc[0]:g}"
+                values = ", ".join(f"{value:g}" for value in cells[unknown].unique()[:MOST_ROWS])
+                got = f"{marked_rows(cases, unknown)} of {cases.where}: {name} is {values}"
                 expected = " and ".join(f"{value:g}" for value in sorted(values))
                 found.fault("cases", f"{got}; expected one of its two values, {expected}")
 
@@ -138,8 +161,8 @@ def ranges_of(
         path = key("bounds", name)
         if name not in box.names and name not in texts:
             found.fault(path, f"is no action; {meant(name, box.names)}")
-        elif name not in box.names or name in box.levels:
-            words = f"{name} is set to some values only, which are the same in all cases: leave it out"
+        elif name not in box.names:
+            words = f"{name} is set to texts, which are the same in all cases: leave it out"
             found.fault(path, words)
         else:
             parsed = [limit for text in limits if (limit := _parse_limit(text, path, rows, found))]
@@ -147,7 +170,8 @@ def ranges_of(
             names = {word: name if word == CURRENT else word for word in used}
             columns = _columns(names, path, rows, found) if len(parsed) == len(limits) else None
             if columns is not None:
-                ranges[name] = _intervals(parsed, columns, box.bounds()[name], path, rows, found)
+                choices = np.array(box.levels.get(name, box.bounds()[name]))
+                ranges[name] = _intervals(parsed, columns, choices, name in box.levels, path, rows, found)
     return ranges
 
 
@@ -170,37 +194,55 @@ def _columns(
     columns: Mapping[str, str], path: str, rows: ReadTable, found: Findings
 ) -> dict[str, np.ndarray] | None:
     """The numbers of each word of a limit in every row; None with a fault."""
-    noun = "case" if rows.listed else "row"
+    noun, complete = "case" if rows.listed else "row", True
     for word, column in columns.items():
         value = "present value" if word == CURRENT else "value"
         faults = list[str](number_faults(rows.frame, [column], at=rows.at))
         if missing := missing_words(rows, column, noun):
             faults = [f"{missing}: write its {value}, or leave the {noun} out"]
-        if faults:
+        for fault in faults:
             what = "the present value" if word == CURRENT else "a limit"
-            found.fault(path, f"{what}: {rows.where}: {faults[0]}")
-            return None
-    return {word: numbers_of(rows.frame[column]) for word, column in columns.items()}
+            found.fault(path, f"{what}: {rows.where}: {fault}")
+            complete = False
+    return (
+        None if not complete else {word: numbers_of(rows.frame[column]) for word, column in columns.items()}
+    )
 
 
 def _intervals(
     limits: Sequence[Linear],
     columns: Mapping[str, np.ndarray],
-    shared: tuple[float, float],
+    choices: np.ndarray,
+    several: bool,
     path: str,
     rows: ReadTable,
     found: Findings,
 ) -> list[tuple[float, float]]:
-    """The interval of each row between two limits, cut to the range that all share."""
+    """The interval of each row between two limits, cut to the range of `choices`, or to `several` values."""
     low, high = (
         np.full(len(rows.frame), limit.constant)
         + sum(weight * columns[word] for word, weight in limit.weights.items())
         for limit in limits
     )
-    lower, upper = np.maximum(low, shared[0]), np.minimum(high, shared[1])
-    empty = (low > high) | (lower > upper)
-    if empty.any():
-        where, first = f"{first_row(rows, empty)} of {rows.where}", int(empty.argmax())
-        words = f"has nothing in common with the range [{shared[0]:g}, {shared[1]:g}]: widen one of the two"
-        found.fault(path, f"{where}: [{low[first]:g}, {high[first]:g}] {words}")
+    if (empty := low > high).any():
+        first = int(empty.argmax())
+        got = f"{marked_rows(rows, empty)} of {rows.where}: [{low[first]:g}, {high[first]:g}]"
+        found.fault(path, f"{got} has no number: its lower limit is above the upper one")
+    lower, upper = np.maximum(low, choices.min()), np.minimum(high, choices.max())
+    if several:
+        slack = 1e-9 * (1 + np.abs(choices).max())
+        within = (choices >= low[:, None] - slack) & (choices <= high[:, None] + slack)
+        lower, upper = (
+            np.where(within, choices, beyond).min(1) * sign
+            for choices, beyond, sign in ((choices, np.inf, 1), (-choices, np.inf, -1))
+        )
+    beyond = (lower > upper) & ~empty
+    if beyond.any():
+        nearest = np.clip(columns.get(CURRENT, np.where(low > choices.min(), low, high)), low, high)
+        lower, upper = (np.where(beyond, nearest, ends) for ends in (lower, upper))
+        shared = f"from {choices.min():g} to {choices.max():g}"
+        words = f"its own bounds hold nothing that may be set ({shared}), so that it stays as it is"
+        found.warn(
+            path, "range", f"{marked_rows(rows, beyond)} of {rows.where}: {words}", cases=int(beyond.sum())
+        )
     return list(zip(lower.tolist(), upper.tolist(), strict=True))

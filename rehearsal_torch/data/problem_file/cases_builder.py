@@ -25,6 +25,7 @@ from rehearsal_torch.data.problem_file.case_bounds import (
     impossible_values,
     ranges_of,
     unused_columns,
+    with_needed,
     with_truths,
 )
 from rehearsal_torch.data.problem_file.cases_schema import LearnForm, ProblemForm, VariableForm, of_role
@@ -118,7 +119,7 @@ def _problem(form: ProblemForm, file: Opened, has_cases: bool) -> WrittenProblem
     task = _task(form, known, coded, found)
     cases = case_rows(form.cases, file)
     if cases is not None and rows is not None:
-        cases = with_truths(cases, rows.frame)
+        cases = with_needed(with_truths(cases, rows.frame), form, found)
     decided = cases if has_cases or coded is None else coded.rows
     if form.identity is not None and decided is not None:
         identity_faults(form.identity, decided, found)

@@ -147,11 +147,21 @@ def first_row(rows: ReadTable, marked: ArrayLike) -> str:
     return rows.at(int(rows.frame.index[int(np.argmax(marked))]))
 
 
+MOST_ROWS = 10
+
+
+def marked_rows(rows: ReadTable, marked: ArrayLike) -> str:
+    """Where the rows that are marked, (n,) bool, stand: of many the first ones, and how many more."""
+    indices = rows.frame.index[np.flatnonzero(marked)].tolist()
+    more = f" and {len(indices) - MOST_ROWS} more" if len(indices) > MOST_ROWS else ""
+    return ", ".join(map(rows.at, indices[:MOST_ROWS])) + more
+
+
 def missing_words(rows: ReadTable, name: str, noun: str) -> str:
-    """How many cells of a column are missing, and where the first is; empty if there are none."""
+    """In how many rows, and in which, cells of a column are missing; empty if there are none."""
     empty = rows.frame[name].isna() if name in rows.frame.columns else np.zeros(len(rows.frame), dtype=bool)
     count = f"{int(empty.sum())} of {len(empty)} {noun}s"
-    return f"{name} is missing in {count}, first in {first_row(rows, empty)}" if empty.any() else ""
+    return f"{name} is missing in {count} ({marked_rows(rows, empty)})" if empty.any() else ""
 
 
 def key(*parts: str) -> str:

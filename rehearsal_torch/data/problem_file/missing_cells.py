@@ -250,7 +250,7 @@ def context_faults(cases: ReadTable, context: Sequence[str], found: Findings) ->
     """Collects faults of the context of cases; a missing cell has a remedy of its own."""
     for name in context:
         if words := missing_words(cases, name, "case"):
-            needed = "a case needs every variable of its context; measure it, leave the case out"
+            needed = "a case needs every variable of its context; measure it"
             found.fault("cases", f"{cases.where}: {words}: {needed}, or write {name}: other")
         rows = cases.frame.dropna(subset=[name]) if name in cases.frame.columns else cases.frame
         for fault in number_faults(rows, [name], at=cases.at):

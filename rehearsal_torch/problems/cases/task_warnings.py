@@ -11,7 +11,8 @@
     case outside the rows    a context that no row is near
     actions outside them     what no row like a case has had (`data.positivity`)
     hardly varying           one value in more than 95% of the rows of a variable that is not yes/no
-    rare classes             fewer than 5 rows have a class
+    rare classes             fewer than 5 rows have a class, or fewer than advice needs one that may be set
+    unequal steps            the levels of an ordinal action move the chance otherwise than its codes do
     like an identifier       by its name or its values (`data.tables.identifiers`); and the names of cases
     no path                  an action without a directed path to an outcome
     not identified           an action and the outcomes have a common cause that nothing known blocks
@@ -28,6 +29,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import fdtrc
 
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.decision_texts import sentence_in_words
@@ -37,8 +39,9 @@ from rehearsal_torch.data.codings.one_hot_actions import (
     offered_places,
     offered_words,
 )
+from rehearsal_torch.data.estimate import points
 from rehearsal_torch.data.graph_check import refutations, untrue_graph
-from rehearsal_torch.data.positivity import CASES, MOST_BEYOND, Numbers, beyond
+from rehearsal_torch.data.positivity import CASES, LEVELS, MOST_BEYOND, Numbers, beyond, least_rows
 from rehearsal_torch.data.problem_file.cases_builder import WrittenProblem
 from rehearsal_torch.data.problem_file.diagnostics import Findings
 from rehearsal_torch.data.tables.decision_cases import assumed_usual
@@ -63,6 +66,8 @@ MOST_NAMED = 4
 # Settings of a candidate set that are compared with the rows, and sets; for which share of the settings in
 # all cases rows speak where nothing is said.
 SETTINGS, SETS, NEARLY = 25, 6, 0.9
+# The p-value below which the steps of an ordinal are unequal, and the rows that a level has at least there.
+UNEQUAL, RARE = 0.01, 10
 
 
 def note_findings(problem: "RehearsalTable", found: Findings, written: WrittenProblem | None = None) -> None:
@@ -87,8 +92,10 @@ def note_findings(problem: "RehearsalTable", found: Findings, written: WrittenPr
             effect = "it hardly varies, so that little is learnt of its effect"
             text = f"{int(counts.max())} of {rows} rows have the value {value}: {effect}"
             found.of_variable(name, "values", text)
-    for name, text in problem.rare.items():
+    rare_levels = _rare_levels(problem)
+    for name, text in (problem.rare | rare_levels).items():
         found.of_variable(name, "values", text)
+    _warn_steps(problem, found)
     if written is not None:
         _warn_identifiers(problem, found, written)
     for name in task.variables(task.box.names):
@@ -230,6 +237,72 @@ def _worded(problem: "RehearsalTable", values: dict[str, float]) -> str:
     )
 
 
+def _rare_levels(problem: "RehearsalTable") -> dict[str, str]:
+    """Action to a sentence, for those of which a level on offer has fewer rows than advice needs."""
+    box, table, sentences = problem.task.box, problem.every, {}
+    fewest = least_rows(len(table))
+    for name in problem.task.variables(tuple(box.levels)):
+        coding = problem.task.coded.get(name)
+        columns = (name,) if coding is None else coding.columns
+        values = table.columns(columns)
+        if len(np.unique(values, axis=0)) > LEVELS:
+            continue
+        offered = combinations({column: box.levels[column] for column in columns}, problem.task.codings)
+        counts = {setting: int((np.abs(values - setting) <= 1e-9).all(-1).sum()) for setting in offered}
+        if few := {setting: count for setting, count in counts.items() if count < fewest}:
+            levels = ", ".join(
+                f"{_worded(problem, dict(zip(columns, setting, strict=True)))} in {count}"
+                for setting, count in list(few.items())[:MOST_NAMED]
+            ) + ", ..." * (len(few) > MOST_NAMED)
+            sentences[name] = (
+                f"few rows have a level that may be set ({levels} of {len(table)} rows): what one of fewer "
+                f"than {fewest} does cannot be told, and it is not recommended; join it with another, or do "
+                "not offer it"
+            )
+    return sentences
+
+
+def _warn_steps(problem: "RehearsalTable", findings: Findings) -> None:
+    """Warns of ordinal actions whose levels do not move the chance of a desired outcome in equal steps: an
+    F test of indicators of the levels, beside context and adjustment set, against their codes.
+    """
+    task, table = problem.task, problem.every
+    desired = task.region.holds(table.columns(task.outcomes)).astype(float)
+    ordinals = [
+        coding
+        for coding in task.codings
+        if coding.reference is None and len(coding.levels) > 2 and coding.name in task.box.levels
+    ]
+    for coding in ordinals:
+        before = adjustment(task.graph, task.context, (coding.name,), task.outcomes).before
+        codes = table.columns((coding.name,))[:, 0]
+        values, counts = np.unique(codes, return_counts=True)
+        values = values[counts >= RARE]
+        used = np.isin(codes, values)
+        covariates = np.column_stack((np.ones(len(table)), table.columns((*task.context, *before))))[used]
+        indicators = codes[used, None] == values[1:]
+        designs = [np.column_stack((covariates, part)) for part in (codes[used], indicators)]
+        fits = [np.linalg.lstsq(design, desired[used], rcond=None) for design in designs]
+        line, steps = (
+            np.square(desired[used] - design @ fit[0]).sum()
+            for design, fit in zip(designs, fits, strict=True)
+        )
+        extra, left = int(fits[1][2] - fits[0][2]), int(used.sum() - fits[1][2])
+        if extra < 1 or left < 1 or not steps:
+            continue
+        p = min(1.0, len(ordinals) * float(fdtrc(extra, left, (line - steps) / extra / (steps / left))))
+        if p < UNEQUAL:
+            first, *others = (coding.levels[int(value)] for value in values)
+            differences = points(fits[1][0][-len(others) :].tolist())
+            named = ", ".join(f"{level} {text}" for level, text in zip(others, differences, strict=True))
+            text = (
+                f"its levels do not go in equal steps, as an ordinal's do (p = {p:.1g}): among comparable "
+                f"rows the share of desired outcomes differs from that at {first} by {named} percentage "
+                "points; kind: categorical estimates each level by itself"
+            )
+            findings.of_variable(coding.name, "values", text, "kind", p=p)
+
+
 def _settings(problem: "RehearsalTable", altered: Sequence[str]) -> Numbers:
     """At most `SETTINGS` settings of some variables, spread over their bounds and levels, (G, k)."""
     box = problem.task.box
@@ -347,11 +420,15 @@ def _warn_present(problem: "RehearsalTable", findings: Findings) -> None:
     coded = {column for coding in codings for column in coding.columns}
     for name in dict.fromkeys(name for values in problem.present for name in values if name not in coded):
         lower, upper = bounds[name]
+        offered = problem.task.box.levels.get(name)
+        may_be = f"from {lower:g} to {upper:g}"
+        if offered is not None:
+            may_be = f"to {', '.join(_value_text(problem, name, value) for value in offered)}"
         outside = [
             f"case {case} has {_value_text(problem, name, values[name])}"
             for case, values in zip(problem.identities, problem.present, strict=True)
             if name in values and not lower <= values[name] <= upper
         ]
         if outside:
-            text = f"may be set from {lower:g} to {upper:g}, and {_present_text(outside)}"
-            findings.of_variable(name, "present", text, "range")
+            text = f"may be set {may_be}, and {_present_text(outside)}"
+            findings.of_variable(name, "present", text, "range" if offered is None else "")

@@ -99,8 +99,8 @@ $identity
 $unit
 
 # Every variable, with its role: context is known before deciding, an action may be set, an outcome should
-# come out as desired, other is anything else. Kinds: continuous, integer, binary, ordinal, categorical;
-# levels are texts in the order of their codes 0, 1, ...
+# come out as desired, other is anything else, such as what is measured after the action. Kinds: continuous,
+# integer, binary, ordinal, categorical; levels are texts in the order of their codes 0, 1, ...
 variables:
 $variables
 
@@ -164,7 +164,7 @@ def cases_draft(source: Source) -> tuple[str, list[str]]:
         identity=filled(IDENTITY, name=scalar(identifiers[0].name)) if identifiers else "",
         unit=filled(UNIT, name=scalar(groups[-1])) if groups else "",
         arrows=arrows(([column.name for column in context], chosen), (roles.names["action"], outcome_names)),
-        wanted=value(_desired_example(roles.outcome_in(variables))),
+        wanted="  # or ".join(map(value, _desired_examples(roles.outcome_in(variables)))),
         case=", ".join(f"{scalar(name)}: {cell}" for name, cell in cells.items()),
         bounds=filled(BOUNDS, name=scalar(numeric_actions[0])) if numeric_actions else "",
     )
@@ -210,6 +210,8 @@ def _role(column: Column, roles: Roles) -> str:
 def _variable_line(column: Column, roles: Roles) -> str:
     role, note, kind = _role(column, roles), roles.note(column), column.kind
     stated = {"levels": flow(column.levels)} if column.levels and column.kind != "categorical" else {}
+    if role == "context" and not column.background:
+        note = f"known before deciding? {note}"
     if role == "action" and column.levels:
         first, *_, last = map(scalar, column.levels)
         more = f"offered: [{first}, {last}] offers fewer, cost: {{{first}: 0, ...}} prices a change to each"
@@ -235,15 +237,19 @@ def _usual_value(column: Column) -> str:
     return f"{usual:.4g}" if abs(usual) < 1e4 else f"{usual:.0f}"
 
 
-def _desired_example(outcome: Column) -> str:
-    """An example of a desired region."""
+def _desired_examples(outcome: Column) -> list[str]:
+    """Examples of a desired region: of numbers, in both directions."""
     name, levels = term(outcome.name), list(map(node, outcome.levels))
     if not levels:
-        desired = f">= {outcome.numbers.max():g}" if outcome.kind == "binary" else ""
-        return f"{name} {desired or f'<= {np.median(outcome.numbers):.4g}'}"
+        ends = [f">= {outcome.numbers.max():g}", f"<= {outcome.numbers.min():g}"]
+        median = f"{np.median(outcome.numbers):.4g}"
+        ends = ends if outcome.kind == "binary" else [f"<= {median}", f">= {median}"]
+        return [f"{name} {end}" for end in ends]
     if outcome.kind == "categorical":
-        return f"{name} in {{{', '.join(levels[: min(2, len(levels) - 1)])}}}"
-    return f"{name} = {levels[-1]}" if outcome.kind == "binary" else f"{name} <= {levels[-2]}"
+        return [f"{name} in {{{', '.join(levels[: min(2, len(levels) - 1)])}}}"]
+    if outcome.kind == "binary":
+        return [f"{name} = {level}" for level in reversed(levels)]
+    return [f"{name} <= {levels[-2]}", f"{name} >= {levels[1]}"]
 
 
 TRIALS = """$waiting

@@ -1,7 +1,8 @@
 """Kinds and roles of the columns of a table, as a first draft of a problem file guesses them.
 
     kind       of texts: two are binary, those of a known scale ordinal, 3 to 12 categorical; of numbers: two
-               are binary, up to 20 whole ones integer, others continuous
+               are binary; whole ones integer, if up to 20 differ, or half of those between the ends occur;
+               others continuous
     left out   columns without a name or with one value, numbers of rows, dates, identifiers, free texts, and
                copies: |correlation| above .999 with another one, or the same order, as a logarithm has it
     background what nobody sets or asks for: ages, parts of the calendar (but no rates, as 20 a day), who or
@@ -33,7 +34,7 @@ from rehearsal_torch.files.schema import is_number, meant
 from rehearsal_torch.problems.drafts.draft_yaml import MARK, filled, omitted, scalar
 
 # The most classes, the rows that each has at least on average, and the most values of an integer variable.
-CLASSES, ROWS_PER_CLASS, INTEGERS = 12, 2, 20
+CLASSES, ROWS_PER_CLASS, INTEGERS, OCCUR = 12, 2, 20, 0.5
 SCALES = (
     ("very low", "low", "medium", "high", "very high"),
     ("low", "moderate", "high"),
@@ -175,8 +176,9 @@ def _column(cells: pd.Series, name: str, most_missing: float, varying: bool) -> 
         return replace(column, cells=np.array(codes, dtype=np.float64), kind=kind, levels=levels)
     if faults := number_faults(observed, list(observed.columns), varying=varying or not column.named_role):
         return replace(column, left_out=faults[0].words)
-    few_integers = len(values) <= INTEGERS and _are_counts(values)
-    return replace(column, kind="binary" if len(values) == 2 else "integer" if few_integers else "continuous")
+    span = values[-1] - values[0] + 1
+    counts = _are_counts(values) and (len(values) <= INTEGERS or len(values) >= OCCUR * span)
+    return replace(column, kind="binary" if len(values) == 2 else "integer" if counts else "continuous")
 
 
 def _groups(cells: pd.Series) -> bool:

@@ -167,7 +167,7 @@ def run_page(report: Material) -> RunPage:
         nouns=report.nouns,
         question=question(report),
         notice=_ending(report),
-        doubts=doubts(finding for decision in decisions for finding in findings_of(decision)),
+        doubts=doubts(map(findings_of, decisions)),
         overall=_overall(report),
         tally=tally(run.decisions) if kind != "trials" else [],
         total=len(run.decisions),

@@ -52,7 +52,7 @@ def overall(decisions: Sequence[Decided], wanted: str = "") -> str:
     """All cases in one sentence: the mean chances without and with the decisions, or, where the gain has no
     draws, of the recommended alterations of many cases. A warning of a model not to act on alone is first.
     """
-    texts = doubts(finding for decision in decisions for finding in findings_of(decision))
+    texts = doubts(map(findings_of, decisions))
     total = overall_of(decisions) if len(decisions) > 1 else None
     several = len(decisions) > SEVERAL
     summary = (average(decisions, wanted) if several else "") if total is None else in_all(total, wanted)

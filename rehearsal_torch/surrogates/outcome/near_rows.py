@@ -11,11 +11,13 @@ residuals a - h(z) over the 50 nearest rows in w (with ties),
 
 a point is far if d_5 or |e| exceeds the 97.5th percentile of the rows' own, and S(a) is the share of the z_j
 that are far with a. For an action with levels these are the rows with the same level, so that a rare level is
-not far from its few rows; the number of nearest rows is then that which holds ten of the rarest level. If
-everything is linear and normal, (w, e) is (z, a) whitened by its covariance. The habit detects a ridge: of
-rows with a = u^2 + .15 noise, any fixed scale calls a dose near that is four standard deviations of a given u
-away; b corrects it where doses jump, and s adapts to locally little or much freedom. |e| (over the root of k,
-for k actions) counts by itself since in many dimensions the 5th nearest row is always far.
+not far from its few rows; the number of nearest rows is then that which holds ten of the rarest level. The
+scattered rows of a level that hardly any has are near everything by that measure, so that a level of fewer
+rows than `data.positivity.least_rows` is far everywhere. If everything is linear and normal, (w, e) is (z, a)
+whitened by its covariance. The habit detects a ridge: of rows with a = u^2 + .15 noise, any fixed scale calls
+a dose near that is four standard deviations of a given u away; b corrects it where doses jump, and s adapts
+to locally little or much freedom. |e| (over the root of k, for k actions) counts by itself since in many
+dimensions the 5th nearest row is always far.
 
 Of many rows, evenly spaced ones are stored, and some of each level. Repeated rows count once, if at least
 `DISTINCT` are left: a table that was expanded by weights has no more information. The radius of d_5 is at
@@ -33,6 +35,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from rehearsal_torch.data.positivity import least_rows
 from rehearsal_torch.data.table import evenly
 from rehearsal_torch.data.trainable_part import Solved
 
@@ -84,22 +87,25 @@ class NearRows(Solved):
             by_group = [(groups == group).nonzero()[:, 0] for group in range(len(combinations))]
             by_group = [members[evenly(len(members), KEPT, members.device)] for members in by_group]
             stored = torch.cat((stored, *by_group)).unique() if len(combinations) > 1 else stored
-        rows, residual, levels = arrays[0][stored], arrays[1][stored], levels[stored]
+        rows, residual, levels, count = arrays[0][stored], arrays[1][stored], levels[stored], len(levels)
         distinct = torch.cat((rows, residual, levels), -1).unique(dim=0)
         if DISTINCT <= len(distinct) < len(rows):
             rows, residual, levels = distinct.split((rows.shape[1], residual.shape[1], levels.shape[1]), -1)
+            count = len(rows)
         self.rows, self.open, groups = rows, residual, self._group(levels)
         counts = torch.bincount(groups, minlength=len(combinations))
-        if int(counts.max()) <= NEIGHBOURS:
+        fewest = least_rows(count) if len(combinations) > 1 else NEIGHBOURS + 1
+        if int(counts.max()) < fewest:
             # No level has enough rows to compare with.
             self.combinations = combinations = combinations[:1, :0]
             groups, counts = torch.zeros_like(groups), counts.sum(0, keepdim=True)
+            fewest = NEIGHBOURS + 1
         self.radii, self.freedom = rows.new_full((len(combinations), 2), LEAST), torch.zeros_like(residual)
         self.nearest = rows.new_tensor([float(AROUND)])
         if not self.known:
             return
         if len(combinations) > 1:
-            share = len(rows) / int(counts[counts > NEIGHBOURS].min())
+            share = len(rows) / int(counts[counts >= fewest].min())
             self.nearest = self.nearest.maximum(rows.new_tensor(RAREST * share).ceil())
         self.freedom = self._freedom(self.around(rows, own=True), residual)
         coordinates = torch.cat((self._white(rows), self.freedom), -1)
@@ -108,7 +114,7 @@ class NearRows(Solved):
         distances = torch.cat([values[:, -1] for values, _ in nearest])
         statistics = torch.stack((distances, self.freedom.square().mean(-1).sqrt()), -1)
         self.radii = torch.full_like(self.radii, -1.0)
-        for group in (counts > NEIGHBOURS).nonzero()[:, 0].tolist():
+        for group in (counts >= fewest).nonzero()[:, 0].tolist():
             radii = torch.quantile(statistics[groups == group], SHARE, dim=0)
             self.radii[group] = radii.clamp_min(LEAST)
 

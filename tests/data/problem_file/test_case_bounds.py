@@ -7,6 +7,7 @@ from rehearsal_torch.data.problem_file.case_bounds import (
     impossible_values,
     ranges_of,
     unused_columns,
+    with_needed,
     with_truths,
 )
 from rehearsal_torch.data.problem_file.cases_schema import DataForm, ProblemForm, VariableForm
@@ -32,6 +33,40 @@ def test_bounds_that_meet_in_one_value_are_kept():
     assert made["bmi"] == [(22.0, 22.0), (34.0, 34.0)]
     assert ranges_of({"bmi": ["10", "20"]}, BOX, ROWS, found)["bmi"] == [(20.0, 20.0)] * 2
     assert found.faults == []
+
+
+def test_where_nothing_is_left_an_action_stays_and_each_such_case_is_named():
+    found, beyond = Findings("p"), ReadTable(pd.DataFrame({"bmi": [22.0, 47.0]}), "cases.csv")
+    made = ranges_of({"bmi": ["current", "current + 3"]}, BOX, beyond, found)
+    assert made["bmi"] == [(22.0, 25.0), (47.0, 47.0)]
+    assert found.faults == []
+    assert found.warnings == [
+        "bounds.bmi: line 3 of cases.csv: its own bounds hold nothing that may be set (from 20 to 35), so "
+        "that it stays as it is"
+    ]
+    ranges_of({"bmi": ["current", "current - 1"]}, BOX, ROWS, found)
+    assert "line 2, line 3 of cases.csv: [22, 21] has no number" in found.faults[0]
+
+
+def test_whole_numbers_are_cut_to_the_values_that_may_be_set():
+    found, box = Findings("p"), Box.of({"bmi": {"values": [20, 23, 25, 30, 33]}})
+    assert ranges_of({"bmi": ["current", "current + 3"]}, box, ROWS, found)["bmi"] == [
+        (23.0, 25.0),
+        (34.0, 34.0),
+    ]
+    assert found.faults == []
+
+
+def test_cases_that_lack_what_is_needed_are_left_out_unless_all_do():
+    form = ProblemForm.of_parts({"variables": VARIABLES | {"age": VariableForm(role="context")}})
+    frame = pd.DataFrame({"age": [1.0, None, None], "bmi": [None, 2.0, None]})
+    found = Findings("p")
+    assert len(with_needed(ReadTable(frame, "cases.csv"), form, found).frame) == 1
+    assert found.warnings == [
+        "cases: age is missing in 2 of 3 cases (line 3, line 4): nothing is decided for these; measure it, "
+        "and ask again"
+    ]
+    assert len(with_needed(ReadTable(frame.tail(2), "cases.csv"), form, found).frame) == 2
 
 
 VARIABLES = {name: VariableForm(role="action") for name in ("bmi", "bp", "x")}

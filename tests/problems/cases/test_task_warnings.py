@@ -186,3 +186,15 @@ def test_rows_that_may_count_are_told_by_the_file(written):  # noqa: F811
         "data: each row may stand for as many as its freq says (234 in all), and is counted once" in sentence
     )
     assert said(written(**problem), rows.assign(hour=1 + rows.index % 7)) == []
+
+
+@pytest.mark.parametrize(("share", "warned"), [((0.8, 0.3, 0.7), True), ((0.8, 0.6, 0.4), False)])
+def test_steps_of_an_ordinal_that_are_unequal_in_the_rows_are_warned_of(share, warned):
+    levels, draws = np.arange(900) % 3, np.random.default_rng(4).random(900)
+    frame = pd.DataFrame({"x": draws[::-1], "y": (draws < np.array(share)[levels]).astype(float)})
+    frame["dose"] = np.array(["none", "some", "much"])[levels]
+    task = {"graph": {"parents": {"dose": ["x"], "y": ["x", "dose"]}}, "context": ["x"]}
+    task |= {"box": {"dose": {"values": ["none", "some", "much"]}}, "region": {"y": [0.5, None]}}
+    task |= {"codings": {"dose": ["none", "some", "much"]}}
+    texts = [finding.text for finding in RehearsalTable(frame, task).findings()]
+    assert any("its levels do not go in equal steps" in text for text in texts) == warned

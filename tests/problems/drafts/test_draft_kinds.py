@@ -246,3 +246,17 @@ def test_a_column_that_is_lost_though_its_name_says_a_role_is_told(tmp_path):
     _, notes = draft(str(tmp_path / "t.csv"), tmp_path / "p.yaml", "cases", {})
     (told,) = [note for note in notes if "dose" in note and note.startswith("Left out: dose")]
     assert "which its name calls an action: " in told
+
+
+def test_a_draft_asks_what_is_known_before_and_takes_whole_numbers_for_counts(tmp_path):
+    stream = np.random.default_rng(2)
+    counts = {"visits": stream.integers(0, 40, 600), "apgar": stream.integers(0, 11, 600)}
+    frame = pd.DataFrame(counts | {"weight": stream.integers(360, 5204, 600), "care": counts["apgar"] % 3})
+    frame.to_csv(tmp_path / "births.csv", index=False)
+    typed = {"action": "visits", "outcome": "weight"}
+    text, _ = draft(str(tmp_path / "births.csv"), tmp_path / "problem.yaml", "cases", typed)
+    lines = {line.split(":")[0].strip(): line for line in text.splitlines()}
+    assert "kind: integer" in lines["visits"]
+    assert "kind: continuous" in lines["weight"]
+    assert "# known before deciding? 0 to 10" in lines["apgar"]
+    assert "# or weight >= " in lines["desired"]

@@ -169,3 +169,13 @@ def test_where_no_level_has_more_than_five_rows_they_are_compared_together() -> 
     at = torch.full((20, 1), 4.0, dtype=torch.float64)
     assert near.radii.shape == (1, 2)
     assert not near.far(near.around(drawn(20, 1)), at - level.mean(), at).all()
+
+
+def test_a_level_that_hardly_any_row_has_is_far_everywhere():
+    """Sixteen scattered rows of 1,600 once had every case within their reach."""
+    rows, level = drawn(1600), (torch.arange(1600) % 100 == 0).double().unsqueeze(-1)
+    near = NearRows([], 2000, [0])
+    near.solve(rows, level - level.mean(), level)
+    at = torch.ones(200, 1, dtype=torch.float64)
+    assert near.far(near.around(drawn(200, 5)), at - level.mean(), at).all()
+    assert not near.far(near.around(drawn(200, 5)), -level.mean() * at, 0 * at).all()
