@@ -114,7 +114,7 @@ def test_a_slip_is_answered_in_a_sentence(started, capsys, arguments, words):
 @pytest.mark.parametrize(
     ("verb", "words"),
     [
-        ("train", "rehearsal train +experiment=sepsis"),
+        ("train", "rehearsal train path=problem.yaml"),
         ("decide", "rehearsal decide resume=my/folder"),
         ("init", "Usage: rehearsal init data=DATA"),
         ("check", "Usage: rehearsal check"),
@@ -226,3 +226,14 @@ def test_what_the_page_shows_can_be_typed(started, monkeypatch, capsys, line):
     else:
         # What works on files that are not here: the verb exists, and its help can be read.
         assert ended([line[0], "--help"]) == 0
+
+
+def test_the_help_of_deciding_begins_with_a_problem_file(capsys):
+    assert ended(["decide", "--help"]) == 0
+    out = capsys.readouterr().out
+    first, _, groups = out.partition("Groups (group=option")
+    assert len(first.splitlines()) < 30
+    assert "decide path=problem.yaml" in first
+    assert "options path=problem.yaml" in first
+    assert "branch_and_bound" in groups
+    assert "paO2" not in out

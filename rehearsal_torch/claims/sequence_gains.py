@@ -13,7 +13,8 @@ of the true gains in 40 worlds of other classes, with s alone 80 % (`problems.se
 seeds 0 to 59, without those in which nothing is recommended or behaviour is nearly deterministic; in these 68
 %).
 
-The estimate of the return is the observed return plus the gain. A gain that is not told from zero is *may*;
+The estimate of the return is the observed return plus the gain, which ends where no return can be larger, as
+that of a score without any points (`Reward.greatest`). A gain that is not told from zero is *may*;
 one that the claim does not confirm at all, or that is below the least gain asked for, is none, and the
 actions stay as observed. The claim selects nothing else: of many small gains, those that pass by luck would
 be reported. Where its own noise can be predicted, the claim is *may* at best. Used by
@@ -49,8 +50,10 @@ def sequence_gains(context: Context, decisions: Sequence[Decision]) -> list[Deci
     return [_claimed(context, context.objective, decision) for decision in decisions]
 
 
-def interval(gains: Tensor, error: float) -> Estimate:
-    """The estimate of gains by R refits, (R,), with an error of the form as a share of the gain."""
+def interval(gains: Tensor, error: float, largest: float = math.inf) -> Estimate:
+    """The estimate of gains by R refits, (R,), with an error of the form as a share of the gain; none of its
+    numbers exceeds the largest gain that is possible.
+    """
     median = gains.median()
     deviations = gains - median
     for _ in range(2):
@@ -58,7 +61,8 @@ def interval(gains: Tensor, error: float) -> Estimate:
         deviations = deviations.clamp(-FARTHEST * scale, FARTHEST * scale)
     point = float(median)
     half = NORMAL * math.hypot(float(deviations.square().mean().sqrt()), error * point)
-    return Estimate(point, GAIN, point - half, point + half, LEVEL)
+    ends = (min(end, largest) for end in (point, point - half, point + half))
+    return Estimate(next(ends), GAIN, next(ends), next(ends), LEVEL)
 
 
 @torch.no_grad()
@@ -82,10 +86,11 @@ def _claimed(context: Context, objective: CounterfactualReturn, decision: Decisi
     shares = claimant.noise_shares()
     noise_share = max([0.0, *(shares.get(name, 0.0) for name in objective.read)])
     error = math.sqrt(FORM**2 + PREDICTED * noise_share)
-    gain = interval(finite[:, 0], error)
+    outcome = objective.outcome()
+    largest = objective.horizon * objective.reward.greatest - outcome
+    gain = interval(finite[:, 0], error, largest)
     losses = (finite[:, :-1] - finite[:, 1:]).T
     parts = {action_name(step): interval(loss, error) for step, loss in zip(changed, losses, strict=True)}
-    outcome = objective.outcome()
     ends = [outcome + end for end in (gain.point, gain.lower or 0.0, gain.upper or 0.0)]
     estimate = Estimate(ends[0], RETURN, ends[1], ends[2], LEVEL)
     claimed = decision.changed(gain=gain, estimate=estimate, parts=parts)

@@ -19,7 +19,8 @@ def described(
 ) -> str:
     """Prints the data card, whole with ``tables=true``, and the problem's notes, except in a sweep; writes
     the card to data.yaml, and the fingerprint and kind of the problem to run.json, for episodes with a task
-    also the names of units and columns, the reward and the actions. Returns the fingerprint.
+    also the names of units and columns, the reward and the actions, and the parts that its problem filled
+    in. Returns the fingerprint.
     """
     table, run = problem.observations(), folder.read_json("run.json")
     fingerprint, earlier = table.fingerprint(), run.get("data_fingerprint")
@@ -46,6 +47,8 @@ def described(
         recorded |= {"words": dict(wording)}
         if config is not None:
             model = config["surrogate"]
+            if problem.kind == "look_back":
+                recorded["parts"] = {group: config[group] for group in ("surrogate", "objective")}
             actions = list(model.get("member", model).get("doses") or ())
             recorded |= {"reward": config["objective"].get("reward"), "actions": actions}
     folder.write_json("run.json", run | recorded)

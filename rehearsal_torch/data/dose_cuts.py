@@ -36,6 +36,22 @@ class DoseCuts:
         medians = [doses[(len(doses) - 1) // 2] if len(doses) else positive.max() for doses in groups]
         return cls(edges, np.array([0.0, *medians]), _note([np.unique(doses) for doses in groups], grouped))
 
+    def levels(self, dose: np.ndarray) -> np.ndarray:
+        """The level of each dose, (n,)."""
+        return np.where(dose > 0, np.searchsorted(self.edges, dose, side="right") + 1, 0)
+
+
+USUAL = 0.99
+
+
+def usual_jump(levels: np.ndarray, follows: np.ndarray) -> int:
+    """The distance in levels (n,) that holds 99 % of the changes from one step to the next of the same unit,
+    to rows that `follows` (n,) marks; 0 if nothing ever changes.
+    """
+    jumps = np.abs(np.diff(levels))[follows[1:]]
+    changes = jumps[jumps > 0]
+    return int(np.quantile(changes, USUAL, method="higher")) if len(changes) else 0
+
 
 def _cuts(positive: np.ndarray, count: int) -> tuple[np.ndarray, bool]:
     """The lower edges of levels 2 ... count - 1 from non-zero doses (n,); whether quantiles coincided."""

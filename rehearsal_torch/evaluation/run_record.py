@@ -46,6 +46,7 @@ class Recorded:
         kind: The kind of problem (`Problem.kind`); None if it was not recorded.
         held_out_seen: Whether the checkpoint has seen the held-out rows; None if unknown, false without one.
         codings: Variable to the coding of its texts (`data.codings`).
+        parts: Groups of the configuration as a problem of episodes filled them in; empty for other runs.
         words: `Facts.wording` with ``reward`` and ``actions`` of the task; empty if the data set has none.
     """
 
@@ -62,6 +63,12 @@ class Recorded:
     words: dict[str, Any] = field(default_factory=dict)
     claims: list[dict[str, str]] = field(default_factory=list)
     codings: Mapping[str, Coding] = field(default_factory=dict)
+    parts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def settled(self) -> dict[str, Any]:
+        """The configuration with the parts as they were filled in."""
+        return self.config | self.parts
 
     def groups(self) -> dict[tuple[str, int | None], list[Decided]]:
         """The decisions by (search, k), in ascending order of k, None for no action sequences."""
@@ -143,7 +150,8 @@ def read(path: str | Path) -> Recorded:
     wording = dict(run["words"]) if isinstance(run.get("words"), Mapping) else {}
     if wording:
         wording |= {"reward": run.get("reward"), "actions": run.get("actions")}
-    details = findings_of(card), held_out_seen, wording, claims, codings
+    parts = dict(run["parts"]) if isinstance(run.get("parts"), Mapping) else {}
+    details = findings_of(card), held_out_seen, wording, claims, codings, parts
     return Recorded(path, timed_decisions, dict(metrics), config, truth, curves, choices, kind, *details)
 
 

@@ -43,7 +43,7 @@ from rehearsal_torch.explorer.server import PATIENCE, Asked, Question, Questions
 from rehearsal_torch.methods.run_parts import Method
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, given_doses, return_record
 from rehearsal_torch.objectives.objective import objective_for
-from rehearsal_torch.reporting.labels import Wording, telling_gap
+from rehearsal_torch.reporting.labels import Wording, telling_gap, with_unit
 from rehearsal_torch.reporting.page.data_card import question
 from rehearsal_torch.reporting.page.page_content import counted, finite, mapping, shown
 from rehearsal_torch.reporting.page.reasons import SEQUENCES
@@ -256,7 +256,7 @@ class EpisodeSession:
     def __init__(self, opened: OpenedEpisodes) -> None:
         self.surrogate, self.run = opened.surrogate, opened.run
         self.cases = opened.cases
-        self.material, self.words = opened.material, opened.material.words
+        self.material, self.words, self.notes = opened.material, opened.material.words, opened.notes
         self._turns = Turns(PATIENCE)
         self._records = self.run.problem.observations()
         if not isinstance(first := self._objective(self.cases[0], 0), CounterfactualReturn):
@@ -287,14 +287,14 @@ class EpisodeSession:
             "question": question(self.material),
             "assumptions": list(SEQUENCES),
             "cautions": cautions_of(self.material),
-            "beside": beside(self.material),
+            "beside": beside(self.material, self.notes),
             "subject": words.episode,
             "subjects": words.episodes,
             "episodes": [words.titled(case.identity) for case in self.cases],
             "total": words.total,
             "step": words.one_step,
             "start": words.start,
-            "doses": [f"{dose.name} ({dose.unit})" if dose.unit else dose.name for dose in doses],
+            "doses": [with_unit(dose.name, dose.unit) for dose in doses],
             "actions": labels,
             "seconds": list(SECONDS),
         }
@@ -349,7 +349,7 @@ class EpisodeSession:
         units, pictures = self.material.units, []
         for series in answer["course"]["states"]:
             name = series["name"]
-            label = f"{name} ({units[name]})" if units.get(name) else name
+            label = with_unit(name, units.get(name, ""))
             if name != self.words.variable:
                 place = (answer["changed"], label, self.words.time, self.words.start)
                 pictures.append(course_picture(series, *place))

@@ -3,11 +3,11 @@
 Nothing in a folder, which may come from somebody else, is unpickled, and only classes of this package are
 built of its configuration (`methods.class_allowlist`). A checkpoint holds no episodes: they are read again
 from where the run had them, and must be those of the run, since answers use the noise that the model finds in
-them.
+them. Reward and rules are those that the run recorded, also where its problem file has changed since.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.data.finding import findings_of
 from rehearsal_torch.evaluation.run_record import Recorded
 from rehearsal_torch.files.similar_names import checkpoint_in
-from rehearsal_torch.methods.run_parts import Run, build, suits
+from rehearsal_torch.methods.run_parts import Run, build, method_of, suits
 from rehearsal_torch.reporting.page.page_content import Material, listed, mapping, material
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate
 from rehearsal_torch.user_error import UserError
@@ -141,12 +141,14 @@ class OpenedEpisodes:
     Attributes:
         run: Problem, objective and search, as the run built them.
         cases: The episodes that the run decided for; those of its split if it decided for none.
+        notes: What has changed since the run, a sentence each.
     """
 
     surrogate: EpisodeSurrogate
     run: Run
     cases: tuple[EpisodeCase, ...]
     material: Material
+    notes: tuple[str, ...] = ()
 
 
 def opened_episodes(of: Material) -> OpenedEpisodes:
@@ -163,7 +165,7 @@ def opened_episodes(of: Material) -> OpenedEpisodes:
     if not isinstance(surrogate, EpisodeSurrogate):
         raise UserError(f"expected a model of episodes; got a {type(surrogate).__name__}", str(folder))
     with undisturbed():
-        run = _build_run(config, folder)
+        run, notes = _as_recorded(_build_run(config, folder), of)
         suits(run, surrogate)
         _check_fingerprint(run, of, folder)
         identities = [(decision.get("index"), decision.get("identity")) for decision in of.run.decisions]
@@ -171,7 +173,22 @@ def opened_episodes(of: Material) -> OpenedEpisodes:
         cases = [_case(run, index, name, folder) for index, name in identities]
         if not cases:
             raise UserError("holds no episodes to look back at", str(folder))
-    return OpenedEpisodes(surrogate, run, tuple(cases), of)
+    return OpenedEpisodes(surrogate, run, tuple(cases), of, notes)
+
+
+def _as_recorded(run: Run, of: Material) -> tuple[Run, tuple[str, ...]]:
+    """The run with the recorded objective, and a sentence if today's files give another one."""
+    built = mapping(run.config["objective"])
+    reward = {"reward": of.record["reward"]} if mapping(of.record.get("reward")) else {}
+    objective = mapping(of.run.parts.get("objective")) or built | reward
+    if objective == built:
+        return run, ()
+    differing = [name for name in ("reward", "rules") if objective.get(name) != built.get(name)]
+    source = of.run.config.get("path") or "the problem file"
+    what = " and ".join(differing) or "its settings"
+    note = f"{source} has changed since the run ({what}): answers are by what the run recorded"
+    method = method_of(OmegaConf.create({**run.config, "objective": objective}))
+    return replace(run, objective=method.objective), (note,)
 
 
 def _build_run(config: dict[str, object], folder: Path) -> Run:

@@ -41,6 +41,7 @@ from rehearsal_torch.explorer.open_run import Opened, beside, cautions_of, sourc
 from rehearsal_torch.explorer.server import Asked, Question, Questions, Turns
 from rehearsal_torch.files.schema import LARGEST
 from rehearsal_torch.reporting import no_action_score
+from rehearsal_torch.reporting.labels import with_unit
 from rehearsal_torch.reporting.page.data_card import of_alterations, region
 from rehearsal_torch.reporting.page.html import name_of
 from rehearsal_torch.reporting.page.page_content import (
@@ -331,7 +332,7 @@ class RehearsalSession:
         return {"controls": controls, "decision": None}
 
     def _label(self, name: str) -> str:
-        return f"{name} ({self.model.units[name]})" if self.model.units.get(name) else name
+        return with_unit(name, self.model.units.get(name, ""))
 
     def _answered(self, form: CaseAsked) -> dict[str, Any]:
         return {"answer": self.what_if(*self._given(form), form.set)}

@@ -454,11 +454,12 @@ def _claimed_entries(
     for name, returns in record.get("related", {}).items():
         reward_gains = _claimed_gains(objective, sequence, objective.related[name]).sum(-1)
         related[name] = returns | {"value": returns["observed"] + float(reward_gains.median())}
-    baseline = abs(outcome) or math.inf
+    baseline, greatest = abs(outcome) or math.inf, objective.reward.greatest
+    lower, upper = torch.minimum(lower, typical), torch.maximum(upper, typical)
     return {
-        "rewards": (observed + typical).tolist(),
-        "rewards_lower": (observed + torch.minimum(lower, typical)).tolist(),
-        "rewards_upper": (observed + torch.maximum(upper, typical)).tolist(),
+        "rewards": (observed + typical).clamp(max=greatest).tolist(),
+        "rewards_lower": (observed + lower).clamp(max=greatest).tolist(),
+        "rewards_upper": (observed + upper).clamp(max=greatest).tolist(),
         "value": outcome + gain.point,
         "searched": record["value"],
         "improvement": gain.point / baseline,

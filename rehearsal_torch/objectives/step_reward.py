@@ -54,6 +54,11 @@ class Reward(ABC):
         """The doses on which R is known to depend in advance; empty by default."""
         return ()
 
+    @property
+    def greatest(self) -> float:
+        """The largest reward that a step can have; infinite if unknown."""
+        return math.inf
+
     def tolerant(self, names: Sequence[str], state_scale: Tensor) -> Self:  # noqa: ARG002
         """R of replayed states, not decided by rounding, given their units, (D,); by default R itself."""
         return self

@@ -227,6 +227,11 @@ class StepScore(BoundedReward):
         return tuple(name for name in self._names() if name in self.doses)
 
     @property
+    def greatest(self) -> float:
+        """0: points count against a step."""
+        return 0.0
+
+    @property
     def acts(self) -> bool:
         """Whether a criterion reads a dose."""
         return bool(self.reads_doses)
@@ -388,6 +393,12 @@ class EpisodeReward(BoundedReward):
                 "reward: expected weights, components or costs; got none: name them in the task, or choose "
                 "reward=linear 'objective.reward.weights={NAME: 1}'"
             )
+
+    @property
+    def greatest(self) -> float:
+        """The sum of the parts', where no cost is negative."""
+        free = all(bool((cost >= 0).all()) for cost in self.costs.values())
+        return sum((part.greatest for part in self.parts), 0.0) if free else math.inf
 
     @property
     def acts(self) -> bool:

@@ -83,12 +83,12 @@ class Wording:
     @property
     def total(self) -> str:
         """The axis label of an episode's outcome."""
-        return f"Cumulative {self.variable}" + self._unit_suffix()
+        return with_unit(f"Cumulative {self.variable}", self.unit)
 
     @property
     def level(self) -> str:
         """The axis label of the variable at one time."""
-        return self.variable + self._unit_suffix()
+        return with_unit(self.variable, self.unit)
 
     @property
     def time(self) -> str:
@@ -125,8 +125,11 @@ class Wording:
         """The heading of one episode."""
         return f"{self.episode[:1].upper()}{self.episode[1:]} {name}"
 
-    def _unit_suffix(self) -> str:
-        return f" ({self.unit})" if self.unit else ""
+
+def with_unit(name: str, unit: str, between: str = " ") -> str:
+    """A name with its unit in brackets, unless it ends in it, such as ``Hb (g/dl)``."""
+    has_unit = re.search(rf"(^|[\s(\[,_]){re.escape(unit)}[)\]]?$", name)
+    return f"{name}{between}({unit})" if unit and not has_unit else name
 
 
 def worded(run: Recorded) -> Wording:

@@ -85,7 +85,7 @@ class Claimed(CounterfactualReturn):
     """An episode of three steps in which each step where the action is 1 gains what a refit says."""
 
     observed = torch.tensor([0, 0, 0])
-    read, rules = ("x",), None
+    read, rules, horizon, reward = ("x",), None, 3, SimpleNamespace(greatest=math.inf)
 
     def __init__(self, gains, shares=None):
         self.each = gains
@@ -125,6 +125,17 @@ def test_a_gain_that_is_claimed_is_told_with_the_return_and_its_parts():
     assert found.parts["action[0]"] == interval(each[:, 0], FORM)
     torch.testing.assert_close(found.parts["action[2]"].point, interval(each[:, 2], FORM).point)
     assert sum(part.point for part in found.parts.values()) == pytest.approx(found.gain.point, abs=0.05)
+
+
+def test_a_claim_ends_where_no_return_can_be_larger():
+    objective = Claimed(2 + normal().unsqueeze(1).expand(-1, 3))
+    objective.reward = episode_reward(components={"low": {"x": {"< 1": 5}}}, costs={"dose": [0, 2]})
+    objective.outcome = lambda: -4.0
+    _, found = told(objective)
+    assert found.gain.upper == 4.0
+    assert found.estimate.upper == 0.0
+    assert episode_reward({"x": 1}, {"low": {"x": {"< 1": 5}}}).greatest == math.inf
+    assert episode_reward(costs={"dose": -1.0}).greatest == math.inf
 
 
 def test_refits_without_a_finite_answer_do_not_claim_and_many_of_them_are_named():

@@ -94,3 +94,17 @@ def edit(run, name, **changes):
     config = yaml.safe_load((run / name).read_text()) | changes
     kept = {key: value for key, value in config.items() if value is not None}
     (run / name).write_text(yaml.safe_dump(kept))
+
+
+def test_answers_are_by_the_recorded_reward_and_rules_where_the_file_has_changed_since(run):
+    before = opened_episodes(recorded(run))
+    assert before.notes == ()
+    config = yaml.safe_load((run / "config.yaml").read_text())
+    config["objective"] |= {"rules": config["objective"]["rules"] | {"most_levels": 1}}
+    (run / "config.yaml").write_text(yaml.safe_dump(config))
+    after = opened_episodes(recorded(run))
+    assert len(after.notes) == 1
+    assert "has changed since the run (rules): answers are by what the run recorded" in after.notes[0]
+    kept, was = after.run.objective.keywords, before.run.objective.keywords
+    assert kept["rules"] == was["rules"]
+    assert after.notes[0] in session_for(run).describe()["beside"]["answer"]

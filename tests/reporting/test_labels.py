@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from rehearsal_torch.reporting.labels import Dose, Wording, wording
+from rehearsal_torch.reporting.labels import Dose, Wording, with_unit, wording
 
 MACHINES = {
     "unit": "machine",
@@ -43,6 +43,21 @@ def test_a_data_set_says_what_its_units_and_actions_are_called():
     assert words.titled("7") == "Machine 7"
     assert wording(SEPSIS).subject == "patient"
     assert wording(SEPSIS).doses == (Dose("V", "vasopressor", "mcg/kg/min"),)
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "text"),
+    [
+        ("Hb (g/dl)", "g/dl", "Hb (g/dl)"),
+        ("age in years", "years", "age in years"),
+        ("dose [mg]", "mg", "dose [mg]"),
+        ("mass", "s", "mass (s)"),
+        ("wear", "%", "wear (%)"),
+        ("wear", "", "wear"),
+    ],
+)
+def test_a_unit_that_the_name_has_is_written_once(name, unit, text):
+    assert with_unit(name, unit) == text
 
 
 @pytest.mark.parametrize("odd", [3, "text", [1], {"service": 2}])

@@ -310,7 +310,17 @@ def _encoding(file: Path, head: bytes, invalid: bytes) -> str:
         return "utf-8-sig"
     lines = [line for line in re.split(rb"[\r\n]+", invalid) if re.search(rb"[\x80-\xff]", line)]
     guess = charset_normalizer.from_bytes(b"\n".join(lines[:LINES]), cp_isolation=_CANDIDATES).best()
-    return "cp1252" if guess is None else guess.encoding
+    if guess is None:
+        return "cp1252"
+    # The dash and the quotes of Windows are letters of Mac Roman: it must have more letters in words.
+    letters = {
+        name: len(_IN_WORD.findall(invalid.decode(name, "replace"))) for name in ("cp1252", "mac_roman")
+    }
+    is_mac = letters["mac_roman"] > letters["cp1252"]
+    return "cp1252" if guess.encoding == "mac_roman" and not is_mac else guess.encoding
+
+
+_IN_WORD = re.compile(r"(?<=[A-Za-z])[À-ÖØ-öø-ÿ]|[À-ÖØ-öø-ÿ](?=[A-Za-z])")
 
 
 def _unreadable(file: Path, reason: str) -> TableError:

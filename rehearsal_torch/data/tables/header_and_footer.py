@@ -19,11 +19,12 @@ nothing else there; in other columns it has only units in brackets, and signs fo
 A column without a name, behind the first, that has texts in at most half of the rows, and no number, has
 remarks (``late``, ``see mail``) and is none of the table.
 
-A row at the end is no row of the table if its only cell is a text in a column of numbers, or a remark
-(``Source: ...``, ``n = 20``). Rows at the end that begin with names of statistics, such as ``mean``, are none
-if each of their numbers is that statistic of the rows above, each name stands once and in no row above, and
-one of them is mean, sum, median or standard deviation: a least or largest value, or a number of rows, is
-often met by chance, and somebody may be called Max. All others stay rows.
+A row at the end is no row of the table if its only cell is a text in a column of numbers, a remark (``Source:
+...``, ``n = 20``), or a label of a sum, a number or a date (``Total: 20``). Rows at the end that begin with
+names of statistics, such as ``mean``, are none if each of their numbers is that statistic of the rows above,
+each name stands once and in no row above, and one of them is mean, sum, median or standard deviation: a least
+or largest value, or a number of rows, is often met by chance, and somebody may be called Max. All others stay
+rows.
 """
 
 import re
@@ -52,6 +53,11 @@ _STATISTICS = {
     "max": ("max", "maximum"),
     "count": ("n", "count", "anzahl"),
 }
+_LABEL = re.compile(
+    rf"(?:{'|'.join(word for name in ('sum', 'mean') for word in _STATISTICS[name])})\b(?:\W*|.*\d\W*)"
+    r"|(?:number of|anzahl|count)\b.*\d\W*|(?:stand|as of|printed|exported|gedruckt|erstellt)\b.*\d.*",
+    re.IGNORECASE,
+)
 _UNIT = (
     r"(?:[kmcdnpM\u00b5\u03bc]?(?:g|m|l|L|s|mol|M|Pa|bar|W|Wh|V|A|Hz|J|N|U|IU|Eq|cal)|mmHg|°[CF]?|%|[$€£]|min|h|hrs?"
     r"|hours?|d|days?|weeks?|months?|y|yrs?|years?|sec|seconds?|minutes?|bpm|rpm|pp[mb]|USD|EUR|CHF|points?|K|ha)"
@@ -187,7 +193,7 @@ def footers(frame: pd.DataFrame, sign: str = ".") -> int:
             above = frame.iloc[: end - 1, columns[0]]
             text = not _is_number(label) and label.casefold() not in TRUTH
             alone = text and len(columns) == 1 < frame.shape[1]
-            if not alone or not (_REMARK.fullmatch(label) or _all_numbers(above)):
+            if not alone or not (_REMARK.fullmatch(label) or _LABEL.fullmatch(label) or _all_numbers(above)):
                 break
         end -= 1
     if not statistics:

@@ -4,13 +4,14 @@
     unit       typed; else the column with the most values that has several rows for each, and no time twice
                for one. It has whole numbers or texts, and units share their times, lie in blocks of the
                table, or have a name such as patient or machine: a measured column is none
-    roles      static is constant within each unit; actions are told as in `problems.drafts.role_guesses`;
-               what nobody sets or asks for, such as a year, is context; other numbers are states
+    roles      static is constant within each unit and known in its first row; actions are told as in
+               `problems.drafts.role_guesses`; what nobody sets or asks for, such as a year, is context;
+               other numbers are states
 
 The reward cannot be guessed: the file has a place for it. Steps are those that the reader of episodes finds;
 where it finds none, rows are merged into steps of their most frequent distance. Where steps or values lack,
 units are dropped while half of them stay, or else the last value is carried over so many steps in a row as
-the median unit lacks.
+the median unit lacks. Amounts may change by as many levels as they usually did (`data.dose_cuts`).
 """
 
 import re
@@ -21,8 +22,10 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_float_dtype
 
+from rehearsal_torch.data.dose_cuts import USUAL, DoseCuts, usual_jump
 from rehearsal_torch.data.tables.identifiers import PERSONS, identifier
 from rehearsal_torch.data.tables.reader import TableError
+from rehearsal_torch.files.schema import shown
 from rehearsal_torch.problems.drafts.draft_yaml import MARK, filled, flow, scalar, variable
 from rehearsal_torch.problems.drafts.role_guesses import (
     BACKGROUND,
@@ -80,6 +83,27 @@ MISSING = """
 # As it is written, $kept of $units units are left.
 missing: $rule
 """
+
+
+RULES = """
+# From one row of a unit to the next, $share of the changes of amounts were by at most $jump of $most levels:
+# larger ones are not recommended.
+rules: {most_levels: $jump}
+"""
+
+
+def rule_lines(frame: pd.DataFrame, unit: str, time: str, amounts: Sequence[str]) -> str:
+    """The line of the rule on jumps of amounts; empty where it excludes nothing."""
+    rows = frame.iloc[np.lexsort((times_of(frame[time]), pd.factorize(frame[unit])[0]))]
+    jump = 0
+    for name in amounts:
+        known = rows[rows[name].notna()]
+        doses, follows = known[name].to_numpy(np.float64), (known[unit] == known[unit].shift()).to_numpy()
+        if not (doses < 0).any() and doses.any():
+            jump = max(jump, usual_jump(DoseCuts.of(name, doses, LEVELS).levels(doses), follows))
+    if not 0 < jump < LEVELS - 1:
+        return ""
+    return filled(RULES, share=f"{USUAL:.0%}", jump=str(jump), most=str(LEVELS))
 
 
 def _missing_policy(frame: pd.DataFrame, gaps: np.ndarray, names: Sequence[str]) -> str:
@@ -169,6 +193,11 @@ def sequence_draft(source: Source) -> tuple[str, list[str]]:
     if unit_and_time is None:
         expected = "expected a column of time, such as week or date, and one of units that has each time once"
         remedy = "add unit=COLUMN and time=COLUMN, or question=cases"
+        sparse = frame[frame.notna().sum(axis=1) <= 1]
+        if len(sparse) and episodes(frame.drop(sparse.index), typed_unit, typed_time):
+            cells = shown(str([*sparse.iloc[0].dropna(), "nothing"][0]))
+            expected = f"line {sparse.index[0] + 2} has {cells} alone"
+            remedy = "delete it, it is no row of a unit"
         raise TableError(f"{source.table.where}: {expected}: {remedy}")
     unit, time = unit_and_time
     times_by_unit = pd.Series(times_of(frame[time])).groupby(frame[unit].to_numpy())
@@ -188,6 +217,7 @@ def sequence_draft(source: Source) -> tuple[str, list[str]]:
     if example not in states:
         expected = f"expected a column of numbers that varies within a {unit}"
         raise TableError(f"{source.table.where}: {expected}{f'; got outcome={example}' if example else ''}")
+    written = {column.name: line for column, (_, line) in zip(columns, lines, strict=True)}
     high = np.quantile(next(column.numbers for column in columns if column.name == example), 0.9)
     moving = [*states, *context, *actions]
     return source.fill(
@@ -201,6 +231,7 @@ def sequence_draft(source: Source) -> tuple[str, list[str]]:
         first=scalar(example),
         high=f"{high:.4g}",
         steps=step_lines(frame, unit, time, moving, static, actions),
+        rules=rule_lines(frame, unit, time, [name for name in actions if "levels:" not in written[name]]),
     )
 
 
@@ -224,6 +255,7 @@ reward:  $mark, such as
 #   weights: {$first: -1}
 #   score: {too high: {$first: {"> $high": 1}}}
 $steps
+$rules
 """
 
 
@@ -237,7 +269,10 @@ def _within_units(
     if column.left_out:
         return column
     if (cells.groupby(frame[unit]).nunique() <= 1).all():
-        return replace(column, background=FIXED)
+        known = cells.notna().groupby(frame[unit]).any().sum()
+        late = int(known - cells.iloc[first_rows].notna().sum())
+        reason = f"known only later, as an outcome is: {late} of {known} units lack it in their first row"
+        return replace(column, background=FIXED, left_out=reason if late > GAPS * known else "")
     if {type(each) for each in cells.dropna().unique().tolist()} == {bool}:
         column = replace(column, levels=("False", "True"))
     numbered = [_DIGITS.sub("", str(name)) for name in frame].count(_DIGITS.sub("", column.name))

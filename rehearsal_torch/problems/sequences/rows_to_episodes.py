@@ -12,8 +12,10 @@ Missing values and missing steps have one policy, that of the task:
     carry: m    the last value is kept for at most m steps in a row, of states and of actions; a unit that has
                 more missing, or misses a value from its first step on, is left out
 
-What was merged, carried and left out is counted. A static column must have one value in all rows of a unit;
-under ``carry`` an empty cell of it takes that value. Named levels are read as 0 ... L - 1, named values of a
+What was merged, carried and left out is counted. A static column must have one value in all rows of a unit,
+and at least half of the units must have it in their first row: what is known at the end only, such as an
+outcome, would be a cause of itself. Under ``carry`` an empty cell of it takes that value, also before it was
+known, and such units are counted. Named levels are read as 0 ... L - 1, named values of a
 static column as columns of 0 and 1. Each fault is reported once for a column, with its first line (the header
 is line 1) and its unit.
 """
@@ -300,6 +302,8 @@ def read_episodes(
     dated = roles.time in frame and in_days(frame[roles.time])
     if len(rows):
         faults += _static_faults(rows, roles)
+        if length is None:
+            faults += _late_statics(rows, roles, counts)
         step_length, beside = _number_steps(rows, roles, faults, dated, length)
         first = _first_time(rows, step_length)
         _count(counts, f"rows up to {JITTER:.0%} of a step beside it", beside)
@@ -381,6 +385,24 @@ def _static_faults(rows: pd.DataFrame, roles: EpisodeRoles) -> list[str]:
                     f"another one in line {row[LINE]}: name it under varying or contextual"
                 )
                 break
+    return faults
+
+
+def _late_statics(rows: pd.DataFrame, roles: EpisodeRoles, counts: Counter[str]) -> list[str]:
+    """The faults of static columns that most units lack in their first row; fewer such units are counted."""
+    faults, units = [], roles.words.units
+    for name, column in ((column.names[0], column) for column in roles.static):
+        if roles.missing.rule == "refuse" or name not in rows:
+            continue
+        first = rows[~rows[UNIT].duplicated()].set_index(UNIT)[name].notna()
+        known = rows[name].notna().groupby(rows[UNIT], sort=False).any()
+        late = int((known & ~first).sum())
+        if late * 2 > known.sum():
+            fault = f"{late} of {int(known.sum())} {units} with a value lack it in their first row"
+            remedy = "what is known later is no static, give it the role other"
+            faults.append(f"{column.name}: {fault}: {remedy}")
+        elif roles.missing.rule == "carry":
+            _count(counts, f"{units} for whom {column.name} was first known after steps that use it", late)
     return faults
 
 

@@ -100,8 +100,12 @@ _SETTINGS = {
 _NUMBERS = ("continuous", "integer", "binary")
 
 # A unit per time.
-_TIMES = "s|sec|second|min|minute|h|hr|hour|d|day|w|wk|week|mo|month|y|yr|year"
-_RATE = re.compile(rf"(/|\bper\b)\s*\d*\s*({_TIMES})s?\b|\b(dai|hour|week|month|year)ly\b", re.IGNORECASE)
+_TIMES = (
+    "s|sec|second|min|minute|h|hr|hour|d|day|w|wk|week|mo|month|y|yr|year|"
+    "sekunde|std|stunde|tag|woche|monat|jahr"
+)
+_OFTEN = "(dai|hour|week|month|year)ly|(st.nd|t.g|w.chent|monat|j.hr)lich"
+_RATE = re.compile(rf"(/|\b(per|pro|je)\b)\s*\d*\s*({_TIMES})(s|e|en|n)?\b|\b({_OFTEN})\b", re.IGNORECASE)
 _COMPARISON = re.compile(r"\s*(<=|>=|<|>)\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*\Z")
 
 

@@ -2,8 +2,10 @@
 
 The table has one row for each unit and time; a task (`problems.sequences.sequence_schema`) gives its columns
 their roles. Units are split at random by their names, so that none is both learnt from and decided for. Dose
-levels are fitted to the units to learn from. The outcome of other actions is unknown, so no decision is
-scored.
+levels are fitted to the units to learn from. Unless the task says by how many levels a dose may change, it
+may by as many as 99 % of the recorded changes from one step to the next (`data.dose_cuts`): a model that has
+seen small changes alone extrapolates to large ones. The outcome of other actions is unknown, so no decision
+is scored.
 
 Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 2 (what is given).
 """
@@ -20,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from rehearsal_torch.data.dose_cuts import DoseCuts
+from rehearsal_torch.data.dose_cuts import USUAL, DoseCuts, usual_jump
 from rehearsal_torch.data.episode import transitions
 from rehearsal_torch.data.finding import recorded
 from rehearsal_torch.data.problem_file.diagnostics import Findings
@@ -102,6 +104,7 @@ class EpisodeTable(OwnData, SplitEpisodes):
         self.sequence = _read(task, frame, where)
         self.roles, self.keep_last, self.masked = self.sequence.roles(), keep_last, masked
         reading = read_episodes(frame, self.roles, where, min_length, max_length, mask=masked)
+        lost = self._lost(frame, len(reading.episodes))
         del frame  # of many rows, the largest thing in memory
         self.length, self.counts, self._read = reading.length, reading.counts, replace(reading, episodes=())
         self.first, self.step, wording = reading.first, reading.step, self.roles.words
@@ -111,8 +114,14 @@ class EpisodeTable(OwnData, SplitEpisodes):
             none_left = f"no {wording.unit} with at least {min_length} steps is left"
             raise ValueError(f"{where}: {none_left} ({reasons}): {remedy}")
         names = [episode.identity for episode in reading.episodes]
-        super().__init__(reading.episodes, names, seed, split, horizon, wording.unit)
+        try:
+            super().__init__(reading.episodes, names, seed, split, horizon, wording.unit)
+        except ValueError as error:
+            if not lost:
+                raise
+            raise ValueError(f"{where}: {lost}; with those left, {error}") from error
         self._check(where)
+        self._limit_jumps()
         if not self.chosen:
             too_few = f"no {wording.units} of split {split!r} have {horizon} steps"
             raise ValueError(f"{where}: {too_few}: lower `horizon`")
@@ -184,6 +193,31 @@ class EpisodeTable(OwnData, SplitEpisodes):
         if self.masked:
             check_measured(self.observations(), [column.name for column in self.roles.varying], where)
 
+    def _lost(self, frame: pd.DataFrame, left: int) -> str:
+        """How many units were left out, and which column lacks most; empty where most units stay."""
+        units, missing = frame[self.roles.unit].nunique(), frame[list(self.roles.columns)].isna().sum()
+        if 2 * left >= units or not missing.any():
+            return ""
+        column = f"{missing.idxmax()} lacks {missing.max()} of {len(frame)} values"
+        remedy = "take it out of variables, or change `missing`"
+        return f"{units - left} of {units} {self.roles.words.units} were left out; {column}: {remedy}"
+
+    def _limit_jumps(self) -> None:
+        """Adds the rule `most_levels` by the recorded changes, unless it is stated or excludes none."""
+        self.usual, most = 0, 0
+        follows = np.concatenate([np.arange(each.horizon - 1) > 0 for each in self.episodes()])
+        for action in self.roles.actions:
+            column = self._learnt[:, self.roles.names.index(action.name)]
+            levels = column if action.levels else self._doses(action).levels(column)
+            jump = usual_jump(levels, follows)
+            self.usual, most = max(self.usual, jump), max(most, int(levels.max()))
+        if "most_levels" in self.roles.rules or not 0 < self.usual < most:
+            self.usual = 0
+            return
+        rules = self.sequence.rules.model_copy(update={"most_levels": self.usual})
+        self.sequence = self.sequence.model_copy(update={"rules": rules})
+        self.roles = self.sequence.roles()
+
     @cached_property
     def _learnt(self) -> np.ndarray:
         """The steps to learn from, which are followed by another one, (n, d)."""
@@ -210,6 +244,11 @@ class EpisodeTable(OwnData, SplitEpisodes):
         if lengths[len(lengths) // 2] < SHORT:
             text = f"half of the {units} have fewer than {SHORT} steps: little can be changed"
             findings.warn("data", "rows", text)
+        if self.usual:
+            most = f"at most {self.usual} level{'s' * (self.usual > 1)}"
+            text = f"{USUAL:.0%} of the changes of actions from one step to the next are by {most}"
+            text += ": larger ones are not recommended, unless rules.most_levels says so"
+            findings.warn("rules", "rows", text, levels=self.usual)
         steps = len(self._learnt)
         for action in self.roles.actions:
             if not action.levels:
@@ -230,7 +269,8 @@ class EpisodeTable(OwnData, SplitEpisodes):
             findings.of_variable(name, "values", f"{text}: the model learns the copies", share=share)
         for name, (above, row, most) in self._read.above.items():
             if above:
-                text = f"{above} steps have more than any row ({row:g}), up to {most:g}, as rows are added up"
+                steps_have = f"{above} steps have" if above > 1 else "1 step has"
+                text = f"{steps_have} more than any row ({row:g}), up to {most:g}, as rows are added up"
                 text += ": for a rate, write combine: mean"
                 findings.of_variable(name, "values", text, steps=above, row=row, most=most)
         for reason, count in self.counts.items():

@@ -43,6 +43,7 @@ from rehearsal_torch.reporting.figure_style import (
     panels,
     point_style,
 )
+from rehearsal_torch.reporting.labels import with_unit
 from rehearsal_torch.spaces.box import setting_text
 
 Rows = Sequence[Mapping[str, str]]
@@ -205,7 +206,7 @@ def draw_claims(
             coding = codings.get(name)
             _claim_panel(axes, rows_along, coding is None, case in beyond)
             title = f"Case {case}: {ranks[case]} gain" if case in ranks else f"Case {case}"
-            label = _short(f"{name} ({units[name]})" if units.get(name) else name)
+            label = _short(with_unit(name, units.get(name, "")))
             narrow = NARROW if across == 1 else LONGEST
             axes.set(xlabel=fill(label, narrow), ylabel="Estimated chance", title=fill(_short(title), narrow))
             if coding is not None:

@@ -30,7 +30,7 @@ from rehearsal_torch.reporting.figure_style import (
     panels,
     point_style,
 )
-from rehearsal_torch.reporting.labels import Dose, Wording
+from rehearsal_torch.reporting.labels import Dose, Wording, with_unit
 from rehearsal_torch.reporting.sequence_report import TruthKey, truth_means
 
 # Characters from which on a label, or a heading, has a line of its own.
@@ -201,8 +201,7 @@ def _draw_variable(axes: Axes, decision: Decided, name: str, words: Wording) -> 
             markersize=3,
         )
     axes.yaxis.set_major_locator(MaxNLocator(3))
-    unit = words.units.get(name, "")
-    axes.set_ylabel(f"{name}\n({unit})" if unit else name)
+    axes.set_ylabel(with_unit(name, words.units.get(name, ""), "\n"))
 
 
 def _variables(decision: Decided) -> Mapping[str, Any]:
@@ -220,7 +219,7 @@ def _doses(axes: Axes, decision: Decided, coordinate: int, dose: Dose, start: in
         axes.set_ylim(-0.3, len(dose.levels) - 0.7)
     else:
         axes.yaxis.set_major_locator(MaxNLocator(3))
-    axes.set_ylabel(f"{dose.name}\n({dose.unit})" if dose.unit else dose.name)
+    axes.set_ylabel(with_unit(dose.name, dose.unit, "\n"))
 
 
 def _shade_changes(axes: Axes, decision: Decided, start: int) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.decision_texts import bound_in_words, card_in_words, recorded_codings
 from rehearsal_torch.evaluation.run_record import Decided
-from rehearsal_torch.reporting.labels import Dose, Wording
+from rehearsal_torch.reporting.labels import Dose, Wording, with_unit
 from rehearsal_torch.reporting.page.html import sentences
 from rehearsal_torch.reporting.page.page_content import Material, finite, listed, mapping, shown
 from rehearsal_torch.spaces.box import EVEN, levels_text
@@ -113,8 +113,7 @@ def _sequences(decisions: list[Decided], words: Wording) -> list[str]:
 
 def _dose_words(dose: Dose) -> str:
     """A coordinate of an action, with its levels or its unit if they are known."""
-    unit = ", ".join(dose.levels) or dose.unit
-    return f"{dose.name} ({unit})" if unit else dose.name
+    return with_unit(dose.name, ", ".join(dose.levels) or dose.unit)
 
 
 def _face_in_words(weights: dict[str, float], bound: float, codings: Mapping[str, Coding]) -> str:

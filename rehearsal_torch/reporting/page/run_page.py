@@ -25,7 +25,7 @@ from rehearsal_torch.reporting.decision_frame import doubts, in_all, overall_of
 from rehearsal_torch.reporting.labels import Wording
 from rehearsal_torch.reporting.no_action_score import UntouchedScore
 from rehearsal_torch.reporting.page import reasons, sentences
-from rehearsal_torch.reporting.page.data_card import in_words, label, limits, question
+from rehearsal_torch.reporting.page.data_card import in_words, label, limits, question, weighted_sum
 from rehearsal_torch.reporting.page.html import Figure, name_of, pictures, render, sentence, words
 from rehearsal_torch.reporting.page.html import sentences as sentences_of
 from rehearsal_torch.reporting.page.page_content import (
@@ -86,6 +86,7 @@ class RunPage:
     """What a run's page says, in the order in which it says it; texts are sentences.
 
     Attributes:
+        points: What a step of an episode is worth.
         decisions: The decisions that are shown, the largest gain first, with the pictures of their numbers.
         scale, unit: The ends of these pictures, and the unit of gains, as heads of columns.
         more: How many decisions are not shown.
@@ -103,6 +104,7 @@ class RunPage:
     notice: str
     doubts: list[str]
     overall: list[str]
+    points: Facts
     tally: list[tuple[Verdict, int]]
     total: int
     further: list[str]
@@ -158,7 +160,7 @@ def run_page(report: Material) -> RunPage:
     cards, tables = _data_card(report)
     score_line = no_action_score.line(run) if report.alterations else ""
     assumptions = {"episodes": "sequences", "trials": "trials"}.get(kind, "alterations")
-    text = yaml.safe_dump(run.config, sort_keys=False, allow_unicode=True) if run.config else ""
+    text = yaml.safe_dump(run.settled, sort_keys=False, allow_unicode=True) if run.config else ""
     if len(text) > LONGEST_CONFIGURATION:
         text = f"{text[:LONGEST_CONFIGURATION]}\n... (the rest is in config.yaml)"
     return RunPage(
@@ -169,6 +171,7 @@ def run_page(report: Material) -> RunPage:
         notice=_ending(report),
         doubts=doubts(map(findings_of, decisions)),
         overall=_overall(report),
+        points=points_of(report) if report.sequences else [],
         tally=tally(run.decisions) if kind != "trials" else [],
         total=len(run.decisions),
         further=[averages(run)] if report.alterations else notes_of_sequences(report),
@@ -245,6 +248,26 @@ def overall_of_sequences(row: sequence_report.Row, words: Wording) -> list[str]:
     """The mean improvement by the model; empty for decisions of other kinds."""
     known = finite(row.get("improvement_low")) is not None
     return [sentence("episodes_overall", row, words, known)] if "k" in row else []
+
+
+def points_of(report: Material) -> Facts:
+    """What a step is worth: the limits of a score with their points, weights, and costs of actions."""
+    reward = mapping(report.run.words.get("reward"))
+
+    def each(numbers: Mapping[str, Any]) -> str:
+        return ", ".join(f"{name}: {shown(number)}" for name, number in numbers.items())
+
+    facts = [
+        (part, "; ".join(f"{name} {each(mapping(rules))}" for name, rules in mapping(criteria).items()))
+        for part, criteria in mapping(reward.get("components")).items()
+    ]
+    weights, levels = mapping(reward.get("weights")), mapping(report.run.words.get("levels"))
+    facts += [("weighted sum", weighted_sum(weights))] if weights else []
+    for action, cost in mapping(reward.get("costs")).items():
+        names = listed(levels.get(action))
+        priced = dict(zip(map(str, names), listed(cost), strict=False)) if names else {}
+        facts.append((f"cost of {action}", each(priced) if priced else f"{shown(cost)} a unit"))
+    return facts
 
 
 def notes_of_sequences(report: Material) -> list[str]:

@@ -266,13 +266,15 @@ def _truth(decision: Decided) -> tuple[str, str, str] | None:
 @dataclass(frozen=True)
 class StepChange:
     """What is changed at one time step: coordinates (name, old, new, unit), the same twice where one stays;
-    `support` is the number of units that had this in a comparable step. Without doses, an `action`.
+    `support` is the number of units that had this in a comparable step. Without doses, an `action`; `idle`
+    says that the gain claimed is as large without it.
     """
 
     at: str
     doses: tuple[tuple[str, str, str, str], ...]
     support: str
     action: str = ""
+    idle: bool = False
 
 
 @dataclass(frozen=True)
@@ -369,7 +371,9 @@ def _step_change(name: str, trajectory: dict[str, Any], decision: Decided, words
         first, second = (dose.level(value) or shown(value) for value in (old, new))
         doses.append((dose.name, first, first if new in (old, level) else second, dose.unit))
     units = finite(mapping(trajectory.get("support")).get(str(step)))
-    return StepChange(words.at(step), tuple(doses), "" if units is None else f"{units:g}")
+    part = finite(mapping(mapping(decision.get("parts")).get(name)).get("point"))
+    idle = part is not None and part <= 0 and len(mapping(decision.get("alteration"))) > 1
+    return StepChange(words.at(step), tuple(doses), "" if units is None else f"{units:g}", idle=idle)
 
 
 def _signed(value: float | None, words: Wording) -> str:

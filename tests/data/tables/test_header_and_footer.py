@@ -87,6 +87,10 @@ def test_remarks_behind_the_table_are_no_column(tmp_path, kind):
         (["", "total,66,246", "", "Source: our own plant"], "total"),
         (["n = 3,,"], "n = 3"),
         (["* without B4,,"], "* without B4"),
+        (["Summe,,"], "Summe"),
+        (["Summe Versuche: 3,,"], "Summe Versuche: 3"),
+        (["Total: 3,,"], "Total: 3"),
+        (["Stand 01.03.2024,,"], "Stand 01.03.2024"),
         ([",see the diary,"], "see the diary"),
     ],
 )
@@ -102,7 +106,19 @@ def test_footers_are_left_out_and_noted(tmp_path, footer, first):
 
 @pytest.mark.parametrize(
     "last",
-    ["Max,19,70", "B4,,", "min,30,10", "B4,n.m.,", "Max,25,84", "n,3,3", "n,3,80", "mean,99,1", "mean,22,90"],
+    [
+        "Max,19,70",
+        "B4,,",
+        "Total Bill,,",
+        "Max 2,,",
+        "min,30,10",
+        "B4,n.m.,",
+        "Max,25,84",
+        "n,3,3",
+        "n,3,80",
+        "mean,99,1",
+        "mean,22,90",
+    ],
 )
 def test_no_row_is_taken_for_a_footer(tmp_path, last):
     """A patient called Max was dropped, as his age was the largest."""

@@ -33,6 +33,13 @@ PLAIN = "a,b\n" + "".join(f"{row},{row / 7}\n" for row in range(2000))
         ("t.csv", "größe;b\n1,5;2\n2,5;1.234,5\n", "cp1252", "Windows-1252"),
         ("t.csv", "Temp (°C),µg/l\n1.5,2\n", "latin-1", "Windows-1252"),
         ("t.csv", "größe;b;Prüfer\r1,5;2;Müller\r2,5;3;Jürgen\r", "mac_roman", "Mac Roman"),
+        (
+            "t.csv",
+            "L \u2013 Preise in \u20ac\n\nWer;b\nmännlich;2\nfür \u20ac 3;3\n",
+            "cp1252",
+            "Windows-1252",
+        ),
+        ("t.csv", "Wer;b\nmännlich;2\nÄnne;3\nfür \u20ac;4\n", "mac_roman", "Mac Roman"),
         ("t.tsv", "größe, m\tb\n1,5\t2\n", "utf-16", "UTF-16"),
         ("t.csv.gz", "größe;b\n1,5;2\n", "cp1252", "Windows-1252"),
     ],

@@ -52,6 +52,8 @@ def test_time_is_a_column_of_dates_or_typed():
     dates = pd.Timestamp("2024-03-01") + pd.to_timedelta(pumps()["hour"], unit="h")
     dated = pumps().assign(hour=dates.dt.strftime("%Y-%m-%d %H:%M")).rename(columns={"hour": "Zeitpunkt"})
     assert episodes(dated) == ("pump", "Zeitpunkt"), "a name that tells nothing"
+    with pytest.raises(TableError, match="line 242 has 'Blatt 1' alone: delete it, it is no row of a unit"):
+        drafted(pd.concat([pumps(), pd.DataFrame({"maker": ["Blatt 1"]})], ignore_index=True))
     numbered = pumps().rename(columns={"hour": "Nummer"})
     assert episodes(numbered) is None
     with pytest.raises(TableError, match="add unit=COLUMN and time=COLUMN, or question=cases"):
@@ -184,3 +186,13 @@ def test_uneven_distances_are_merged_into_steps():
         hour=[f"2024-03-{1 + 7 * int(each):02d}" for each in np.tile([0, 1, 2, 3, 4, 4.2], 10)]
     )
     assert said(dated)[0]["step"] == 7
+
+
+def test_an_outcome_at_the_end_is_no_static():
+    last = ~pumps()["pump"].duplicated(keep="last")
+    text = drafted(pumps().assign(score=np.where(last, pumps()["pump"] % 7, np.nan)), action=["valve"])
+    assert (
+        "# score: left out: known only later, as an outcome is: 40 of 40 units lack it in their first row"
+        in text
+    )
+    assert "score: 200" not in text, "no empty cell of it matters"

@@ -173,7 +173,12 @@ def test_a_step_that_ends_without_an_action_keeps_the_doses_before():
 
 
 @pytest.mark.parametrize(
-    ("unit", "oil", "above"), [("ml", [5, 4], (1, 4, 5)), ("ml/day", [2.5, 4], (0, 4, 4))]
+    ("unit", "oil", "above"),
+    [("ml", [5, 4], (1, 4, 5))]
+    + [
+        (rate, [2.5, 4], (0, 4, 4))
+        for rate in ("ml/day", "ml/Woche", "ml pro Tag", "ml je 12 Stunden", "ml täglich")
+    ],
 )
 def test_amounts_are_added_up_and_rates_are_averaged(unit, oil, above):
     actions = {"valve": {"levels": 3}, "oil": {"unit": unit}}
@@ -399,3 +404,17 @@ def test_what_was_carried_is_marked_if_it_is_to_be_masked():
     wanted = [[0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 1, 1], [0, 0, 1, 0], [0, 0, 0, 0]]
     assert found.episodes[0].filled.int().tolist() == wanted
     assert read(frame, missing={"carry": 2}).episodes[0].filled is None
+
+
+@pytest.mark.parametrize("missing", ["drop", {"carry": 1}])
+def test_what_most_units_learn_at_the_end_is_no_static(missing):
+    def ended(unit, late):
+        return rows(0, 1, 2, unit=unit, size=[np.nan, np.nan, 2.0] if late else 2.0)
+
+    frame = pd.concat([ended(unit, unit < 3) for unit in range(5)], ignore_index=True)
+    with pytest.raises(TableError, match="size: 3 of 5 pumps with a value lack it in their first row"):
+        read(frame, missing=missing)
+    frame = pd.concat([ended(unit, unit < 2) for unit in range(5)], ignore_index=True)
+    counts = read(frame, missing=missing).counts
+    late = {"pumps for whom size was first known after steps that use it": 2}
+    assert (late.items() <= counts.items()) == (missing != "drop")

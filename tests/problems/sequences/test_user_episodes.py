@@ -1,5 +1,6 @@
 import re
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -11,6 +12,7 @@ from rehearsal_torch.data.episode import following
 from rehearsal_torch.data.finding import Finding, texts_of
 from rehearsal_torch.data.problem_file.task_file import TaskError
 from rehearsal_torch.data.tables.reader import TableError
+from rehearsal_torch.problems.drafts.sequence_draft import rule_lines
 from rehearsal_torch.problems.sequences.user_episodes import EpisodeTable, fixed_columns
 from tests.toys.pumps import TASK, roles_of, table, task
 
@@ -166,6 +168,11 @@ def test_what_leaves_no_unit_says_why():
         EpisodeTable(table(60), TASK, min_length=9)
     with pytest.raises(ValueError, match=r"no pump fell into split .* use more pumps"):
         EpisodeTable(table(2), TASK)
+    rows = table(20)
+    rows.loc[rows["pump"].isin(rows["pump"].unique()[3:]), "flow"] = float("nan")
+    lost = r"17 of 20 pumps were left out; flow lacks \d+ of \d+ values: take it out .* no pump fell into"
+    with pytest.raises(ValueError, match=lost):
+        EpisodeTable(rows, TASK | {"missing": "drop"})
     with pytest.raises(ValueError, match="expected split train, validation or test; got 'tset'"):
         EpisodeTable(table(60), TASK, split="tset")
 
@@ -251,3 +258,21 @@ def test_states_that_were_carried_are_masked_or_refused():
         EpisodeTable(frame, task(missing={"carry": 5}), masked=True)
     with pytest.raises(ValueError, match=r"with masked=true, expected missing: \{carry: m\}.*; got refuse"):
         EpisodeTable(table(200), task(), masked=True)
+
+
+@pytest.mark.parametrize(("stated", "rule"), [({}, 1), ({"rules": {"most_levels": 4}}, 4)])
+def test_a_dose_changes_by_no_more_levels_than_recorded_unless_the_task_says_so(stated, rule):
+    random = np.random.default_rng(0)
+    walks = np.clip(np.cumsum(random.choice([-1, 0, 1], (60, 12)), 1) + random.integers(0, 6, (60, 1)), 0, 5)
+    frame = pd.DataFrame({"pump": np.repeat(range(60), 12), "hour": np.tile(range(12), 60)})
+    frame = frame.assign(oil=walks.ravel(), level=random.normal(size=720))
+    plain = {"unit": "pump", "time": "hour", "varying": ["level"], "actions": {"oil": {"unit": "ml"}}}
+    table = EpisodeTable(frame, {**plain, "reward": {"weights": {"level": 1}}, "levels": 6, **stated})
+    assert table.facts().rules["most_levels"] == rule
+    assert table.facts().reading["task"]["rules"]["most_levels"] == rule
+    limited = [
+        finding.text for finding in table.findings() if "99% of the changes of actions" in finding.text
+    ]
+    assert len(limited) == (not stated)
+    draft = rule_lines(frame.sample(frac=1, random_state=0), "pump", "hour", ["oil"])
+    assert draft.endswith("rules: {most_levels: 1}")

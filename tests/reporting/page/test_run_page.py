@@ -13,7 +13,7 @@ from rehearsal_torch.reporting import run_report
 from rehearsal_torch.reporting.page.page_content import material
 from rehearsal_torch.reporting.page.run_page import FILE, origin, page, recorded_rows, run_page, tally
 from rehearsal_torch.reporting.run_report import report
-from tests.conftest import machines
+from tests.conftest import MACHINE_WORDS, machines
 from tests.toys import recorded_runs
 from tests.toys.read_page import Page
 
@@ -104,6 +104,24 @@ def test_a_page_of_other_episodes_says_what_the_terminal_says_and_nothing_of_pat
     for foreign in ("patient", "dose", "vaso", "fluids", "SOFA", "mcg", "cumulative reward"):
         assert foreign.lower() not in said.lower(), foreign
     assert "risk and cost" in printed
+
+
+def test_the_page_says_what_a_step_counts_and_which_change_adds_nothing(tmp_path):
+    folder = machines(tmp_path / "run")
+    lines = [json.loads(line) for line in (folder / "decisions.jsonl").read_text().splitlines()]
+    name, *_ = lines[0]["alteration"]
+    lines[0] |= {"alteration": {name: 1, "action[0]": 1}, "parts": {name: {"point": 0.0}}}
+    (folder / "decisions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    reward = {"components": {"hot": {"heat": {"> 60": 1, "> 80": 3}}}, "costs": {"service": [0, 1, 4]}}
+    run = json.loads((folder / "run.json").read_text())
+    parts = {"objective": {"reward": reward, "rules": {"most_levels": 1}}}
+    (folder / "run.json").write_text(json.dumps(run | {"reward": reward, "parts": parts}))
+    content = run_page(material(folder))
+    levels = MACHINE_WORDS["levels"]["service"]
+    costs = ", ".join(f"{level}: {cost}" for level, cost in zip(levels, (0, 1, 4), strict=True))
+    assert content.points == [("hot", "heat > 60: 1, > 80: 3"), ("cost of service", costs)]
+    assert yaml.safe_load(content.configuration)["objective"] == parts["objective"]
+    assert Page(page(material(folder))).said.count("this change alone adds nothing") == 1
 
 
 @pytest.mark.parametrize("edited", ["text", 3, [1], {"units_of": "x", "levels": [1], "unit": EVIL}])
