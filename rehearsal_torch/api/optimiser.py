@@ -37,6 +37,7 @@ from rehearsal_torch.api.fit_and_decide import configuration, in_words, undistur
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.non_finite import in_numbers
+from rehearsal_torch.data.outcome_constraint import INFEASIBLE
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.in_memory import SET, data_frame, in_library
 from rehearsal_torch.data.trials.trial import Recommended, Suggestion, Trial, TrialWarning, finite
@@ -214,8 +215,9 @@ class CausalOptimiser(TrialView):
         """The next `count` actions to try, each name to value with the number of its trial (``.trial``),
         which is then pending; `fixed` holds actions at a value, and a `context` of the task needs all of its
         values. The start design goes on until a model can be fitted. Fewer, with a warning, if no more are
-        left; a ValueError for counts below 1 or above 1,000, infeasible fixed values, another context than
-        the task's, or if nothing is left to try.
+        left, and with one while no setting is known to keep the constraints, which then comes first; a
+        ValueError for counts below 1 or above 1,000, infeasible fixed values, another context than the
+        task's, or if nothing is left to try.
         """
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             expected = "at least 1 action" if isinstance(count, int) else "a whole number of actions"
@@ -228,24 +230,25 @@ class CausalOptimiser(TrialView):
         levels = self.task.held(fixed, {} if context is None else context)
         with self._store.locked_log() as log:
             model, suggestions = None, list[Suggestion]()
-            missing, shortfall = self.task.lacking(log.table.records()), ""
+            missing, notes = self.task.lacking(log.table.records()), dict[str, None]()
             for _ in range(count):
                 try:
                     if missing or len(log.in_states("completed", "pending")) < self.initial:
                         action = designed_action(self.task, log, self.initial, self.seed, levels)
                     else:
                         model = self._fitted(log) if model is None else model
-                        action = self._best_action(model, log, levels)
+                        action, feasible = self._best_action(model, log, levels)
+                        notes |= {} if feasible else {INFEASIBLE: None}
                 except NothingLeftError as error:
                     if not suggestions:
                         raise
-                    shortfall = f"{len(suggestions)} of {count} experiments are proposed, since {error}"
+                    notes[f"{len(suggestions)} of {count} experiments are proposed, since {error}"] = None
                     break
                 log, suggestion = log.ask(action)
                 suggestions.append(suggestion)
             self._store.keep(log)
-        if shortfall:
-            warnings.warn(shortfall, TrialWarning, stacklevel=2)
+        for note in notes:
+            warnings.warn(note, TrialWarning, stacklevel=2)
         return suggestions
 
     def tell(
@@ -360,6 +363,7 @@ class CausalOptimiser(TrialView):
             tried=sure.tried,
             contradicted=model.contradicted(),
             context={name: levels[name][0] for name in self.task.context},
+            constraints=best.constraints,
             **runner_up,
         )
 
@@ -427,7 +431,8 @@ class CausalOptimiser(TrialView):
         """The next round, numbered by completed, pending and failed experiments."""
         return self.task.case(str(len(log.in_states("completed", "pending", "failed"))), fixed)
 
-    def _best_action(self, model: CausalModel, log: TrialLog, levels: Held) -> Tensor:
+    def _best_action(self, model: CausalModel, log: TrialLog, levels: Held) -> tuple[Tensor, bool]:
+        """The action, and whether some setting is known to keep the constraints."""
         objective = aware_of_pending(self.objective, model, self._case(log, levels), log)
         with in_numbers(EXPERIMENTS):
-            return searched_action(objective, self.search, log, self.seed)
+            return searched_action(objective, self.search, log, self.seed), not objective.seeks_feasibility

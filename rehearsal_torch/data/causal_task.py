@@ -1,4 +1,4 @@
-"""Tasks of causal Bayesian optimisation: causal graph, actions, reward and limits.
+"""Tasks of causal Bayesian optimisation: causal graph, actions, reward, limits and outcome constraints.
 
 Each node X_i of a directed acyclic graph is a function of its parents, of action variables, and of
 independent noise,
@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rehearsal_torch.data.known_reward import KnownReward
+from rehearsal_torch.data.outcome_constraint import OutcomeConstraint, constrained_names
 from rehearsal_torch.data.problem_file.task_file import built, faces
 from rehearsal_torch.data.problem_file.trials_schema import (
     TrialsProblem,
@@ -63,6 +64,7 @@ class CausalTask:
         box: The actions, with bounds or levels in their units.
         reward: A known function of some nodes.
         limits: Linear constraints M a <= d on the actions; None for the box alone.
+        constraints: Limits that nodes must keep with a probability.
         context: Roots of the graph that are known before acting.
 
     Raises:
@@ -75,6 +77,7 @@ class CausalTask:
     box: Box
     reward: KnownReward
     limits: Polytope | None = None
+    constraints: tuple[OutcomeConstraint, ...] = ()
     context: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -85,8 +88,11 @@ class CausalTask:
 
     def _faults(self) -> Iterator[Fault]:
         known = set(self.graph.names)
-        named = ("actions", self.box.names), ("reward", self.reward.names), ("context", self.context)
-        for part, names in named:
+        parts = {
+            **{"actions": self.box.names, "reward": self.reward.names},
+            **{"constraints": self.constrained, "context": self.context},
+        }
+        for part, names in parts.items():
             if unknown := [name for name in names if name not in known]:
                 has = f"it has {list(self.graph.names)}: add them, with their edges"
                 yield Fault(part, f"{unknown} are not in the graph; {has}")
@@ -96,7 +102,8 @@ class CausalTask:
             yield Fault("context", f"{twice} are actions or rewarded: expected what neither is")
         if not self.box.names:
             yield Fault("actions", "expected at least one action")
-        yield from causal_faults(self.graph, self.box.bounds(), self.reward.names, self.context)
+        bounds = self.box.bounds()
+        yield from causal_faults(self.graph, bounds, self.reward.names, self.constrained, self.context)
 
     def _check_limits(self, limits: Polytope) -> None:
         if limits.names != self.box.names:
@@ -138,6 +145,11 @@ class CausalTask:
         """The k actions, in the box's order."""
         return self.box.names
 
+    @property
+    def constrained(self) -> tuple[str, ...]:
+        """The nodes that constraints limit."""
+        return constrained_names(self.constraints)
+
     @cached_property
     def settings(self) -> tuple[str, ...]:
         """What is settled before an experiment is run: the k actions, then the context."""
@@ -145,8 +157,8 @@ class CausalTask:
 
     @cached_property
     def nodes(self) -> tuple[str, ...]:
-        """The N modelled nodes: those of the reward and their ancestors, in topological order."""
-        reaching = self.graph.ancestors(self.reward.names)
+        """The N modelled nodes: those of the reward and constraints, and their ancestors, causes first."""
+        reaching = self.graph.ancestors((*self.reward.names, *self.constrained))
         return tuple(name for name in self.graph.names if name in reaching and name not in self.settings)
 
     @property
@@ -163,8 +175,8 @@ class CausalTask:
         return self.reward(table.columns(self.reward.names))
 
     def flattened(self) -> CausalTask:
-        """The task without its structure: the nodes of the reward are functions of all settings."""
-        graph = RehearsalGraph.of(dict.fromkeys(self.reward.names, self.settings))
+        """The task without its structure: nodes of reward and constraints are functions of all settings."""
+        graph = RehearsalGraph.of(dict.fromkeys((*self.reward.names, *self.constrained), self.settings))
         return replace(self, graph=graph)
 
     def check(self, table: Table) -> None:
@@ -332,12 +344,13 @@ class CausalTask:
         return margin
 
     def to_plain(self, reward: bool = True) -> dict[str, Any]:
-        """Plain data for a configuration; without `reward` it is None, as a Python function must be."""
+        """Plain data for a configuration, maybe without the reward: a Python function is a ValueError."""
         return {
             "graph": self.graph.to_plain(),
             "actions": self.box.to_plain(),
             "reward": self.reward.to_plain() if reward else None,
             "limits": None if self.limits is None else faces(self.limits),
+            **({"constraints": list(map(str, self.constraints))} if self.constraints else {}),
             **({"context": list(self.context)} if self.context else {}),
         }
 

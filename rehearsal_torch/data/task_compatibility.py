@@ -123,7 +123,8 @@ def taken(fitted: Question, asked: Question, used: Sequence[str]) -> Question:
             order = [limits.names.index(name) for name in names]
             limits = Polytope(names, limits.rows[:, order], limits.limits)
         reward = fitted.reward if "reward" in used else asked.reward
-        return CausalTask(fitted.graph, asked.box.only(names), reward, limits, context=fitted.context)
+        box, constraints = asked.box.only(names), asked.constraints
+        return CausalTask(fitted.graph, box, reward, limits, constraints, fitted.context)
     return fitted
 
 

@@ -13,7 +13,8 @@ what is compared is what they would bring here. The k columns of an action are t
 
 There are two models of the same fit: `model`, for the search, has few members and tables of functions of one
 or two inputs; `claimed`, which compares and claims the results, has more members, other draws and no tables,
-so that the answer is not favoured by chance in the draws of the search.
+so that the answer is not favoured by chance in the draws of the search. Where nodes have constraints, that of
+settings which are known to keep them (`objectives.feasibility`).
 
 Source: Ren et al. (2025), Alg. 1 and Sec. 5.1; Balandat et al. (2020), Sec. 3 (common random numbers);
 Frazier (2018), Sec. 4.2 (recommending the maximiser of the posterior mean).
@@ -34,6 +35,8 @@ from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.non_finite import UNDEFINED, NoFiniteValueError, ranked
 from rehearsal_torch.data.size_limits import require
 from rehearsal_torch.data.task_compatibility import Kind
+from rehearsal_torch.objectives import feasibility
+from rehearsal_torch.objectives.feasibility import Constrained, PenalisedMean
 from rehearsal_torch.objectives.objective import Objective
 from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.spaces.box import Box, nearest
@@ -43,6 +46,7 @@ from rehearsal_torch.surrogates.network.botorch_posterior import MemberSampler
 from rehearsal_torch.surrogates.network.causal_surrogate import CausalModel, CausalNetwork
 
 CLAIMED_MEMBERS, CLAIMED_DRAWS = 64, 32
+SPREAD = 256  # Space-filling actions among which a feasible one is looked for
 
 
 class CausalObjective(Objective, ABC):
@@ -57,6 +61,7 @@ class CausalObjective(Objective, ABC):
 
     kind: Kind | None = "optimise"
     takes_pending: ClassVar[bool] = False  # Whether it takes `pending` actions; for others they are imputed
+    takes_constraints: ClassVar[bool] = False  # Whether constraints on nodes count in its values
 
     def __init__(
         self,
@@ -72,6 +77,10 @@ class CausalObjective(Objective, ABC):
         self.surrogate, self.task, self.case = surrogate, surrogate.task, case
         if unknown := [name for name in self.task.context if name not in case.given]:
             raise ValueError(f"{case.identity}: {unknown} are unknown: give the context to decide in")
+        if self.task.constraints and not self.takes_constraints:
+            raise ValueError(
+                f"{type(self).__name__} takes no constraints on nodes: decide by excbo, qlognei or qlogei"
+            )
         unsettable = [name for name in self.task.actions if name not in case.feasible]
         if unsettable:
             raise ValueError(
@@ -108,14 +117,33 @@ class CausalObjective(Objective, ABC):
     @cached_property
     def model(self) -> NetworkModel:
         """The model of the search."""
-        return NetworkModel(
-            self.surrogate, members=self.members, draws=self.draws, seed=self.seed, tabulated=True
-        )
+        members, draws = self.members, self.draws
+        if self.task.constraints:
+            members, draws = max(members, feasibility.MEMBERS), max(draws, feasibility.DRAWS)
+        return NetworkModel(self.surrogate, members=members, draws=draws, seed=self.seed, tabulated=True)
+
+    @cached_property
+    def constrained(self) -> Constrained | None:
+        """The model of the search with the values of constraints; None without any."""
+        constraints = self.task.constraints
+        return Constrained(self.model, constraints, self.visited) if constraints else None
+
+    @cached_property
+    def seeks_feasibility(self) -> bool:
+        """Whether no visited or space-filling action is known to be feasible, which then comes first."""
+        if self.constrained is None:
+            return False
+        region = self.region()
+        actions = torch.cat([self.visited, region.units(region.spread(SPREAD, self.seed))])
+        with torch.no_grad():
+            samples = self.constrained.posterior(actions.unsqueeze(-2)).values[..., 0, :]
+            return not bool((self.constrained.violation(samples) <= 0).any())
 
     @cached_property
     def claimed(self) -> NetworkModel:
         """The model that claims the results."""
-        return NetworkModel(self.surrogate, members=CLAIMED_MEMBERS, draws=CLAIMED_DRAWS, seed=self.seed + 10)
+        draws = feasibility.CLAIMED_DRAWS if self.task.constraints else CLAIMED_DRAWS
+        return NetworkModel(self.surrogate, members=CLAIMED_MEMBERS, draws=draws, seed=self.seed + 10)
 
     @cached_property
     def acquisition(self) -> AcquisitionFunction:
@@ -156,7 +184,9 @@ class CausalObjective(Objective, ABC):
         return (samples[..., 0] - best) / spread
 
     def mean_reward(self) -> AcquisitionFunction:
-        """The posterior mean, of (..., 1, k), standardised."""
+        """The posterior mean, of (..., 1, k), standardised; less a penalty of what is not feasible."""
+        if self.constrained is not None:
+            return PenalisedMean(self.constrained, self.standardised)
         sampler = MemberSampler(torch.Size([self.model.members]))
         return qSimpleRegret(self.model, sampler, GenericMCObjective(self.standardised))
 
@@ -204,7 +234,10 @@ class CausalObjective(Objective, ABC):
             return inside
         inside = inside.unique(dim=0)
         with torch.no_grad():
-            means = ranked(self.model.posterior(inside.unsqueeze(-2)).mean[..., 0, 0])
+            if self.constrained is None:
+                means = ranked(self.model.posterior(inside.unsqueeze(-2)).mean[..., 0, 0])
+            else:
+                means = ranked(self.mean_reward()(inside.unsqueeze(-2)))
         return inside[means.argsort(descending=True, stable=True)[:count]]
 
     def _indexed(self, levels: Mapping[str, tuple[float, ...]]) -> dict[int, tuple[float, ...]]:
@@ -214,6 +247,8 @@ class CausalObjective(Objective, ABC):
 @final
 class PosteriorMean(CausalObjective):
     """The posterior mean of E[r | a], in standard deviations of those at the visited actions."""
+
+    takes_constraints: ClassVar[bool] = True
 
     def built(self) -> AcquisitionFunction:
         """The posterior mean, of (..., 1, k)."""

@@ -27,7 +27,8 @@ With many free actions qucb tries corners, where little is known. In the epidemi
 the best of 40 trials left 1.0 and .28 of the gap between start and optimum (seeds 100 and 101), with qlognei
 .11 and .11; the mean reward of trials was -5.4 and -2.5, and is -.6 and -.5. In Alpine2, with six, qlognei
 left .53 and .48, qucb .09 and .06; both in turns did no better. So above `bound_up_to` free actions, ten by
-default, qlognei takes its place; in the baseline ``decision=ucb`` it does not.
+default, qlognei takes its place; in the baseline ``decision=ucb`` it does not. It does so, too, where nodes
+have constraints, which BoTorch takes for improvements alone (`objectives.feasibility`).
 
 Source: Wilson et al. (2018), App. A (qUCB); Ament et al. (2023), Sec. 4, Eq. 6 and 10 (log expected
 improvement, also noisy); Astudillo and Frazier (2019), Eq. 2 (EICF), and (2021), Eq. 5 (EIFN); Balandat et
@@ -41,12 +42,14 @@ from botorch.acquisition.acquisition import AcquisitionFunction
 from botorch.acquisition.logei import qLogExpectedImprovement, qLogNoisyExpectedImprovement
 from botorch.acquisition.monte_carlo import qUpperConfidenceBound
 from botorch.acquisition.objective import GenericMCObjective
+from botorch.acquisition.utils import compute_best_feasible_objective
 from torch import Tensor
 
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.non_finite import ranked
 from rehearsal_torch.data.size_limits import require
 from rehearsal_torch.objectives.expected_reward import CausalObjective
+from rehearsal_torch.objectives.feasibility import Constrained
 from rehearsal_torch.surrogates.network.botorch_posterior import MemberSampler
 from rehearsal_torch.surrogates.network.causal_surrogate import CausalModel
 
@@ -64,6 +67,11 @@ class KnownBaseline(qLogNoisyExpectedImprovement):
         samples = self.get_posterior_samples(self.model.posterior(X))
         return samples, self.objective(samples, X=X)
 
+    def _compute_best_feasible_objective(self, samples: Tensor, obj: Tensor) -> Tensor:
+        # In a network in which no action is feasible any feasible one is an improvement.
+        worst = obj.min() - 1
+        return compute_best_feasible_objective(samples, obj, self._constraints, infeasible_obj=worst)
+
 
 @final
 class MonteCarlo(CausalObjective):
@@ -77,6 +85,7 @@ class MonteCarlo(CausalObjective):
     """
 
     takes_pending: ClassVar[bool] = True
+    takes_constraints: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -99,8 +108,8 @@ class MonteCarlo(CausalObjective):
             lower < upper and len(self.levels.get(name, ())) != 1
             for name, (lower, upper) in self.box.bounds().items()
         )
-        beyond = function == "qucb" and bound_up_to is not None and free > bound_up_to
-        self.function, self.beta = "qlognei" if beyond else function, beta
+        beyond = (bound_up_to is not None and free > bound_up_to) or bool(self.task.constraints)
+        self.function, self.beta = "qlognei" if function == "qucb" and beyond else function, beta
 
     def built(self) -> AcquisitionFunction:
         """BoTorch's acquisition function, of (..., q, k)."""
@@ -109,6 +118,8 @@ class MonteCarlo(CausalObjective):
             "objective": GenericMCObjective(self.standardised),
             "X_pending": self.pending,
         }
+        if self.constrained is not None:
+            return self._feasible(self.constrained, **arguments)
         if self.function == "qucb" and self.pending is None:
             # BoTorch's beta is the square of the multiplier.
             return qUpperConfidenceBound(self.model, self.beta**2, **arguments)
@@ -118,3 +129,14 @@ class MonteCarlo(CausalObjective):
         actions, rewards = self.tried
         best = ranked(torch.cat([rewards, rewards.mean(0, keepdim=True)])).argmax(-1)
         return KnownBaseline(self.model, actions[best.unique()], prune_baseline=False, **arguments)
+
+    def _feasible(self, model: Constrained, **arguments: Any) -> AcquisitionFunction:
+        """The improvement over feasible actions, or the probability of one while none is known."""
+        if self.seeks_feasibility:
+            return model.log_probability()
+        actions, arguments = self.tried[0], {**arguments, "constraints": model.callables}
+        if self.function == "qlogei":
+            with torch.no_grad():
+                best = self.mean_reward()(actions.unsqueeze(-2)).max()
+            return qLogExpectedImprovement(model, best, **arguments)
+        return KnownBaseline(model, actions, prune_baseline=False, **arguments)

@@ -13,6 +13,7 @@ A problem file asks which experiment to run next:
     graph: [valve -> temperature, dose -> yield, "{temperature humidity} -> yield"]
     reward: yield                     # or a sum, such as yield - 0.2*waste; the only outcome by default
     limits: 2*valve + dose <= 6       # optional; or faces M a <= d, {names, normals, offsets}
+    constraints: temperature <= 60 with 90 %   # optional, of nodes, also several (`outcome_constraint`)
     fixed: {dose: 2}                  # optional: held in the next experiment
     context: {humidity: 0.4}          # in the next experiment
     tolerance: 0.01                   # optional: how far what was set may lie from what was proposed
@@ -23,6 +24,7 @@ A task has fewer keys. What its reward reads are the outcomes, and the columns o
     actions: {valve: [0, 1], dose: {values: [0, 1, 2, 5]}}
     reward: yield
     limits: {normals: [[2, 1]], offsets: [6]}
+    constraints: [temperature <= 60 with 90 %]
     context: [humidity]
 
 Source: Ren et al. (2025), Sec. 2.2 (Eq. 2), for what a task consists of.
@@ -33,10 +35,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, Self, get_args
 
 import numpy as np
-from pydantic import BeforeValidator, Discriminator, Field, PrivateAttr, Tag, WithJsonSchema
+from pydantic import BeforeValidator, Discriminator, Field, PrivateAttr, SkipValidation, Tag, WithJsonSchema
 
 from rehearsal_torch.data.codings.task_codings import faces_of_text
 from rehearsal_torch.data.known_reward import KnownReward, TargetError, WeightedSum
+from rehearsal_torch.data.outcome_constraint import OutcomeConstraint, constrained_names
 from rehearsal_torch.data.problem_file.cases_schema import (
     DATA,
     PositiveNumber,
@@ -87,6 +90,7 @@ REWARD_AS = (
     "{outcome: value}} for the smallest squared distance"
 )
 LIMITS_AS = "inequalities of the actions, such as 2*valve + dose <= 6"
+CONSTRAINTS_AS = "inequalities of nodes, each with a probability or 95 %, such as waste <= 0.3 with 90 %"
 TOLERANCE_AS = "a share of each range, from 0 to 0.5, or {action: distance} in its unit"
 METHOD_AS = "the method that decides: a name that decision= takes"
 HIDDEN = "of a hidden cause, measure it, or leave it out"
@@ -230,6 +234,23 @@ def _limits(plain: Any) -> Any:
         raise refusal(str(error)) from error
 
 
+def _constraints(plain: Any) -> Any:
+    """Outcome constraints, a text or several."""
+    lines = [plain] if isinstance(plain, str) else plain
+    if not isinstance(lines, list | tuple) or not all(isinstance(line, str) for line in lines):
+        raise fault(CONSTRAINTS_AS, plain)
+    try:
+        return tuple(map(OutcomeConstraint.of, lines))
+    except ValueError as error:
+        raise refusal(str(error)) from error
+
+
+Constraints = Annotated[
+    tuple[SkipValidation[OutcomeConstraint], ...],
+    BeforeValidator(_constraints, json_schema_input_type=str | list[str]),
+]
+
+
 def _is_tolerance(plain: Any) -> bool:
     number = isinstance(plain, int | float) and not isinstance(plain, bool)
     return isinstance(plain, dict) or (number and 0 <= plain <= 0.5)
@@ -256,6 +277,7 @@ class TrialsProblem(Schema):
         Annotated[NamedFaces, BeforeValidator(_limits, json_schema_input_type=str | list[str] | NamedFaces)]
         | None
     ) = optional(LIMITS_AS)
+    constraints: Constraints = Field(default=(), description=CONSTRAINTS_AS)
     fixed: dict[Name, Number] = Field(
         default_factory=dict, description="actions that the next experiment holds at a value"
     )
@@ -276,6 +298,7 @@ class TrialsProblem(Schema):
         """Faults of roles, names, reward and limits, and of a graph that is none of experiments."""
         variables: Mapping[str, TrialVariable] = parts.get("variables", {})
         graph_form, limits, reward, faults = parts.get("graph"), parts.get("limits"), None, list[Fault]()
+        constrained = constrained_names(parts.get("constraints", ()))
         actions, outcomes = (of_role(variables, role) for role in ("action", "outcome"))
         faulty = set[str]()
         for name, variable in variables.items():
@@ -289,7 +312,9 @@ class TrialsProblem(Schema):
         if variables and "reward" in parts and (outcomes or parts["reward"] is not None):
             reward = built_part("reward", faults, lambda: reward_in(parts["reward"], variables, outcomes))
         if reward is not None:
-            faults += _reward_faults(reward.names, variables)
+            faults += _reward_faults(reward.names, constrained, variables)
+        if variables:
+            faults += _constraint_faults(constrained, variables, actions)
         if limits is not None and actions:
             if unknown := [name for name in limits.names if name not in actions]:
                 faults.append(Fault("limits", f"{unknown[0]!r} is no action; {meant(unknown[0], actions)}"))
@@ -301,15 +326,21 @@ class TrialsProblem(Schema):
             ends = {name: (0.0, 1.0) if name in faulty else variables[name].ends() for name in actions}
             rewarded = None if reward is None else reward.names
             context = of_role(variables, "context")
-            faults += [each.called(keys) for each in causal_faults(graph, ends, rewarded, context)]
+            known = causal_faults(graph, ends, rewarded, constrained, context)
+            faults += [each.called(keys) for each in known]
         return faults
 
-    def parts(self) -> tuple[RehearsalGraph, Box, KnownReward, Polytope | None, tuple[str, ...]]:
-        """Graph, actions, reward, limits and context of its task."""
+    def parts(
+        self,
+    ) -> tuple[
+        RehearsalGraph, Box, KnownReward, Polytope | None, tuple[OutcomeConstraint, ...], tuple[str, ...]
+    ]:
+        """Graph, actions, reward, limits, constraints and context of its task."""
         box = box_of(self.variables)
         limits = None if self.limits is None else limits_in(self.limits, box)
         reward = reward_in(self.reward, self.variables, of_role(self.variables, "outcome"))
-        return self.graph.graph(), box, reward, limits, tuple(of_role(self.variables, "context"))
+        context = tuple(of_role(self.variables, "context"))
+        return self.graph.graph(), box, reward, limits, self.constraints, context
 
 
 def box_of(variables: Mapping[str, TrialVariable]) -> Box:
@@ -343,7 +374,20 @@ def reward_in(
     return WeightedSum(weights)
 
 
-def _reward_faults(rewarded: Sequence[str], variables: Mapping[str, TrialVariable]) -> Iterator[Fault]:
+def _constraint_faults(
+    constrained: Sequence[str], variables: Mapping[str, TrialVariable], actions: Sequence[str]
+) -> Iterator[Fault]:
+    """Faults of what constraints limit."""
+    for name in constrained:
+        if name in actions:
+            yield Fault("constraints", f"{name} is an action: write its inequalities under limits")
+        elif name not in variables:
+            yield Fault("constraints", f"{name!r} is no variable; {meant(name, variables)}", "unknown")
+
+
+def _reward_faults(
+    rewarded: Sequence[str], constrained: Sequence[str], variables: Mapping[str, TrialVariable]
+) -> Iterator[Fault]:
     """Faults of what a reward reads, and of outcomes that it does not."""
     expected = {
         "action": "expected outcomes; add a variable for the cost of the action",
@@ -357,7 +401,7 @@ def _reward_faults(rewarded: Sequence[str], variables: Mapping[str, TrialVariabl
             yield Fault("reward", f"{name} is of the role {role}; {expected[role]}")
     unread = "an outcome that the reward does not read: add it there, or write the role other"
     for name in of_role(variables, "outcome"):
-        if name not in rewarded:
+        if name not in (*rewarded, *constrained):
             yield Fault(key("variables", name), unread)
 
 
@@ -386,10 +430,11 @@ def causal_faults(
     graph: RehearsalGraph,
     actions: Mapping[str, tuple[float, float]],
     rewarded: Sequence[str] | None,
+    constrained: Sequence[str] = (),
     context: Sequence[str] = (),
 ) -> Iterator[Fault]:
     """Faults between the graph, the actions with their smallest and largest value, the nodes that the reward
-    reads, None if these are unknown, and the context.
+    reads, None if these are unknown, those that constraints limit, and the context.
     """
     if graph.bidirected:
         pairs = ", ".join(f"{first} <-> {second}" for first, second in graph.bidirected)
@@ -408,9 +453,12 @@ def causal_faults(
         words = f"the context {late} has parents: what follows from others is not known before acting"
         yield Fault("graph", words)
     nodes = set(graph.names)
-    if rewarded is None or not nodes.issuperset(rewarded):
+    if rewarded is None or not nodes.issuperset((*rewarded, *constrained)):
         return
-    unreached = nodes.difference(graph.ancestors(rewarded))
+    for name in constrained:
+        if not set(actions) & set(graph.ancestors((name,))):
+            yield Fault("constraints", f"no action leads to {name}, so that none can keep it: leave it out")
+    unreached = nodes.difference(graph.ancestors((*rewarded, *constrained)))
     for kind, names in (("actions", actions), ("context", context)):
         if without_effect := [name for name in names if name in unreached]:
             what = f"{kind} {without_effect} are not ancestors of the reward {list(rewarded)}"
@@ -424,6 +472,7 @@ class TaskKeys(Schema):
     actions: Annotated[dict[Name, Any], mapping(SETTABLE)] = Field(description=SETTABLE)
     reward: Reward = Field(description=REWARD_AS)
     limits: Any = None
+    constraints: Any = ()
     context: list[Name] = Field(default_factory=list, description="roots that are known before acting")
 
 

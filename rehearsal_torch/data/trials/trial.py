@@ -32,6 +32,7 @@ import numpy as np
 import pandas as pd
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, model_validator
 
+from rehearsal_torch.data.outcome_constraint import INFEASIBLE, ConstraintChance
 from rehearsal_torch.files.bounded_yaml import is_tensor
 from rehearsal_torch.files.redaction import InputError, beginning
 from rehearsal_torch.files.schema import LARGEST, suggested
@@ -251,6 +252,8 @@ class Recommended(tuple[dict[str, float], float]):
         tried: Whether the recommended settings were tried themselves, up to a thousandth of their ranges.
         contradicted: The nodes whose mechanisms the experiments contradict: predictions may err.
         context: What all of this holds for, name to value.
+        constraints: The probability of keeping each constraint; of settings that keep all of them as asked,
+            the best is recommended, and where none is known to, the most probable.
     """
 
     action: dict[str, float]
@@ -262,6 +265,7 @@ class Recommended(tuple[dict[str, float], float]):
     tried: bool
     contradicted: tuple[str, ...]
     context: dict[str, float]
+    constraints: tuple[ConstraintChance, ...]
 
     def __new__(
         cls,
@@ -274,6 +278,7 @@ class Recommended(tuple[dict[str, float], float]):
         tried: bool = False,
         contradicted: Sequence[str] = (),
         context: Mapping[str, float] = MappingProxyType({}),
+        constraints: Sequence[ConstraintChance] = (),
     ) -> Self:
         """The pair."""
         pair = super().__new__(cls, (dict(action), predicted))
@@ -281,12 +286,19 @@ class Recommended(tuple[dict[str, float], float]):
         pair.runner_up = None if runner_up is None else dict(runner_up)
         pair.runner_up_predicted, pair.chance, pair.tried = runner_up_predicted, chance, tried
         pair.contradicted, pair.context = tuple(contradicted), dict(context)
+        pair.constraints = tuple(constraints)
         return pair
 
     def __getnewargs__(self) -> tuple[Any, ...]:
         """For copies."""
         runner_up = self.runner_up, self.runner_up_predicted, self.chance
-        return self.action, self.predicted, self.std, *runner_up, self.tried, self.contradicted, self.context
+        rest = self.tried, self.contradicted, self.context, self.constraints
+        return self.action, self.predicted, self.std, *runner_up, *rest
+
+    @property
+    def feasible(self) -> bool:
+        """Whether all constraints are known to be kept with the probability that is asked for."""
+        return all(each.kept for each in self.constraints)
 
     @property
     def low(self) -> float:
@@ -304,6 +316,10 @@ class Recommended(tuple[dict[str, float], float]):
         reward = f"expected reward {predicted} ({low} to {high})"
         context = f" where {_listed(self.context)}" if self.context else ""
         sentence = f"{_listed(self.action)}{' (tried)' if self.tried else ''}{context}: {reward}"
+        if self.constraints:
+            sentence += (
+                f"; {'' if self.feasible else INFEASIBLE + ': '}{', '.join(map(str, self.constraints))}"
+            )
         if self.contradicted:
             sentence += (
                 f"; the experiments contradict what the model assumes of {', '.join(self.contradicted)}"

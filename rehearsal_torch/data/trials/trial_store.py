@@ -235,7 +235,11 @@ class TrialStore:
         """The content of the file for a log."""
         # The trials of a log have been checked.
         return Campaign.model_construct(
-            format=FORMAT, task=_plain(self.task), seed=self.seed, initial=self.initial, trials=log.trials
+            format=FORMAT,
+            task=self.task.to_plain(not isinstance(self.task.reward, FunctionReward)),
+            seed=self.seed,
+            initial=self.initial,
+            trials=log.trials,
         )
 
     @contextmanager
@@ -289,8 +293,3 @@ class TrialStore:
         if faults := log.faults():
             raise TrialFileError(str(refused(f"{self.file}: the trials do not match the task", faults)))
         return log
-
-
-def _plain(task: CausalTask) -> dict[str, Any]:
-    """The task as plain data; the reward is None for a Python function."""
-    return task.to_plain(reward=not isinstance(task.reward, FunctionReward))

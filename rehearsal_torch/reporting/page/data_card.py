@@ -92,9 +92,9 @@ def of_trials(card: dict[str, Any]) -> list[str]:
     reward = mapping(card.get("reward"))
     weights, targets = mapping(reward.get("weights")), mapping(reward.get("targets"))
     target_words = [f"{name} to {shown(value)}" for name, value in targets.items()]
-    context = [str(name) for name in listed(card.get("context"))]
-    actions = settable(card, "actions")
-    return sentences("question_of_trials", actions, context, weighted_sum(weights), target_words)
+    actions, context = settable(card, "actions"), [str(name) for name in listed(card.get("context"))]
+    constraints = listed(card.get("constraints"))
+    return sentences("question_of_trials", actions, context, weighted_sum(weights), target_words, constraints)
 
 
 def limits(card: dict[str, Any]) -> list[tuple[str, str]]:

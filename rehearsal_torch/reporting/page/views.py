@@ -20,6 +20,7 @@ from rehearsal_torch.data.decision import action_step
 from rehearsal_torch.data.estimate import CHANCE, decimals, in_words, is_chance, percent, percents, points
 from rehearsal_torch.data.finding import Finding, findings_of, in_place, reason_of, undecided
 from rehearsal_torch.data.mean_gain import counted_beyond
+from rehearsal_torch.data.outcome_constraint import ConstraintChance
 from rehearsal_torch.data.sensitivity import HiddenCause, Sensitivity
 from rehearsal_torch.evaluation.claim_rows import interval_of, scored_by_world, scored_trial, truth_bounds
 from rehearsal_torch.evaluation.overturning_sentences import hidden_cause_of, sensitivity_of
@@ -447,6 +448,7 @@ class Trials(Shared):
         largest: The largest reward so far, with its setting; `truth` is the true one of the setting to
             keep, of the best of the start design, and the best possible.
         acquisition: The value by which the proposal was chosen, among so many settings.
+        constraints: What is claimed of them at the setting to keep.
     """
 
     count: int
@@ -461,6 +463,7 @@ class Trials(Shared):
     largest: tuple[str, Settings] | None
     truth: tuple[str, str, str] | None
     acquisition: tuple[str, int] | None
+    constraints: tuple[str, ...]
 
 
 def trials_of(report: Material) -> Trials:
@@ -498,6 +501,7 @@ def trials_of(report: Material) -> Trials:
         acquisition=None
         if acquisition is None
         else (shown(acquisition), int(finite(effort(last, "evaluations")) or 0)),
+        constraints=tuple(str(ConstraintChance(**each)) for each in listed(effort(last, "constraints"))),
     )
 
 

@@ -33,7 +33,7 @@ import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, final
 
 import torch
@@ -47,7 +47,10 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision, Estimate
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.non_finite import best_of_all, ranked
+from rehearsal_torch.data.outcome_constraint import INFEASIBLE, ConstraintChance
+from rehearsal_torch.objectives import feasibility
 from rehearsal_torch.objectives.expected_reward import CausalObjective
+from rehearsal_torch.objectives.feasibility import Constrained
 from rehearsal_torch.objectives.objective import normal_quantile
 from rehearsal_torch.search.search import UNLIMITED, Budget, Search
 from rehearsal_torch.seeding import round_seed, seeded
@@ -61,6 +64,7 @@ BEYOND = 1.2  # Factor of standard deviations
 # Most combinations of levels that are all evaluated if there is no other coordinate, and all ascended from.
 EVALUATED, ASCENDED = 4096, 64
 ONE_BY_ONE = 4  # Starts under linear limits, where BoTorch ascends one by one
+WAY = (-0.4, -0.15, 0.1, 0.3)  # Shares of the way from a setting to a safer one
 TOGETHER = 256  # Points that are screened in one batch
 
 
@@ -253,8 +257,9 @@ class Recommendation:
 
     action: Tensor  # (k,), in the actions' units
     predicted: float  # Its posterior mean reward, as claimed
-    visited: Tensor  # The visited actions with the largest posterior mean within bounds and limits, (m, k)
+    visited: Tensor  # The visited feasible actions with the largest posterior mean, (m, k)
     evaluations: int  # Number of points that were evaluated
+    constraints: tuple[ConstraintChance, ...] = ()  # What is claimed of them at the action
 
 
 @dataclass(frozen=True)
@@ -272,10 +277,43 @@ def recommend(objective: CausalObjective, seed: int, budget: Budget = UNLIMITED)
     """Maximises the posterior mean from the best visited actions and the best space-filling points."""
     region, visited = objective.region(), objective.starts(INCUMBENTS)
     result = maximised(objective.mean_reward(), region, visited, SCREENED, STARTS, STEPS, seed, budget)
+    if objective.constrained is not None:
+        return _recommend_feasible(objective, objective.constrained, result, visited, seed, budget)
     actions = torch.cat([region.units(result.points[:3]), visited])
     values = objective.expected(actions)
     best = best_of_all(values)
     return Recommendation(actions[best], float(values[best]), visited, result.evaluations)
+
+
+def _recommend_feasible(
+    objective: CausalObjective, model: Constrained, result: Found, visited: Tensor, seed: int, budget: Budget
+) -> Recommendation:
+    """The action of the largest posterior mean among those, and those on the way to the safest of them, that
+    are claimed to be feasible; if none is, that with the largest probability of keeping all constraints.
+    """
+    region, constraints, evaluations = objective.region(), objective.task.constraints, result.evaluations
+    points, asked = torch.cat([region.unit(visited), result.points[:3]]), [c.probability for c in constraints]
+    for attempt in range(2):
+        with torch.no_grad():
+            samples = model.posterior(region.units(points).unsqueeze(-2)).values[..., 0, :]
+        safest, share = points[model.violation(samples).argmin()], points.new_tensor(WAY).unsqueeze(-1)
+        way = region.into(torch.lerp(result.points[:2].unsqueeze(1), safest, share).flatten(0, 1))
+        actions = region.units(torch.cat([points, way]))
+        outcomes = feasibility.outcomes(objective.claimed, constraints, actions)
+        lows = feasibility.quantile(outcomes[..., 2:].movedim(0, -1), 1 - feasibility.SURE)
+        feasible = (lows >= lows.new_tensor(asked)).all(-1)
+        if attempt or bool(feasible.any()):
+            break
+        ascent = SCREENED, STARTS, STEPS, seed, budget
+        likely = maximised(model.log_probability(), region, visited, *ascent)
+        points, evaluations = torch.cat([points, likely.points[:3]]), evaluations + likely.evaluations
+    values = outcomes[..., 0].mean(0)
+    if bool(feasible.any()):
+        best, visited = best_of_all(values.where(feasible, -torch.inf)), visited[feasible[: len(visited)]]
+    else:
+        best = best_of_all(outcomes[..., 1].mean(0))
+    claimed = feasibility.claimed_chances(outcomes[:, best, 2:], constraints)
+    return Recommendation(actions[best], float(values[best]), visited, evaluations, claimed)
 
 
 def sureness(objective: CausalObjective, recommended: Recommendation) -> Sureness:
@@ -316,7 +354,8 @@ def decided(
 
     Trace: ``acquisition`` (the objective at the proposed action), ``predicted_reward`` (its posterior mean),
     ``runner_up`` (the best other visited action, its posterior mean, and the chance that the recommendation
-    is better), ``evaluations``, the proposal's facts, and the entries of a budget that ended the search.
+    is better), ``constraints`` (what is claimed of them at the recommendation), ``evaluations``, the
+    proposal's facts, and the entries of a budget that ended the search.
     """
     names, width = objective.task.actions, len(objective.task.actions)
     certainty = sureness(objective, recommended) if math.isfinite(recommended.predicted) else None
@@ -325,6 +364,7 @@ def decided(
         "acquisition": proposal.value,
         "predicted_reward": float(objective.expected(proposal.action.unsqueeze(0))),
         **_runner_up(names, certainty),
+        **({"constraints": list(map(asdict, recommended.constraints))} if recommended.constraints else {}),
         "evaluations": recommended.evaluations + proposal.facts.get("evaluations", 0),
         **budget.facts(),
     }
@@ -334,6 +374,8 @@ def decided(
         "claimed through it may be wrong; look for a missing arrow, or at the curve of its rows"
     )
     findings = [Finding("bad_fit", text)] if nodes else []
+    if not all(each.kept for each in recommended.constraints):
+        findings.append(Finding("constraint", INFEASIBLE))
     return Decision(
         Alteration(names, proposal.action[:width].detach().to("cpu", torch.float64)),
         proposal.value,

@@ -26,6 +26,7 @@ the way back).
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, final
 
 import torch
@@ -117,7 +118,7 @@ def observed(surrogate: CausalModel, nodes: Sequence[str], table: Table) -> Tens
 
 
 KEPT, CHUNK = 2, 2**16  # blocks whose graph is retained; actions x members x noise draws in a block
-PointValues = Callable[[Tensor], Tensor]  # (P, k) -> (E, P, m)
+PointValues = Callable[[Tensor], Tensor]  # (P, k) -> (E, P, m); of a summary (..., S, N) -> (..., m)
 
 
 def at_distinct(function: PointValues, points: Tensor, size: int) -> Tensor:
@@ -280,9 +281,16 @@ class NetworkModel(Model):
         shape = (*actions.shape[:-2], *width)
         if observation_noise:
             return self._experiments(actions, lambda values: transformed(read(values)), shape)
-        return NetworkPosterior(
-            lambda: transformed(self._values(actions, read)), self.members, shape, self.noise
-        )
+        means = partial(self._summaries, actions, lambda values: read(values).mean(-2))
+        return NetworkPosterior(lambda: transformed(means()), self.members, shape, self.noise)
+
+    def summarised(self, X: Tensor, summary: PointValues, width: int) -> NetworkPosterior:
+        """The joint posterior of m numbers of the distribution of the nodes over the noise, at q points X
+        (*b, q, k): (*b, q, m); `summary` takes node values (..., S, N) to (..., m).
+        """
+        actions = self._actions(X)
+        shape = (*actions.shape[:-1], width)
+        return NetworkPosterior(lambda: self._summaries(actions, summary), self.members, shape, self.noise)
 
     def subset_output(self, idcs: list[int]) -> "NetworkModel":
         """Some of the outputs, by index; NotImplementedError if an outcome transform cannot be restricted."""
@@ -331,11 +339,11 @@ class NetworkModel(Model):
     def _experiments(self, actions: Tensor, read: Read, shape: tuple[int, ...]) -> ExperimentPosterior:
         return ExperimentPosterior(self.network, actions, self.noise, self.quantiles, read, shape)
 
-    def _values(self, actions: Tensor, read: Read) -> Tensor:
-        """The outputs of the members, (*b, q, k) -> (E, *b, q, m), in the order of samples."""
+    def _summaries(self, actions: Tensor, summary: PointValues) -> Tensor:
+        """A summary over the noise of each member, (*b, q, k) -> (E, *b, q, m), in the order of samples."""
 
         def values(points: Tensor) -> Tensor:
-            return in_pairs(read(self.network.propagate(points, self.noise)).mean(-2))
+            return in_pairs(summary(self.network.propagate(points, self.noise)))
 
         if self.batch_shape or self._moving:
             return values(actions)

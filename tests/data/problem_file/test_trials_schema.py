@@ -28,6 +28,7 @@ PROBLEM = {
     "graph": ["{valve noise} -> heat", "{heat dose} -> yield"],
     "reward": "yield - 0.5*heat",
     "limits": "dose + valve <= 5",
+    "constraints": ["heat <= 3 with 90 %"],
     "fixed": {"dose": 1},
     "tolerance": {"valve": 0.1},
 }
@@ -36,6 +37,7 @@ TASK = {
     "actions": {"valve": [0, 1], "dose": {"values": [5, 0, 1]}},
     "reward": {"weights": {"yield": 1, "heat": -0.5}},
     "limits": {"normals": [[1, 1]], "offsets": [5]},
+    "constraints": "heat <= 3 with 0.9",
 }
 TASKS = [
     TASK,
@@ -153,6 +155,32 @@ def test_all_faults_are_told_at_once():
     wrong = changed("dose", {"role": "action", "rnage": [0, 1]}, reward="yeild + heat", limits="valv <= 1")
     paths = ["variables.dose.rnage", "reward", "variables.yield", "limits"]
     assert [each.partition(":")[0] for each in told(wrong)] == paths
+
+
+@pytest.mark.parametrize(
+    ("constraint", "words"),
+    [
+        ("valve <= 1", "valve is an action: write its inequalities under limits"),
+        ("heta <= 1", "'heta' is no variable; did you mean 'heat'"),
+        ("noise <= 1", "no action leads to noise"),
+        ("heat <= 1 with 100 %", "expected a probability from 50 % to 99 %"),
+        ("heat < 1", "at character 6"),
+        ([3], "expected inequalities of nodes"),
+    ],
+)
+def test_constraints_are_of_nodes_that_actions_move(constraint, words):
+    (fault,) = told({**PROBLEM, "constraints": constraint})
+    assert fault.startswith(f"constraints: {words}")
+
+
+def test_a_constrained_node_is_modelled_although_the_reward_does_not_read_it():
+    graph = {"parents": {**TASK["graph"]["parents"], "waste": ["dose"]}}
+    task = CausalTask.of({**TASK, "graph": graph, "constraints": "waste <= 1 and heat + waste <= 4"})
+    assert "waste" in task.nodes
+    assert set(task.flattened().nodes) == {"yield", "heat", "waste"}
+    (constraint,) = task.constraints
+    assert (constraint.names, constraint.probability) == (("waste", "heat"), 0.95)
+    assert constraint.excess(torch.tensor([2.0, 3.0])).tolist() == [1.0, 1.0]
 
 
 def test_the_only_outcome_is_the_reward():
