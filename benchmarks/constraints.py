@@ -10,7 +10,7 @@ truth is a mean over 1,024 Sobol draws of the noise, the optimum that of a grid 
 is feasible in truth if experiments at it keep the limit with the share that was asked for. The regret is the
 distance to the best feasible setting as a share of the range of expected yields.
 
-Run: python benchmarks/constraints.py [--first 1000] [--last 1009] [--rounds 16] [--share 0.9]
+Run: python benchmarks/constraints.py [--first 1000] [--last 1011] [--rounds 16] [--share 0.9]
 """
 
 import argparse
@@ -82,7 +82,7 @@ class Reactor:
 def main() -> None:
     """Prints a line for each reactor and number of rounds, and the shares over all reactors."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    for name, default in (("first", 1000), ("last", 1009), ("rounds", 16)):
+    for name, default in (("first", 1000), ("last", 1011), ("rounds", 16)):
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--share", type=float, default=0.9)
     options = parser.parse_args()

@@ -21,6 +21,7 @@ from rehearsal_torch.data.finding import doubted, reason_of
 from rehearsal_torch.data.mean_gain import Answer, Overall, overall
 from rehearsal_torch.data.tables.in_memory import in_library
 from rehearsal_torch.reporting.decision_frame import (
+    counts_of,
     decision_frame,
     decision_html,
     doubts,
@@ -160,7 +161,9 @@ class Decisions(list[Decision]):
         pooled = self.overall
         last = summary(self._frame(), quantity(self._records()), self.wanted)
         first = doubts(decision.findings for decision in self)
-        return " ".join([*first, last if pooled is None else in_all(pooled, self.wanted)])
+        if pooled is not None:
+            last = in_all(pooled, self.wanted, counts_of(self._records()))
+        return " ".join([*first, last])
 
     def sentences(self) -> list[str]:
         """For each case what to set and the chances without and with it, as in the report, or why nothing;

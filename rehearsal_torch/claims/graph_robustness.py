@@ -283,7 +283,7 @@ class Drawn:
             note = f", {position} of its interval, {change(lower, quantity)} to {change(upper, quantity)}"
         finding = Finding(
             "refuted_graph",
-            f"{warning}; with what is missing drawn, the gain is {change(drawn_gain, quantity)}{note}",
+            f"{warning}; with these arrows drawn, the gain is {change(drawn_gain, quantity)}{note}",
             numbers,
         )
         return decision.told([finding]) if inside or not self.declines else decision.withdrawn(finding)

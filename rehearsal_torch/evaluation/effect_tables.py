@@ -123,7 +123,7 @@ def sentence(rows: Sequence[Mapping[str, str]]) -> str:
     for row in shown:
         point, lower, upper, level, _, *check = (number(row[name]) for name in NUMBERS)
         gain = Estimate(point, DIFFERENCE, lower, upper, level)
-        robust = None if math.isnan(check[0]) else Estimate(check[0], DIFFERENCE, *check[1:], level)
+        robust = None if math.isnan(check[0]) else Estimate(check[0], DIFFERENCE, check[1], check[2], level)
         text = f"{row['action']} {_difference(gain, intervals)}"
         checks = [] if robust is None else [f"by a second estimate {' to '.join(points(check[1:]))}"]
         parts.append(", ".join([text, *checks, *([] if row["told"] == "yes" else [_untold(gain, robust)])]))

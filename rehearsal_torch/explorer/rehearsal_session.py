@@ -350,7 +350,8 @@ class RehearsalSession:
         data, rows = self.charts(case, given, form.set), self._claims_of_sets(case, given, form)
         own = next(row for row in rows if row["chosen"])
         pictures = [claims_picture(rows)]
-        for series in data["curves"]:
+        # Of an action with one level there is nothing to see.
+        for series in (series for series in data["curves"] if len(series["at"]) > 1):
             name = series["name"]
             present, label = data["present"].get(name), self._label(name)
             setting = form.set[name]

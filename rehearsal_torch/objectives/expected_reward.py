@@ -133,8 +133,8 @@ class CausalObjective(Objective, ABC):
         """Whether no visited or space-filling action is known to be feasible, which then comes first."""
         if self.constrained is None:
             return False
-        region = self.region()
-        actions = torch.cat([self.visited, region.units(region.spread(SPREAD, self.seed))])
+        region, visited = self.region(), self.visited[self.allowed(self.visited)]
+        actions = torch.cat([visited, region.units(region.spread(SPREAD, self.seed))])
         with torch.no_grad():
             samples = self.constrained.posterior(actions.unsqueeze(-2)).values[..., 0, :]
             return not bool((self.constrained.violation(samples) <= 0).any())

@@ -143,6 +143,7 @@ def outcomes(model: NetworkModel, constraints: Sequence[OutcomeConstraint], acti
 
 def claimed_chances(shares: Tensor, constraints: Sequence[OutcomeConstraint]) -> tuple[ConstraintChance, ...]:
     """What is claimed of an action, from the share of each member, (E, J)."""
-    lows = quantile(shares.mT, 1 - SURE).tolist()
-    rows = zip(constraints, shares.mean(0).tolist(), lows, strict=True)
+    means = shares.mean(0)
+    lows = quantile(shares.mT, 1 - SURE).minimum(means)
+    rows = zip(constraints, means.tolist(), lows.tolist(), strict=True)
     return tuple(ConstraintChance(each.text, each.probability, *row) for each, *row in rows)

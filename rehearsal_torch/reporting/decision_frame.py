@@ -26,9 +26,11 @@ data, names of variables included, is escaped: a table may hold columns called `
 """
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from html import escape
 from itertools import chain
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -43,6 +45,7 @@ from rehearsal_torch.data.finding import (
     findings_of,
     reason_of,
     texts_of,
+    undecided,
 )
 from rehearsal_torch.data.mean_gain import Answer, GainDraws, Overall, overall
 from rehearsal_torch.evaluation.claim_rows import number
@@ -50,6 +53,7 @@ from rehearsal_torch.evaluation.run_record import ACTS, NOTHING, REFUSED, Decide
 from rehearsal_torch.spaces.box import setting_text
 
 GIVEN, SET, PRESENT = "given/", "set/", "present/"
+NO_COUNTS: Mapping[str, int] = MappingProxyType({})
 # Decisions, and characters of their notes, in HTML, at most.
 SHOWN, LONGEST = 10, 160
 
@@ -171,17 +175,23 @@ def doubts(decisions: Iterable[Iterable[Finding]]) -> list[str]:
     return texts
 
 
-def in_all(whole: Overall, wanted: str = "", counts: bool = True) -> str:
-    """All cases together in one sentence: the mean chances without and with the decisions."""
+def counts_of(lines: Sequence[Decided]) -> Counter[str]:
+    """How many recorded decisions are do, may and leave, and in how many cases the method cannot tell."""
+    return Counter("cannot tell" if undecided(line) else line["status"] for line in lines)
+
+
+def in_all(whole: Overall, wanted: str = "", counts: Mapping[str, int] = NO_COUNTS) -> str:
+    """All cases together in one sentence: the mean chances without and with the decisions; counts."""
     gain, intervals = whole.gain, Intervals()
     ends = ends_of(gain)
     fine = decimals([whole.before], [whole.after], [gain.point, *(ends or ())])
     before, after = (intervals.chance(value, fine=fine) for value in (whole.before, whole.after))
-    statuses = ", ".join(f"{status} in {count}" for status, count in whole.counts.items() if count)
+    order = ("do", "may", "leave", "cannot tell")
+    statuses = ", ".join(f"{status} in {counts[status]}" for status in order if counts.get(status))
     several = "both" if whole.cases == 2 else f"all {whole.cases}"
     scope = f"In {several} cases together" if whole.cases > 1 else "In this case"
     verb = "rises" if gain.point > 0 else "falls" if gain.point < 0 else "goes"
-    counted = f" ({statuses})" if counts else ""
+    counted = f" ({statuses})" if statuses else ""
     return (
         f"{scope}{counted}, the estimated {in_words(CHANCE, wanted)} {verb} from {before} to {after} on "
         f"average: {intervals.difference(gain.point, ends, gain.level, fine)}."

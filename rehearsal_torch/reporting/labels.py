@@ -126,10 +126,10 @@ class Wording:
         return f"{self.episode[:1].upper()}{self.episode[1:]} {name}"
 
 
-def with_unit(name: str, unit: str, between: str = " ") -> str:
+def with_unit(name: str, unit: str) -> str:
     """A name with its unit in brackets, unless it ends in it, such as ``Hb (g/dl)``."""
     has_unit = re.search(rf"(^|[\s(\[,_]){re.escape(unit)}[)\]]?$", name)
-    return f"{name}{between}({unit})" if unit and not has_unit else name
+    return f"{name} ({unit})" if unit and not has_unit else name
 
 
 def worded(run: Recorded) -> Wording:

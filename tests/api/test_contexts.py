@@ -156,7 +156,7 @@ def test_without_the_graph_the_context_is_an_input_beside_the_actions(structure)
 
 @pytest.mark.bench
 def test_the_regret_falls_in_every_context():
-    """Whoever ignores the context keeps a mean regret of .4 over these contexts."""
+    """Whoever ignores the context keeps a mean regret of .75 over these contexts."""
     (tried,) = campaign(1000, [40])
     advice = tried.recommend(context=[{"c": c} for c in GRID])
     true = [mean_reward(*each.action.values(), c) for each, c in zip(advice, GRID, strict=True)]

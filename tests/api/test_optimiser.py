@@ -1,3 +1,4 @@
+import copy
 import gzip
 import inspect
 import itertools
@@ -342,6 +343,23 @@ def test_all_trials_are_written_and_read_with_their_states(tmp_path, name):
     for before in made.trials if name == "X" else ():
         (after,) = [each for each in again.trials if each.state == before.state]
         assert (after.settings, after.nodes) == (before.settings, before.nodes)
+
+
+def test_constraints_are_stored_and_a_setting_that_keeps_them_is_sought(tmp_path):
+    parts = {"surrogate": Written, "objective": MonteCarlo, "search": QUICK}
+    made = CausalOptimiser({**TASK, "constraints": "X <= 1"}, file=tmp_path / "t.json", initial=5, **parts)
+    for action in made.ask(5):
+        made.tell(action, system(action))
+    best = CausalOptimiser.load(tmp_path / "t.json", **parts).recommend()
+    assert best.feasible
+    assert "X <= 1 with" in str(best)
+    assert copy.copy(best).constraints == best.constraints
+    tight = {**TASK, "constraints": "X <= -2 with 90 %"}
+    never = CausalOptimiser.load(tmp_path / "t.json", tight, **parts)
+    with pytest.warns(TrialWarning, match="no setting is known to keep"):
+        never.ask()
+    assert not never.recommend().feasible
+    assert "no setting is known to keep" in str(never.recommend())
 
 
 def test_all_failures_ask_on_and_never_the_same(fresh):

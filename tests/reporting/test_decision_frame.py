@@ -3,14 +3,18 @@ import math
 import pandas as pd
 import pytest
 
+from rehearsal_torch.data.estimate import DIFFERENCE, Estimate
+from rehearsal_torch.data.mean_gain import Overall
 from rehearsal_torch.reporting.decision_frame import (
     _average_cost,
     beyond,
     cost_cell,
     cost_cells,
     cost_sentence,
+    counts_of,
     decision_frame,
     gain_cell,
+    in_all,
     priced,
     quantity,
     summary,
@@ -212,3 +216,19 @@ def test_a_data_frame_has_cost_and_net_value_where_actions_have_costs():
     )
     assert _average_cost(decision_frame([TOLD])) == " It costs 12.4 on average."
     assert _average_cost(decision_frame([FREE])) == ""
+
+
+def test_what_cannot_be_told_is_counted_apart_from_what_is_left():
+    reasons = [None, {"kind": "no_gain", "text": "no"}, {"kind": "no_support", "text": "few"}]
+    lines = [
+        {
+            "status": "leave" if reason else "may",
+            "alteration": None if reason else {"a": 1.0},
+            "reason": reason,
+        }
+        for reason in reasons
+    ]
+    counts = counts_of(lines)
+    assert counts == {"may": 1, "leave": 1, "cannot tell": 1}
+    whole = Overall(0.5, Estimate(0.1, DIFFERENCE, 0.0, 0.2, 0.95), {"may": 1, "leave": 2}, 0.0, "may")
+    assert "(may in 1, leave in 1, cannot tell in 1)" in in_all(whole, counts=counts)

@@ -100,8 +100,8 @@ def impossible_values(
             cells = pd.to_numeric(cases.frame[name], errors="coerce")
             unknown = cells.notna() & ~cells.isin(values)
             if unknown.any():
-                values = ", ".join(f"{value:g}" for value in cells[unknown].unique()[:MOST_ROWS])
-                got = f"{marked_rows(cases, unknown)} of {cases.where}: {name} is {values}"
+                cell_texts = ", ".join(f"{value:g}" for value in cells[unknown].unique()[:MOST_ROWS])
+                got = f"{marked_rows(cases, unknown)} of {cases.where}: {name} is {cell_texts}"
                 expected = " and ".join(f"{value:g}" for value in sorted(values))
                 found.fault("cases", f"{got}; expected one of its two values, {expected}")
 

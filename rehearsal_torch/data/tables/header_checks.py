@@ -182,7 +182,7 @@ def table_of(
         frame, footer = frame.iloc[:-count], frame.iloc[-count:]
         first, last = int(footer.index[0]) + 2, int(footer.index[-1]) + 2
         lines = f"line {first} is" if count == 1 else f"lines {first} to {last} are"
-        label = beginning(plain_text(str(footer.iloc[0].dropna().iloc[0])), 40)
+        label = beginning(plain_text(str(footer.iloc[0].dropna().iloc[0])), 120)
         notes.append(f"of {where}, {lines} no row of the table and left out ({label!r})")
     columns, units = dict[str, pd.Series](), dict[str, str]()
     if stated_units := units_below(frame):

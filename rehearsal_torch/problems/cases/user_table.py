@@ -259,6 +259,7 @@ class RehearsalTable(OwnData, RehearsalProblem):
             remedy = "name a file with dataset.contexts=FILE, or hold rows out with dataset.validation=0.2"
             raise ValueError(f"{origin}: no cases to decide on: {remedy}")
         self.recorded = contexts is None
+        self.case_file = "" if second is None or second.listed else Path(origin).name
         if not self.recorded and not _is_table(contexts):
             cases = cases_in_codes(cases, origin, self.task)
         self.contexts, self.identities = cases_in(cases, origin, self.task.context, identity)
@@ -392,6 +393,7 @@ class RehearsalTable(OwnData, RehearsalProblem):
             "kept_aside": 0 if self._aside is None else len(self._aside),
             **({} if self.past_units is None else {"units": len(set(self.past_units))}),
             "cases": self.count(),
+            **({"case file": self.case_file} if self.case_file else {}),
             "desired": round(self.share, 4),
             **self.task.to_plain(),
             "ranges": ranges_of(self.rows),

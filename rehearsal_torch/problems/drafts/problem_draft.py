@@ -150,6 +150,7 @@ def cases_draft(source: Source) -> tuple[str, list[str]]:
         (column.name for column in columns if column.groups), key=lambda name: frame[name].nunique()
     )
     identifiers = sorted((column for column in columns if column.naming), key=lambda column: column.naming)
+    used = [column.name for column in identifiers[:1]] + groups[-1:]
     missing = ", ".join(f"{column.name}: {column.missing}" for column in variables if column.missing)
     cells = {column.name: scalar(str(frame[column.name].iloc[0])) for column in identifiers[:1]}
     cells |= {column.name: _usual_value(column) for column in [*context, *actions]}
@@ -159,7 +160,7 @@ def cases_draft(source: Source) -> tuple[str, list[str]]:
         roles,
         f"{len(frame)} rows",
         [_variable_line(column, roles) for column in variables],
-        _left_out(columns, variables),
+        {name: why for name, why in _left_out(columns, variables).items() if name not in used},
         gaps=filled(MISSING, some=missing) if missing else "",
         identity=filled(IDENTITY, name=scalar(identifiers[0].name)) if identifiers else "",
         unit=filled(UNIT, name=scalar(groups[-1])) if groups else "",

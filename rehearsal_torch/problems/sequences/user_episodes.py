@@ -245,8 +245,8 @@ class EpisodeTable(OwnData, SplitEpisodes):
             text = f"half of the {units} have fewer than {SHORT} steps: little can be changed"
             findings.warn("data", "rows", text)
         if self.usual:
-            most = f"at most {self.usual} level{'s' * (self.usual > 1)}"
-            text = f"{USUAL:.0%} of the changes of actions from one step to the next are by {most}"
+            at_most = f"at most {self.usual} level{'s' * (self.usual > 1)}"
+            text = f"{USUAL:.0%} of the changes of actions from one step to the next are by {at_most}"
             text += ": larger ones are not recommended, unless rules.most_levels says so"
             findings.warn("rules", "rows", text, levels=self.usual)
         steps = len(self._learnt)

@@ -8,6 +8,7 @@ Source: Tsirtsis and Gomez-Rodriguez (2023), Sec. 5, Fig. 3b (improvements) and 
 """
 
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -34,7 +35,7 @@ from rehearsal_torch.reporting.labels import Dose, Wording, with_unit
 from rehearsal_torch.reporting.sequence_report import TruthKey, truth_means
 
 # Characters from which on a label, or a heading, has a line of its own.
-LONG_LABEL, LONG_TITLE = 20, 40
+LONG_LABEL, LONG_TITLE, LABEL = 20, 40, 16
 # Inches of a column of courses, of its outcome and of a variable or an action; the most of these in a column.
 WIDTH, OUTCOME, ACTION, MOST_ACTIONS, MOST_VARIABLES = 4.6, 2.2, 1.3, 4, 2
 
@@ -201,7 +202,7 @@ def _draw_variable(axes: Axes, decision: Decided, name: str, words: Wording) -> 
             markersize=3,
         )
     axes.yaxis.set_major_locator(MaxNLocator(3))
-    axes.set_ylabel(with_unit(name, words.units.get(name, ""), "\n"))
+    axes.set_ylabel(_wrapped(with_unit(name, words.units.get(name, ""))))
 
 
 def _variables(decision: Decided) -> Mapping[str, Any]:
@@ -219,7 +220,11 @@ def _doses(axes: Axes, decision: Decided, coordinate: int, dose: Dose, start: in
         axes.set_ylim(-0.3, len(dose.levels) - 0.7)
     else:
         axes.yaxis.set_major_locator(MaxNLocator(3))
-    axes.set_ylabel(with_unit(dose.name, dose.unit, "\n"))
+    axes.set_ylabel(_wrapped(with_unit(dose.name, dose.unit)))
+
+
+def _wrapped(label: str) -> str:
+    return textwrap.fill(label, LABEL, break_long_words=False)
 
 
 def _shade_changes(axes: Axes, decision: Decided, start: int) -> None:

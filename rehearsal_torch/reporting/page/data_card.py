@@ -70,6 +70,8 @@ def settable(card: dict[str, Any], key: str) -> list[str]:
             variables.append(f"{name} (stays at {shown(ends[0])})")
         elif len(ends) == 2:
             variables.append(f"{name} (from {shown(ends[0])} to {shown(ends[1])})")
+        elif len(levels) == 1:
+            variables.append(f"{name} (to {shown(levels)})")
         elif levels:
             variables.append(f"{name} ({_levels_in_words(levels)})")
         else:

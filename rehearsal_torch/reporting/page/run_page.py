@@ -11,6 +11,7 @@ unless the reader asks for rows (`reporting.page.page_content`). Rows are then w
 cases (context, steps of episodes, answers); rows that the method learnt from are in no run folder.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -219,7 +220,9 @@ def _title(report: Material) -> str:
         return f"Report: {config.get('name') or report.run.path.name}"
     if report.trials:
         return f"The next experiment after {source}"
-    return f"Decisions for {counted(len(report.run.decisions), *report.nouns)} of {source}"
+    file = report.card.get("case file", source)
+    rows = "" if file == source else f", by {source}"
+    return f"Decisions for {counted(len(report.run.decisions), *report.nouns)} of {file}{rows}"
 
 
 def _ending(report: Material) -> str:
@@ -241,7 +244,7 @@ def _overall(report: Material) -> list[str]:
     total = overall_of(decisions) if report.alterations else None
     if total is None:
         return [sentences.average(decisions, report.wanted)] if report.alterations else []
-    return [in_all(total, report.wanted, counts=False)]
+    return [in_all(total, report.wanted)]
 
 
 def overall_of_sequences(row: sequence_report.Row, words: Wording) -> list[str]:
@@ -298,16 +301,20 @@ def _rows(report: Material) -> tuple[list[Any], str, str]:
         return pairs, f"{report.words.level}: {shown(low)} to {shown(high)}", "Better by"
     cases = [case_of(decision, report.units, report.wanted) for decision in report.decisions]
     cases.sort(key=lambda case: _gain(case), reverse=True)
-    numbers = [reading for case in cases if not case.outside for reading in (case.before, case.after)]
+    inside = [case for case in cases if not case.outside]
+    numbers = [reading for case in inside for reading in (case.before, case.after if case.acts else None)]
     chance = all(case.chance for case in cases)
-    low, high = (0.0, 1.0) if chance else _ends(numbers)
+    low, high = _ends(numbers, 0.1 if chance else 0.0)
+    if chance:
+        # Whole tens; the ends of a few wide intervals lie beyond them.
+        low, high = math.floor(10 * low + 1e-9) / 10, math.ceil(10 * high - 1e-9) / 10
     rows = [
         (case, None if case.outside else _bar(case.before, case.after if case.acts else None, low, high))
         for case in cases
     ]
     return (
         rows,
-        "0 to 100 %" if chance else f"{shown(low)} to {shown(high)}",
+        f"{100 * low:.0f} to {100 * high:.0f} %" if chance else f"{shown(low)} to {shown(high)}",
         "Gain, points" if chance else "Gain",
     )
 
@@ -320,15 +327,15 @@ def _gain(case: Case) -> tuple[bool, bool, float]:
     return case.acts, not case.outside, case.after.point - case.before.point
 
 
-def _ends(readings: Sequence[Reading | None]) -> tuple[float, float]:
-    numbers = [
-        number
-        for reading in readings
-        if reading is not None
-        for number in (reading.point, reading.lower, reading.upper)
-        if number is not None
-    ]
-    return (min(numbers), max(numbers)) if numbers else (0.0, 1.0)
+def _ends(readings: Sequence[Reading | None], share: float = 0.0) -> tuple[float, float]:
+    """The ends of all estimates and their intervals, without a share of the intervals on either side."""
+    known = [reading for reading in readings if reading is not None]
+    points = [reading.point for reading in known]
+    lower = sorted(reading.lower for reading in known if reading.lower is not None)
+    upper = sorted(reading.upper for reading in known if reading.upper is not None)
+    few = int(share * len(lower))
+    lowest, highest = [*points, *lower[few:]], [*points, *upper[: len(upper) - few]]
+    return (min(lowest), max(highest)) if points else (0.0, 1.0)
 
 
 def _bar(before: Reading | None, after: Reading | None, low: float, high: float) -> Bar | None:

@@ -8,7 +8,7 @@ from rehearsal_torch.data.estimate import CHANCE, Intervals, alike, in_words, is
 from rehearsal_torch.data.finding import findings_of, in_place, texts_of
 from rehearsal_torch.evaluation.run_record import Decided, claim
 from rehearsal_torch.evaluation.run_record import before as compared_with
-from rehearsal_torch.reporting.decision_frame import doubts, in_all, overall_of
+from rehearsal_torch.reporting.decision_frame import counts_of, doubts, in_all, overall_of
 from rehearsal_torch.reporting.labels import Wording
 from rehearsal_torch.reporting.page.html import sentence, sentences
 from rehearsal_torch.reporting.page.page_content import Material, finite
@@ -55,7 +55,8 @@ def overall(decisions: Sequence[Decided], wanted: str = "") -> str:
     texts = doubts(map(findings_of, decisions))
     total = overall_of(decisions) if len(decisions) > 1 else None
     several = len(decisions) > SEVERAL
-    summary = (average(decisions, wanted) if several else "") if total is None else in_all(total, wanted)
+    summary = average(decisions, wanted) if several and total is None else ""
+    summary = summary if total is None else in_all(total, wanted, counts_of(decisions))
     return " ".join([*texts, *([summary] if summary else [])])
 
 

@@ -311,7 +311,9 @@ def _recommend_feasible(
     if bool(feasible.any()):
         best, visited = best_of_all(values.where(feasible, -torch.inf)), visited[feasible[: len(visited)]]
     else:
+        # No other action is its rival by the reward.
         best = best_of_all(outcomes[..., 1].mean(0))
+        visited = visited[best : best + 1]
     claimed = feasibility.claimed_chances(outcomes[:, best, 2:], constraints)
     return Recommendation(actions[best], float(values[best]), visited, evaluations, claimed)
 

@@ -206,9 +206,8 @@ class OutcomeScore(Solved):
             return []
         brier, constant = self.brier.tolist()
         pair = " against ".join(apart(brier, constant, 4))
-        text = (
-            f"the model predicts rows that were left out no better than a constant does (Brier score {pair})"
-        )
+        pair = f"Brier score {pair}, in two folds of the rows learnt from"
+        text = f"the model predicts rows that were left out no better than a constant does ({pair})"
         consequence = "by it alone, no gain is told from zero"
         return [Finding("score", f"{text}: {consequence}", {"brier": brier, "constant": constant})]
 

@@ -90,9 +90,17 @@ def test_cases_are_ordered_by_their_gains_and_the_smallest_are_left_out_of_many(
     view = run_page(material(recorded_runs.alterations(tmp_path, lines), cases=3))
     assert [case.name for case, _ in view.decisions] == ["c4", "c3", "c2"]
     assert view.more == 2
-    assert (view.scale, view.unit) == ("0 to 100 %", "Gain, points")
+    assert (view.scale, view.unit) == ("60 to 90 %", "Gain, points")
     bar = view.decisions[0][1]
-    assert (bar.before, bar.after, bar.lower, bar.upper) == pytest.approx((60.0, 74.0, 64.0, 90.0))
+    assert (bar.before, bar.after, bar.lower, bar.upper) == pytest.approx(
+        (0.0, 46.67, 13.33, 100.0), abs=0.01
+    )
+    assert "Show all" not in read(tmp_path).said
+
+
+def test_of_many_cases_the_first_rows_are_seen_at_once(tmp_path):
+    lines = [recorded_runs.recommended(place, f"c{place}") for place in range(45)]
+    assert "Show all 45 rows" in read(recorded_runs.alterations(tmp_path, lines)).said
 
 
 @pytest.mark.slow
@@ -216,15 +224,8 @@ def test_episodes_step_by_step_as_the_table_calls_them(sepsis_run, machine_run):
     for start, head in ((0, "week"), (3, "week"), (None, "step")):
         words = replace(found.words, step="one week", first=start)
         assert recorded_rows(replace(found, words=words))[0].heads[0] == head
-    assert recorded_rows(material(machine_run))[0].rows[1] == [
-        "2",
-        "12.5",
-        "12.25",
-        "major",
-        "none",
-        "reduced",
-        "reduced",
-    ]
+    row = recorded_rows(material(machine_run))[0].rows[1]
+    assert row == ["2", "12.5", "12.25", "major", "none", "reduced", "reduced"]
 
 
 def test_what_decisions_come_to_is_counted():
