@@ -30,7 +30,7 @@ from rehearsal_torch.checkpoint import card as card_of
 from rehearsal_torch.checkpoint import load as load_surrogate
 from rehearsal_torch.claims.graph_robustness import Doubts
 from rehearsal_torch.data.graph_check import Refuted
-from rehearsal_torch.data.problem_file.task_file import TaskError
+from rehearsal_torch.data.problem_file.diagnostics import TaskError
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.size_limits import LARGEST_SEED, check_seed
 from rehearsal_torch.data.task_compatibility import Columns, OtherQuestionError

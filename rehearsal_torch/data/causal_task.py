@@ -26,7 +26,8 @@ import numpy as np
 
 from rehearsal_torch.data.known_reward import KnownReward
 from rehearsal_torch.data.outcome_constraint import OutcomeConstraint, constrained_names
-from rehearsal_torch.data.problem_file.task_file import built, faces
+from rehearsal_torch.data.problem_file.cases_schema import faces
+from rehearsal_torch.data.problem_file.task_file import built
 from rehearsal_torch.data.problem_file.trials_schema import (
     TrialsProblem,
     causal_faults,

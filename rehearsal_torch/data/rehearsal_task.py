@@ -23,13 +23,8 @@ from rehearsal_torch.data.codings.decision_texts import worded
 from rehearsal_torch.data.codings.one_hot_actions import by_variable, combination_count
 from rehearsal_torch.data.codings.task_codings import box_in_texts, outcome_faults
 from rehearsal_torch.data.costs import ActionCost
-from rehearsal_torch.data.problem_file.task_file import (
-    built,
-    faces,
-    name_faults,
-    rehearsal_parts,
-    unit_faults,
-)
+from rehearsal_torch.data.problem_file.cases_schema import faces
+from rehearsal_torch.data.problem_file.task_file import built, name_faults, rehearsal_parts, unit_faults
 from rehearsal_torch.data.records import check_fit
 from rehearsal_torch.files.schema import Fault, FaultsError, path_of
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph

@@ -166,9 +166,13 @@ class Coding:
                 return cls(name, classes, level_texts([plain["reference"]])[0])
             if set(plain) == {"classes", "desired"} and isinstance(plain["desired"], list | tuple):
                 return cls(name, classes, None, tuple(level_texts(plain["desired"])))
-        expected = "expected its texts in the order of their codes, [low, medium, high]"
-        got = f"got {beginning(str(plain), 60)!r}"
-        raise ValueError(f"{expected}, or {{classes: [A, B, C], reference: A}}; {got}")
+        raise ValueError(no_coding(plain))
+
+
+def no_coding(plain: Any) -> str:
+    """The fault of plain data that are no coding."""
+    expected = "expected its texts in the order of their codes, [low, medium, high]"
+    return f"{expected}, or {{classes: [A, B, C], reference: A}}; got {beginning(str(plain), 60)!r}"
 
 
 def text_of(cell: Any) -> str | None:

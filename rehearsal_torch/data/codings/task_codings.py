@@ -8,7 +8,7 @@
     region: severity <= medium
 
 With a table, `binary` and `categorical` are enough: the levels are then those of the column, two of them
-sorted, and classes with the most frequent first, which is the reference (`codings_in`).
+sorted, and classes with the most frequent first, which is the reference.
 
 Graphs. The node of a variable of classes is replaced by its indicators, each with the edges of the node; they
 are joined by bi-directional edges, since one cause, the class, moves all of them. A path through the node is
@@ -43,17 +43,11 @@ from rehearsal_torch.data.codings.coding import (
     listed,
     text_of,
     texts_in,
-    unseen_levels,
 )
 from rehearsal_torch.data.codings.one_hot_actions import classes_in, offered_places
-from rehearsal_torch.files.redaction import beginning
-from rehearsal_torch.files.schema import Fault, path_of
+from rehearsal_torch.files.schema import Fault
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.spaces.inequalities import InequalityError, desired_classes, inequalities
-
-# Codings that leave their levels to a table.
-_BY_ROWS = ("binary", "categorical")
-CODINGS = "{variable: [texts in the order of their codes], or {classes: [...], reference: ...}}"
 
 
 def levels_in(column: pd.Series) -> list[str]:
@@ -62,104 +56,6 @@ def levels_in(column: pd.Series) -> list[str]:
     numbers = {float(cell) for cell in cells if not isinstance(cell, str) and text_of(cell) is not None}
     texts = sorted(texts_in(column), key=str.casefold)
     return [text for text in map(text_of, [*sorted(numbers), *texts]) if text is not None]
-
-
-def _offered_in(box: object, name: str, classes: Sequence[str]) -> list[str]:
-    """The classes that a box offers, without values that are faults of the box."""
-    settable = box.get(name) if isinstance(box, Mapping) else None
-    values = settable.get("values") if isinstance(settable, Mapping) else None
-    if not isinstance(values, list | tuple):
-        return []
-    return [text for text in level_texts(values, classes) if text in classes]
-
-
-def classes_of(
-    name: str,
-    column: pd.Series,
-    classes: Sequence[str],
-    reference: str | None = None,
-    among: Sequence[str] = (),
-    stated: bool = False,
-) -> Coding:
-    """The coding of classes, by default with the most frequent class as reference, the first of several.
-
-    Args:
-        among: The classes from which the reference is chosen; empty for all.
-        stated: Whether `classes` are in a stated order; else the most frequent ones come first, so that the
-            columns, and what is estimated from them, do not depend on names.
-    """
-    places = Coding(name, tuple(classes), reference).places(column)
-    counts = {text: int((places == place).sum()) for place, text in enumerate(classes)}
-    ordered = classes if stated else sorted(classes, key=lambda text: -counts[text])
-    if reference is None:
-        reference = max([text for text in ordered if text in (among or classes)], key=counts.__getitem__)
-    return Coding(name, tuple(ordered), reference)
-
-
-def codings_in(
-    plain: object,
-    rows: pd.DataFrame | None = None,
-    box: object = None,
-    known: Mapping[str, Coding] = MappingProxyType({}),
-) -> tuple[dict[str, Coding], list[Fault]]:
-    """The codings of a task, and their faults.
-
-    Args:
-        rows: A table from which levels and references are taken where the task does not name them.
-        box: The box of the task; a reference is one of the classes that it offers.
-        known: Fitted codings, for those that the task leaves to a table.
-    """
-    if not isinstance(plain, Mapping):
-        return {}, [Fault("codings", f"expected {CODINGS}; got {beginning(str(plain), 60)!r}")]
-    codings, faults = dict[str, Coding](), list[Fault]()
-    for key, content in plain.items():
-        name, by_rows = str(key), isinstance(content, str) and content in _BY_ROWS
-        no_reference = isinstance(content, Mapping) and set(content) == {"classes"}
-        try:
-            if rows is not None and name in rows.columns:
-                codings[name] = _coding_of_column(name, content, rows[name], box)
-            elif name in known and (by_rows or no_reference):
-                codings[name] = known[name]
-            elif by_rows:
-                raise ValueError(f"{content!r} needs the rows, and there are none here: name the levels")
-            else:
-                codings[name] = Coding.of(name, content)
-        except ValueError as error:
-            faults.append(Fault(path_of(("codings", name)), str(error)))
-    return codings, faults
-
-
-def _coding_of_column(name: str, content: Any, column: pd.Series, box: object) -> Coding:
-    """A coding, with levels and reference of a column where the task does not name them."""
-    texts = levels_in(column)
-    if isinstance(content, list | tuple):
-        return Coding.of(name, level_texts(content, texts))
-    if isinstance(content, Mapping) and set(content) == {"classes"}:
-        classes = level_texts(content["classes"], texts)
-        coding = classes_of(name, column, classes, None, _offered_in(box, name, classes), stated=True)
-        if lost := unseen_levels(coding, column):
-            raise ValueError(f"no row has {listed(lost)}, so that nothing is known of it: leave it out")
-        return coding
-    if not isinstance(content, str) or content not in _BY_ROWS:
-        return Coding.of(name, content)
-    if content == "binary" and len(texts) > 2:
-        raise ValueError(f"expected two texts; got {len(texts)}")
-    if len(texts) <= 2:
-        return Coding(name, tuple(texts))
-    return classes_of(name, column, texts, among=_offered_in(box, name, texts))
-
-
-def box_in_codes(box: Any, codings: Mapping[str, Coding], faults: list[Fault]) -> Any:
-    """A box with codes in the place of texts; anything but a mapping stays as it is."""
-    if not isinstance(box, Mapping):
-        return box
-    codes = dict[Any, Any]()
-    for name, settable in box.items():
-        try:
-            codes |= _settable(codings[name], settable) if name in codings else {name: settable}
-        except ValueError as error:
-            faults.append(Fault(path_of(("box", name)), str(error)))
-    return codes
 
 
 def box_in_texts(box: Mapping[str, Any], codings: Mapping[str, Coding]) -> dict[str, Any]:
@@ -179,21 +75,18 @@ def box_in_texts(box: Mapping[str, Any], codings: Mapping[str, Coding]) -> dict[
     return texts
 
 
-def _settable(coding: Coding, content: Any) -> dict[str, Any]:
-    """What the columns of a variable may be set to, with codes for texts."""
-    values = content.get("values") if isinstance(content, Mapping) else None
-    if not isinstance(values, list | tuple) or not values:
-        example = f"{{values: [{listed(coding.levels)}]}}"
-        raise ValueError(f"a variable of texts is set to one of these: write {example}")
+def box_in_codes(coding: Coding, values: Sequence[Any]) -> dict[str, Any]:
+    """What the columns of a variable may be set to, for some of its levels or classes; ValueError if one is
+    unknown or repeated, there is none, or the reference is not among them.
+    """
     places = places_of(coding, values)
     if coding.reference is None:
-        return {coding.name: {**content, "values": [float(place) for place in places]}}
-    texts = [coding.levels[place] for place in places]
-    if coding.reference not in texts:
-        remedy = f"name one of {listed(texts)} as the reference"
+        return {coding.name: {"values": [float(place) for place in places]}}
+    if coding.levels.index(coding.reference) not in places:
+        remedy = f"name one of {listed([coding.levels[place] for place in places])} as the reference"
         raise ValueError(f"the reference of {coding.name}, {coding.reference}, is not offered: {remedy}")
     columns = zip(coding.columns, coding.rows[places].T.tolist(), strict=True)
-    return {column: {**content, "values": sorted(set(codes))} for column, codes in columns}
+    return {column: {"values": sorted(set(codes))} for column, codes in columns}
 
 
 def places_of(coding: Coding, values: Sequence[Any]) -> list[int]:

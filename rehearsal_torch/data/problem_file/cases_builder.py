@@ -13,11 +13,10 @@ Source: Du et al. (2026), Sec. 2.1 and Eq. (2).
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+
+import pandas as pd
 
 from rehearsal_torch.data.codings.coding import Coding, with_level_places
-from rehearsal_torch.data.codings.task_codings import box_in_codes
-from rehearsal_torch.data.costs import WrittenCost
 from rehearsal_torch.data.problem_file.case_bounds import (
     CURRENT,
     case_rows,
@@ -47,7 +46,6 @@ from rehearsal_torch.data.problem_file.variable_kinds import (
     codings_of,
     kind_faults,
     only_texts,
-    settable,
 )
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.tables.decision_cases import price_faults
@@ -194,38 +192,19 @@ def _task(
     if form.desired is not None and {*broken}.isdisjoint(of_role(form.variables, "outcome")):
         region, codings = region_in(form.desired, codings, faults)
     _name_faults(form.variables, known, region, found)
-    box, actions = dict[str, Any](), of_role(form.variables, "action")
-    for name in actions:
-        if coded is not None and name in coded.labels.frame.columns and name not in broken:
-            variable, column = form.variables[name], coded.labels.frame[name]
-            box[name] = settable(name, variable, column, found, codings.get(name))
-    box = {name: values for name, values in box.items() if values is not None}
-    costs = _costs(form, box)
-    _worth_findings(form, costs, found)
-    parts = built_parts(
-        {
-            "unit": form.unit,
-            "worth": form.worth,
-            "candidates": [names for names in form.candidates if {*names} <= {*actions}],
-            "graph": None if known is None else known.graph,
-            "context": of_role(form.variables, "context"),
-            "box": box_in_codes(box, codings, faults) or None,
-            "region": region,
-            "costs": costs,
-        },
-        {name: coding for name, coding in codings.items() if known is None or name in known.graph.names},
-        faults,
-    )
-    complete = all(parts[part] is not None for part in ("graph", "box", "region"))
-    complete, task = complete and len(box) == len(actions), None
+    frame = pd.DataFrame() if coded is None else coded.labels.frame
+    graph = None if known is None else known.graph
+    parts = built_parts(form, graph, region, codings, faults, found, frame, broken)
+    _worth_findings(form, parts["costs"], found)
+    task, complete = None, all(parts[part] is not None for part in ("graph", "box", "region"))
     if complete and not faults and len(found.faults) == earlier:
         try:
             task = RehearsalTask(**parts)
         except FaultsError as error:
             faults += error.faults
     keys = {"box": "variables", "context": "variables", "codings": "variables", "region": "desired"}
-    for name, cost in costs.items():
-        by_case = cost.column is not None and cost.column == form.costs.get(name)
+    for name, variable in form.variables.items():
+        by_case = name in form.costs and not (variable.cost is not None and variable.cost.per_change)
         keys[f"costs.{name}"] = key("costs", name) if by_case else key("variables", name, "cost")
     found.add_faults(fault.called(keys) for fault in faults)
     return task
@@ -262,16 +241,6 @@ def _case_faults(cases: ReadTable, form: ProblemForm, coded: _CodedRows | None, 
     unused_columns(cases, form, found)
     if coded is not None:
         impossible_values(cases, coded.labels.frame, numbers, found)
-
-
-def _costs(form: ProblemForm, box: Collection[str]) -> dict[str, WrittenCost]:
-    """The costs of the actions of a box; without those that cost nothing."""
-    costs = {name: form.variables[name].cost for name in box}
-    for name, column in form.costs.items():
-        cost = costs.get(name) or WrittenCost()
-        if name in costs and not cost.per_change:
-            costs[name] = WrittenCost(fixed=cost.fixed, column=column, usual=cost.usual)
-    return {name: cost for name, cost in costs.items() if cost}
 
 
 def _cost_column_faults(form: ProblemForm, cases: ReadTable, found: Findings) -> None:

@@ -13,8 +13,8 @@
     costs: {bmi: cost_of_bmi}         # optional, as is the cost of an action under variables
     worth: 1000
 
-Graph, desired region and candidate sets are those of a task (`data.problem_file.task_file`); a graph may also
-stand in a file, be learnt from the rows, or have edges without a direction (`problem_file.graph_section`).
+A graph may also stand in a file, be learnt from the rows, or have edges without a direction
+(`problem_file.graph_section`). Tasks say the same with other keys (`data.problem_file.task_file`).
 Messages never show what `data` holds where it is no file: the address of a data base may have a password.
 """
 
@@ -22,24 +22,27 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol, Self
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, TypeAdapter, WithJsonSchema
 
 from rehearsal_torch.data.costs import COST, WORTH, Worth, Written
-from rehearsal_torch.data.problem_file.task_file import Candidates, WrittenRegion
 from rehearsal_torch.data.size_limits import IMPUTATIONS as MOST_IMPUTATIONS
 from rehearsal_torch.data.tables.header_checks import NO_DATA_BASE
+from rehearsal_torch.files.bounded_yaml import repeated
 from rehearsal_torch.files.redaction import beginning
 from rehearsal_torch.files.schema import (
     Bounds,
     Fault,
     Name,
+    Names,
     Number,
     Schema,
+    Sides,
     did_you_mean,
     fault,
     form,
+    is_number,
     list_of,
     mapping,
     meant,
@@ -47,10 +50,13 @@ from rehearsal_torch.files.schema import (
     optional,
     path_of,
     refusal,
+    shown,
 )
 from rehearsal_torch.graphs.dagitty import has_arrow
 from rehearsal_torch.graphs.graph_files import ENDINGS
 from rehearsal_torch.graphs.graph_notation import CliquesForm, Edge, OrderForm, ParentsForm, WrittenGraph
+from rehearsal_torch.spaces.inequalities import FACES
+from rehearsal_torch.spaces.polytope import Polytope
 
 ROLES = ("context", "action", "outcome", "other")
 KINDS = ("continuous", "integer", "binary", "ordinal", "categorical")
@@ -58,6 +64,18 @@ DATA = "a file, or {file: ..., sheet: ..., separator: ..., decimal: ...}"
 MISSING = ("complete", "refuse")
 MISSING_AS = f"complete, refuse, or {{impute: m}} with 2 to {MOST_IMPUTATIONS} imputations"
 MOST_CASES = 100_000
+MOST_LEVELS = 1000
+# Of the normals of a region, and of the names in candidate sets.
+MOST_ENTRIES = 20_000
+# The strings of which a message says how they may be coded.
+_EXAMPLES = 4
+SETTABLE = "{variable: [lower, upper]}, or {variable: {values: [...]}} for one of some values"
+REGION = (
+    "inequalities such as 0.6 <= repaid, {outcome: [lower, upper]}, null for an open side, or {names: [...], "
+    "normals: [[...]], offsets: [...]}"
+)
+# Tags of the forms of a region.
+_TEXT, _BOUNDS, _FACES = form("text"), form("<outcome>"), form("names", "normals", "offsets")
 _NUMBER: TypeAdapter[float] = TypeAdapter(Number)
 
 
@@ -224,7 +242,10 @@ class VariableForm(Schema):
         "of an action with texts or classes: those that it may be set to; all by default"
     )
     reference: Level | None = optional(
-        "of classes: the one without an indicator; the most frequent by default"
+        "of classes: the one without an indicator; the most frequent by default, and none of two classes"
+    )
+    desired: Annotated[list[Level], list_of("a list of classes")] | None = optional(
+        "of an outcome of classes: the desired ones, where inequalities bound the column that is 1 for them"
     )
     step: PositiveNumber | None = optional(
         "of an action: the distance of its values, from the lower end of range"
@@ -234,11 +255,9 @@ class VariableForm(Schema):
     def faults(self, name: str) -> Iterator[Fault]:
         """Faults of settings that do not go together, each at its key."""
         texts = has_texts(self.levels) or (self.kind == "categorical" and self.levels is not None)
-        if self.reference is not None and self.kind != "categorical":
-            yield Fault("reference", f"is for classes; the kind is {self.kind}: leave it out")
-        elif self.reference is not None and self.role == "outcome":
-            words = "an outcome has none, desired says which of its classes are wished: leave it out"
-            yield Fault("reference", words)
+        for setting in ("reference", "desired"):
+            if getattr(self, setting) is not None and self.kind != "categorical":
+                yield Fault(setting, f"is for classes; the kind is {self.kind}: leave it out")
         if self.role != "action":
             words = f"is for actions; {name} is of the role {self.role}: leave it out"
             for setting in ("range", "levels", "offered", "step", "cost"):
@@ -253,6 +272,11 @@ class VariableForm(Schema):
             yield Fault("step", "a step needs range: [lower, upper], from whose lower end it counts")
 
 
+# Settings of classes that a role has not.
+_NOT_FOR = {
+    "reference": "an outcome has none, desired says which of its classes are wished: leave it out",
+    "desired": "is for outcomes: leave it out",
+}
 Source = Annotated[DataForm, BeforeValidator(_source, json_schema_input_type=str | DataForm)]
 
 
@@ -331,10 +355,110 @@ _IMPUTE = {
 }
 
 
-class ProblemForm(Schema):
-    """A problem of rehearsal: what is observed, what may be set, and what is desired."""
+def _check_levels(values: Any) -> Any:
+    if not isinstance(values, list) or not values:
+        raise fault("a list of the values that it may be set to", values)
+    if len(values) > MOST_LEVELS:
+        raise fault(f"at most {MOST_LEVELS} values", f"{len(values)} values")
+    # YAML reads yes, no, on and off as Booleans; of mixed lists, the first that is no number is told.
+    if all(isinstance(value, bool) or (isinstance(value, str) and not is_number(value)) for value in values):
+        raise fault("numbers", values, _coding_remedy(values), "texts")
+    return values
 
-    data: Source = Field(description=DATA)
+
+def _coding_remedy(values: Sequence[str | bool]) -> str:
+    """How levels that are strings or Booleans may be coded: false before true, strings as they are given."""
+    ordered = sorted(values) if all(isinstance(value, bool) for value in values) else values
+    pairs = [f"{shown(value)} as {code}" for code, value in enumerate(dict.fromkeys(ordered))]
+    order = ", in an order that means something to the outcome" if len(pairs) > 2 else ""
+    examples = ", ".join(pairs[:_EXAMPLES] + ["..."] * (len(pairs) > _EXAMPLES))
+    return f"levels are numbers: code them in the table and in the task, for instance {examples}{order}"
+
+
+def _check_distinct(values: list[float]) -> list[float]:
+    if twice := repeated(values):
+        raise fault("each value once", values, f"{twice[0]:g} occurs twice, keep one")
+    return values
+
+
+LevelNumbers = Annotated[list[Number], BeforeValidator(_check_levels), AfterValidator(_check_distinct)]
+
+
+def _rectangle(rows: Any) -> Any:
+    lists = isinstance(rows, list) and all(isinstance(row, list) for row in rows)
+    if not lists or len({len(row) for row in rows}) != 1:
+        raise fault("rows of equal length, [[...], ...]", rows)
+    if len(rows) * len(rows[0]) > MOST_ENTRIES or len(rows) > FACES:
+        raise fault(f"at most {FACES} faces with {MOST_ENTRIES} numbers", rows)
+    return rows
+
+
+class NamedFaces(Schema):
+    """Faces, with the names of the outcomes."""
+
+    normals: Annotated[list[list[Number]], BeforeValidator(_rectangle)] = Field(
+        description="the weights of each inequality, in the order of names"
+    )
+    offsets: list[Number] = Field(description="what each weighted sum is at most")
+    names: Names = Field(description="the variables that the weights belong to")
+
+    def polytope(self) -> Polytope:
+        """The polytope {y : M y <= d} with normals M and offsets d."""
+        return Polytope(tuple(self.names), self.normals, self.offsets)
+
+
+def faces(region: Polytope) -> dict[str, Any]:
+    """The normals and offsets of a region, as `NamedFaces` has them."""
+    return {"normals": region.rows.tolist(), "offsets": region.limits.tolist()}
+
+
+def _region_tag(plain: Any) -> str:
+    if isinstance(plain, str | list):
+        return _TEXT
+    with_normals = isinstance(plain, NamedFaces) or (isinstance(plain, dict) and "normals" in plain)
+    return _FACES if with_normals else _BOUNDS
+
+
+def _check_region(plain: Any) -> Any:
+    if not isinstance(plain, str | list | dict | Schema) or not plain:
+        raise fault(REGION, plain)
+    for number, text in enumerate(plain if isinstance(plain, list) else (), 1):
+        if not isinstance(text, str):
+            raise fault(f"inequality {number}, a text such as 0.6 <= repaid", text)
+    return plain
+
+
+Region = dict[str, list[float | None]] | NamedFaces
+# Texts are parsed with the codings of their variables (`region_in`).
+WrittenRegion = Annotated[
+    Annotated[str | list[str], Tag(_TEXT)]
+    | Annotated[dict[Name, Sides], mapping(REGION), Tag(_BOUNDS)]
+    | Annotated[NamedFaces, Tag(_FACES)],
+    Discriminator(_region_tag),
+    BeforeValidator(_check_region, json_schema_input_type=str | list[str] | Region),
+]
+
+
+def _check_candidates(sets: list[list[str]]) -> list[list[str]]:
+    if [] in sets:
+        raise fault("sets of variables", sets, f"set {sets.index([])} is empty")
+    if sum(map(len, sets)) > MOST_ENTRIES:
+        raise fault(f"at most {MOST_ENTRIES} names", f"{len(sets)} sets")
+    if twice := repeated(map(frozenset, sets)):
+        first = next(names for names in sets if frozenset(names) == twice[0])
+        raise fault("each set once", first, "it occurs twice, keep one")
+    return sets
+
+
+Candidates = Annotated[
+    list[Names], list_of("a list of sets of variables, [[...], ...]"), AfterValidator(_check_candidates)
+]
+
+
+class CasesProblem(Schema):
+    """A problem of rehearsal: the roles of variables, what may be set, and what is desired."""
+
+    data: Source | None = optional(DATA)
     variables: Annotated[
         dict[
             Name,
@@ -349,6 +473,36 @@ class ProblemForm(Schema):
     desired: WrittenRegion = Field(
         description="inequalities of the outcomes, such as 0.6 <= repayment, joined by and, or a list of them"
     )
+    costs: dict[Name, Name] = Field(
+        default_factory=dict,
+        description="of each case, for an action: the column of the cases with its cost per unit",
+    )
+    worth: Worth | None = optional(WORTH)
+    candidates: Candidates = Field(
+        default_factory=list, description="sets of actions that may be set jointly; each alone by default"
+    )
+    unit: Name | None = optional("the column that says which rows belong together")
+
+    @classmethod
+    def of_parts(cls, parts: Mapping[str, Any]) -> Self:
+        """A form of parts that are valid by themselves; the others are None or empty."""
+        required = (name for name, field in cls.model_fields.items() if field.is_required())
+        return cls.model_construct(**{**dict.fromkeys(required), "variables": {}, **parts})
+
+    @classmethod
+    def between(cls, parts: Mapping[str, Any]) -> Iterator[Fault]:
+        """Faults of roles, and of settings that do not go together."""
+        variables: Mapping[str, VariableForm] = parts.get("variables", {})
+        for name, variable in variables.items():
+            for each in variable.faults(name):
+                yield Fault(path_of(("variables", name, each.path)), each.words)
+        yield from missing_roles(variables, ("action", "outcome"))
+
+
+class ProblemForm(CasesProblem):
+    """A problem file: a problem with its rows, and the cases to decide for."""
+
+    data: Source = Field(description=DATA)
     cases: Annotated[
         Annotated[DataForm, Tag(_TABLE)]
         | Annotated[list[Annotated[dict[Name, Any], BeforeValidator(only(_is_case, _CASE_AS))]], Tag(_LIST)]
@@ -366,34 +520,21 @@ class ProblemForm(Schema):
         description="of each case, for an action: [lower, upper], with its present value as `current` and "
         "other columns of the cases by their names",
     )
-    costs: dict[Name, Name] = Field(
-        default_factory=dict,
-        description="of each case, for an action: the column of the cases with its cost per unit",
-    )
-    worth: Worth | None = optional(WORTH)
-    candidates: Candidates = Field(
-        default_factory=list, description="sets of actions that may be set jointly; each alone by default"
-    )
-    unit: Name | None = optional("the column that says which rows belong together")
     method: Name | None = optional("the method that decides: auto, or a name that decision= takes")
     missing: Annotated[
         str | int, BeforeValidator(_missing), WithJsonSchema({"anyOf": [{"enum": list(MISSING)}, _IMPUTE]})
     ] = Field(default="complete", description=f"rows with missing cells: {MISSING_AS}")
 
     @classmethod
-    def of_parts(cls, parts: Mapping[str, Any]) -> "ProblemForm":
-        """A form of parts that are valid by themselves; the others are None or empty."""
-        return cls.model_construct(**{"data": None, "graph": None, "desired": None, "variables": {}, **parts})
-
-    @classmethod
     def between(cls, parts: Mapping[str, Any]) -> Iterator[Fault]:
-        """Faults of roles, of settings that do not go together, and of names of actions."""
+        """The faults of a problem, and those of names of actions."""
+        yield from super().between(parts)
         variables: Mapping[str, VariableForm] = parts.get("variables", {})
-        actions = of_role(variables, "action")
         for name, variable in variables.items():
-            for each in variable.faults(name):
-                yield Fault(path_of(("variables", name, each.path)), each.words)
-        yield from missing_roles(variables, ("action", "outcome"))
+            setting = "reference" if variable.role == "outcome" else "desired"
+            if variable.kind == "categorical" and getattr(variable, setting) is not None:
+                yield Fault(path_of(("variables", name, setting)), _NOT_FOR[setting])
+        actions = of_role(variables, "action")
         for name in dict.fromkeys(name for names in parts.get("candidates", []) for name in names):
             if actions and name not in actions:
                 yield Fault("candidates", f"{name!r} is no action; {meant(name, actions)}")

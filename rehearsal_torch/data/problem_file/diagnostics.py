@@ -19,15 +19,17 @@ from numpy.typing import ArrayLike
 
 from rehearsal_torch.data.finding import Finding, FindingKind
 from rehearsal_torch.data.problem_file.cases_schema import DataForm, Variable
-from rehearsal_torch.data.problem_file.task_file import TaskError
 from rehearsal_torch.data.tables.reader import ReadTable, TableError, read_table
 from rehearsal_torch.files.bounded_yaml import PlainFileError, text_of, yaml_of
+from rehearsal_torch.files.redaction import without_password
 from rehearsal_torch.files.schema import (
     Fault,
+    FaultsError,
     Schema,
     did_you_mean,
     line_at,
     lines_of,
+    listed,
     meant,
     path_of,
     read,
@@ -44,24 +46,28 @@ class Findings:
 
     Attributes:
         lines: Dotted path to line.
+        called: Dotted path to the one that the author wrote, where it is another.
         faults: What makes it unusable, with line and key.
         placed_findings: What its author should look at, each by its sentence with line and key.
     """
 
     source: str
     lines: dict[str, int] = field(default_factory=dict)
+    called: dict[str, str] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
     placed_findings: dict[str, Finding] = field(default_factory=dict)
 
     def fault(self, path: str, words: str) -> None:
         """Adds a fault at a key."""
-        if (sentence := self.placed(path, words)) not in self.faults:
-            self.faults.append(sentence)
+        self.add_faults([Fault(path, words)])
 
     def add_faults(self, faults: Iterable[Fault]) -> None:
         """Adds faults at their paths."""
         for fault in faults:
-            self.fault(fault.path, fault.words)
+            written = fault.called(self.called)
+            sentence = self.placed(written.path, written.words)
+            if sentence not in self.faults:
+                self.faults.append(written if sentence == written else sentence)
 
     def add(self, path: str, finding: Finding, words: str = "") -> None:
         """Adds a finding at a key; `words` is its sentence beside line and key, by default its text."""
@@ -136,6 +142,25 @@ def column_faults(names: Iterable[tuple[str, str]], rows: ReadTable, found: Find
     for path, name in names:
         if name not in columns:
             found.fault(path, f"no column {name!r} in {rows.where}; {meant(name, columns)}")
+
+
+class TaskError(FaultsError):
+    """A task that cannot be used.
+
+    Attributes:
+        source: The file or what else it was read from; without faults, the message.
+        named: The variables of the task, as far as it could be read.
+    """
+
+    def __init__(self, source: str, faults: Iterable[str] = (), named: Iterable[str] = ()) -> None:
+        super().__init__(faults)
+        self.source, self.named = source, tuple(named)
+        self.args = (listed(source, self.faults) if self.faults else source,)
+
+    def of_check(self) -> str:
+        """The message of a check, after which nothing would have been fitted."""
+        message = listed(self.source, self.faults, "nothing can be decided yet") if self.faults else str(self)
+        return without_password(message)
 
 
 class ProblemError(TaskError):

@@ -1,36 +1,18 @@
-"""Task files of rehearsal: the schema of the YAML, and the graph, box, region and costs that it stands for.
+"""Task dictionaries of rehearsal, and the graph, box, region and costs that a problem stands for.
 
-    graph                     the influence graph
-    context                   the variables that are observed before deciding
-    box, candidates           what may be set, and the sets of variables that may be set jointly
-    region                    where the outcomes are desired to lie
-    unit, codings             columns that say which rows belong together, and what texts are as numbers
-    costs, worth              of a change, and of a desired outcome (`data.costs`)
+    context: [age]                                   age: {role: context}
+    box: {dose: [0, 10],                             dose: {role: action, range: [0, 10]}
+          ward: {values: [A, B]}}                    ward: {role: action, kind: categorical,
+    codings:                                                levels: [A, B, C], offered: [A, B], reference: A}
+      ward: {classes: [A, B, C], reference: A}
+    region: well >= 0.5                              well: {role: outcome}
 
-A problem file says the same in the words of its table, by roles, kinds and texts
-(`data.problem_file.cases_schema`). A task is what comes of that, as configurations and saved models keep it,
-with indicators in the place of classes and faces in that of inequalities, and needs no rows; its keys are
-therefore its own, with the same types, and both are built by `built_parts`.
-
-A task is a YAML file or a mapping. All faults of all parts are listed at once, each with the dotted path of
-the key, what was expected and what was found. A single name stands for a list of one; lists of lists (edges,
-bidirected, candidates) need their outer brackets. Sizes are limited before anything is built. The output of
-a task's `to_plain` can be read back.
-
-The desired region is written as inequalities, bounds, or faces,
-
-    sales - 2*cost >= 10 and cost <= 4              text, or a list of texts that must all hold
-    {repaid: [0.6, null]}                           bounds; null leaves a side open
-    {names: [...], normals: [[...]], offsets: [...]}    faces, M y <= d
-
-and the box has the bounds or the levels of each variable that may be set:
-
-    dose: [0, 10]               any value from 0 to 10
-    drug: {values: [0, 1]}      no or yes
-    ward: {values: [1, 2, 4]}   one of these numbers
-
-Levels are numbers, unless the variable has texts that `codings` numbers (`data.codings`). Tasks of trials are
-read by `data.problem_file.trials_schema`.
+A task, a YAML file or a mapping, says on the left what a problem says on the right of its variables
+(`data.problem_file.cases_schema`). It is read as that problem, and its faults have the task's keys; all are
+listed at once. A single name stands for a list of one; lists of lists (edges, bidirected, candidates) need
+their outer brackets. A task needs no rows, and what `to_plain` returns is one: there, graph and context name
+the indicators of classes, as variables of their own. No file says so, since no table has their columns. Tasks
+of trials are read by `data.problem_file.trials_schema`.
 
 Source: Du et al. (2026), Sec. 2.1 and Eq. (2).
 """
@@ -43,210 +25,61 @@ from types import MappingProxyType
 from typing import Annotated, Any, TypeVar
 
 import pandas as pd
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Discriminator, Field, Tag
+from pydantic import BeforeValidator, Field
 
-from rehearsal_torch.data.codings.coding import Coding
-from rehearsal_torch.data.codings.task_codings import (
-    CODINGS,
-    box_in_codes,
-    coded_names,
-    codings_in,
-    expanded,
-    faces_of_text,
+from rehearsal_torch.data.codings.coding import Coding, listed, no_coding, text_of
+from rehearsal_torch.data.codings.task_codings import coded_names, expanded, faces_of_text
+from rehearsal_torch.data.costs import COSTS, WrittenCost, WrittenCosts, costs_of
+from rehearsal_torch.data.problem_file.cases_schema import (
+    REGION,
+    SETTABLE,
+    CasesProblem,
+    GraphForm,
+    LevelNumbers,
+    NamedFaces,
+    Region,
+    VariableForm,
+    of_role,
 )
-from rehearsal_torch.data.costs import COSTS, WORTH, Worth, WrittenCosts, costs_of
-from rehearsal_torch.files.bounded_yaml import NoFileError, PlainFileError, read_yaml, repeated
-from rehearsal_torch.files.redaction import without_password
-from rehearsal_torch.files.schema import (
-    Bounds,
-    Fault,
-    FaultsError,
-    Name,
-    Names,
-    Number,
-    Schema,
-    Sides,
-    fault,
-    form,
-    is_number,
-    list_of,
-    listed,
-    mapping,
-    meant,
-    optional,
-    plain_of,
-    read,
-    shown,
-)
+from rehearsal_torch.data.problem_file.diagnostics import Findings, TaskError, key
+from rehearsal_torch.data.problem_file.variable_kinds import collected, settable, stated_coding
+from rehearsal_torch.files.bounded_yaml import NoFileError, PlainFileError, read_yaml
+from rehearsal_torch.files.redaction import beginning
+from rehearsal_torch.files.schema import Fault, Name, Names, Schema, mapping, meant, only, read
 from rehearsal_torch.graphs.graph_notation import EXPECTED, WrittenGraph
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.spaces.box import Box
-from rehearsal_torch.spaces.inequalities import FACES, InequalityError
+from rehearsal_torch.spaces.inequalities import TOKEN, InequalityError
 from rehearsal_torch.spaces.polytope import Polytope
 
-MOST_LEVELS = 1000
-# Of the normals of a region, and of the names in candidate sets.
-MOST_ENTRIES = 20_000
-# The strings of which a message says how they may be coded.
-_EXAMPLES = 4
-SETTABLE = "{variable: [lower, upper]}, or {variable: {values: [...]}} for one of some values"
-REGION = (
-    "inequalities such as 0.6 <= repaid, {outcome: [lower, upper]}, null for an open side, or {names: [...], "
-    "normals: [[...]], offsets: [...]}"
-)
-# Tags of the forms of a range and of a region.
-_INTERVAL, _VALUES = form("<interval>"), form("values")
-_TEXT, _BOUNDS, _FACES = form("text"), form("<outcome>"), form("names", "normals", "offsets")
-
-
-def _check_levels(values: Any) -> Any:
-    if not isinstance(values, list) or not values:
-        raise fault("a list of the values that it may be set to", values)
-    if len(values) > MOST_LEVELS:
-        raise fault(f"at most {MOST_LEVELS} values", f"{len(values)} values")
-    # YAML reads yes, no, on and off as Booleans; of mixed lists, the first that is no number is told.
-    if all(isinstance(value, bool) or (isinstance(value, str) and not is_number(value)) for value in values):
-        raise fault("numbers", values, _coding_remedy(values), "texts")
-    return values
-
-
-def _coding_remedy(values: Sequence[str | bool]) -> str:
-    """How levels that are strings or Booleans may be coded: false before true, strings as they are given."""
-    ordered = sorted(values) if all(isinstance(value, bool) for value in values) else values
-    pairs = [f"{shown(value)} as {code}" for code, value in enumerate(dict.fromkeys(ordered))]
-    order = ", in an order that means something to the outcome" if len(pairs) > 2 else ""
-    examples = ", ".join(pairs[:_EXAMPLES] + ["..."] * (len(pairs) > _EXAMPLES))
-    return f"levels are numbers: code them in the table and in the task, for instance {examples}{order}"
-
-
-def _check_distinct(values: list[float]) -> list[float]:
-    if twice := repeated(values):
-        raise fault("each value once", values, f"{twice[0]:g} occurs twice, keep one")
-    return values
-
-
-LevelNumbers = Annotated[list[Number], BeforeValidator(_check_levels), AfterValidator(_check_distinct)]
+CODINGS = "{variable: [texts in the order of their codes], or {classes: [...], reference: ...}}"
+# Keys of a task to those of a problem that mean the same.
+_PARTS = {name: name for name in ("graph", "candidates", "unit", "worth")} | {"region": "desired"}
 
 
 class Levels(Schema):
-    """The values that a variable may be set to."""
+    """The numbers that a variable may be set to."""
 
-    values: LevelNumbers
-
-
-Range = Annotated[
-    Annotated[Bounds, Tag(_INTERVAL)] | Annotated[Levels, Tag(_VALUES)],
-    Discriminator(lambda plain: _VALUES if isinstance(plain, dict | Levels) else _INTERVAL),
-]
+    values: LevelNumbers = Field(description="a list of the values that it may be set to")
 
 
-def _rectangle(rows: Any) -> Any:
-    lists = isinstance(rows, list) and all(isinstance(row, list) for row in rows)
-    if not lists or len({len(row) for row in rows}) != 1:
-        raise fault("rows of equal length, [[...], ...]", rows)
-    if len(rows) * len(rows[0]) > MOST_ENTRIES or len(rows) > FACES:
-        raise fault(f"at most {FACES} faces with {MOST_ENTRIES} numbers", rows)
-    return rows
-
-
-class NamedFaces(Schema):
-    """Faces, with the names of the outcomes."""
-
-    normals: Annotated[list[list[Number]], BeforeValidator(_rectangle)] = Field(
-        description="the weights of each inequality, in the order of names"
-    )
-    offsets: list[Number] = Field(description="what each weighted sum is at most")
-    names: Names = Field(description="the variables that the weights belong to")
-
-    def polytope(self) -> Polytope:
-        """The polytope {y : M y <= d} with normals M and offsets d."""
-        return Polytope(tuple(self.names), self.normals, self.offsets)
-
-
-def faces(region: Polytope) -> dict[str, Any]:
-    """The normals and offsets of a region, as `NamedFaces` has them."""
-    return {"normals": region.rows.tolist(), "offsets": region.limits.tolist()}
-
-
-def _region_tag(plain: Any) -> str:
-    if isinstance(plain, str | list):
-        return _TEXT
-    with_normals = isinstance(plain, NamedFaces) or (isinstance(plain, dict) and "normals" in plain)
-    return _FACES if with_normals else _BOUNDS
-
-
-def _check_region(plain: Any) -> Any:
-    if not isinstance(plain, str | list | dict | BaseModel) or not plain:
-        raise fault(REGION, plain)
-    for number, text in enumerate(plain if isinstance(plain, list) else (), 1):
-        if not isinstance(text, str):
-            raise fault(f"inequality {number}, a text such as 0.6 <= repaid", text)
-    return plain
-
-
-Region = dict[str, list[float | None]] | NamedFaces
-# Texts are parsed with the codings of their variables (`region_in`).
-WrittenRegion = Annotated[
-    Annotated[str | list[str], Tag(_TEXT)]
-    | Annotated[dict[Name, Sides], mapping(REGION), Tag(_BOUNDS)]
-    | Annotated[NamedFaces, Tag(_FACES)],
-    Discriminator(_region_tag),
-    BeforeValidator(_check_region, json_schema_input_type=str | list[str] | Region),
-]
-
-
-class TaskError(FaultsError):
-    """A task that cannot be used.
-
-    Attributes:
-        source: The file or what else it was read from; without faults, the message.
-        named: The variables of the task, as far as it could be read.
-    """
-
-    def __init__(self, source: str, faults: Iterable[str] = (), named: Iterable[str] = ()) -> None:
-        super().__init__(faults)
-        self.source, self.named = source, tuple(named)
-        self.args = (listed(source, self.faults) if self.faults else source,)
-
-    def of_check(self) -> str:
-        """The message of a check, after which nothing would have been fitted."""
-        message = listed(self.source, self.faults, "nothing can be decided yet") if self.faults else str(self)
-        return without_password(message)
-
-
-def _check_candidates(sets: list[list[str]]) -> list[list[str]]:
-    if [] in sets:
-        raise fault("sets of variables", sets, f"set {sets.index([])} is empty")
-    if sum(map(len, sets)) > MOST_ENTRIES:
-        raise fault(f"at most {MOST_ENTRIES} names", f"{len(sets)} sets")
-    if twice := repeated(map(frozenset, sets)):
-        first = next(names for names in sets if frozenset(names) == twice[0])
-        raise fault("each set once", first, "it occurs twice, keep one")
-    return sets
-
-
-Candidates = Annotated[
-    list[Names], list_of("a list of sets of variables, [[...], ...]"), AfterValidator(_check_candidates)
-]
-
-
-class RehearsalTaskFile(Schema):
-    """The schema of a rehearsal task."""
+class TaskKeys(Schema):
+    """The keys of a task; what stands behind most of them is validated as that of a problem."""
 
     graph: WrittenGraph = Field(description=EXPECTED)
-    context: Names = Field(
-        description="a list of the variables that are observed before deciding, [] for none"
+    context: Names = Field(description="a list of the variables observed before deciding, [] for none")
+    box: Annotated[dict[Name, Any], mapping(SETTABLE)] = Field(description=SETTABLE)
+    region: Any = Field(description=REGION)
+    candidates: Any = None
+    unit: Any = None
+    codings: Annotated[Any, BeforeValidator(only(lambda plain: isinstance(plain, dict | None), CODINGS))] = (
+        None
     )
-    box: Annotated[dict[Name, Range], mapping(SETTABLE)] = Field(description=SETTABLE)
-    region: WrittenRegion = Field(description=REGION)
-    candidates: Candidates = Field(default_factory=list)
-    unit: Name | None = optional("the column that says which rows belong together")
-    codings: Any = optional(CODINGS)
     costs: WrittenCosts = Field(default_factory=dict, description=COSTS)
-    worth: Worth | None = optional(WORTH)
+    worth: Any = None
 
 
-REHEARSAL_PARTS = tuple(RehearsalTaskFile.model_fields)
+REHEARSAL_PARTS = tuple(TaskKeys.model_fields)
 
 
 def task_content(
@@ -274,6 +107,87 @@ def task_content(
     return str(file), content
 
 
+def problem_of_task(plain: Any, found: Findings) -> tuple[CasesProblem, list[str], list[str]]:
+    """The problem of a task; its context, in which an action is a fault; and the variables whose coding has
+    none. Faults are collected with the keys of the task, also those of the problem that are added later.
+    """
+    parts, faults = read(TaskKeys, plain)
+    found.add_faults(faults)
+    context, box, costs = parts.get("context", []), parts.get("box", {}), parts.get("costs", {})
+    codings = {str(name): content for name, content in (parts.get("codings") or {}).items()}
+    if box and (free := [name for name in costs if name not in box]):
+        found.add_faults(Fault("costs", f"{name!r} is no action; {meant(name, box)}") for name in free)
+    outcomes, nodes = set(_names_in(parts.get("region"))), parts["graph"].named() if "graph" in parts else []
+    roles = dict.fromkeys(context, "context") | dict.fromkeys(box, "action")
+    for name in [*nodes, *codings]:
+        roles.setdefault(name, "outcome" if name in outcomes else "other")
+    variables, coded = dict[str, VariableForm](), {*codings}
+    for name, role in roles.items():
+        settings, faults, path = dict[str, Any](role=role), list[Fault](), key("variables", name)
+        found.called |= _keys_of_task(path, name, role, codings)
+        if name in codings:
+            settings |= _coded_settings(name, codings[name], faults)
+        if role == "action":
+            settings |= {**_box_settings(name, box[name], settings, faults), "cost": costs.get(name)}
+        valid, wrong = read(VariableForm, settings)
+        variables[name] = VariableForm.model_construct(**valid)
+        if {"codings", "levels", "reference", "desired"} & {fault.part for fault in faults + wrong}:
+            coded.discard(name)
+        found.add_faults([*faults, *(Fault(f"{path}.{fault.path}", fault.words) for fault in wrong)])
+    found.called["desired"] = "region"
+    problem = {name: parts[part] for part, name in _PARTS.items() if part in parts}
+    problem |= {"variables": variables} if variables else {}
+    valid, faults = read(CasesProblem, problem)
+    # Missing parts are among the faults of the task's keys.
+    found.add_faults(fault for fault in faults if fault.kind != "missing")
+    return CasesProblem.of_parts(valid), context, [name for name in codings if name in coded]
+
+
+def _keys_of_task(path: str, name: str, role: str, codings: Mapping[str, Any]) -> dict[str, str]:
+    """The paths of a variable and of its settings to those of a task."""
+    box, coding = key("box", name), key("codings", name)
+    parts = {"context": "context", "action": box, "outcome": "region", "other": "graph"}
+    keys = {path: parts[role], f"{path}.range": box, f"{path}.cost": key("costs", name)}
+    keys |= {f"{path}.{setting}": f"{box}.values" for setting in ("levels", "offered")}
+    if name in codings:
+        keys |= {path: coding} | {f"{path}.{part}": coding for part in ("kind", "reference", "desired")}
+        keys[f"{path}.levels"] = f"{coding}.classes" if isinstance(codings[name], dict) else coding
+    return keys
+
+
+def _coded_settings(name: str, content: Any, faults: list[Fault]) -> dict[str, Any]:
+    """The settings of a variable that its coding stands for."""
+    if content in ("binary", "categorical"):
+        return {"kind": content, "levels": None}
+    settings = content if isinstance(content, dict) else {"classes": content}
+    levels = settings.get("classes")
+    if not isinstance(levels, list) or not {*settings} <= {"classes", "reference", "desired"}:
+        faults.append(Fault(key("codings", name), no_coding(content)))
+        return {"levels": None}
+    texts = [level if isinstance(level, bool) else text_of(level) or level for level in levels]
+    kind = "categorical" if content is settings else "ordinal"
+    return {"kind": kind, "levels": texts, **{part: settings[part] for part in settings if part != "classes"}}
+
+
+def _box_settings(name: str, content: Any, coded: Mapping[str, Any], faults: list[Fault]) -> dict[str, Any]:
+    """The settings of an action that its part of the box stands for, beside those of its coding."""
+    path, levels = key("box", name), isinstance(content, dict)
+    if "levels" in coded:
+        values = content["values"] if levels and set(content) == {"values"} else None
+        if isinstance(values, list) and values:
+            return {"offered": values}
+        example = beginning(listed(coded["levels"] or ["..."]), 60)
+        words = f"a variable of texts is set to one of these: write {{values: [{example}]}}"
+        faults.append(Fault(path, words))
+        return {}
+    if not levels:
+        return {"range": [] if content is None else content}
+    valid, wrong = read(Levels, content)
+    remedies = {"texts": "; or name its texts under codings: {variable: [first, second, ...]}"}
+    faults += [Fault(f"{path}.{fault.path}", fault.words + remedies.get(fault.kind, "")) for fault in wrong]
+    return {"levels": valid.get("values")}
+
+
 def rehearsal_parts(
     plain: Mapping[str, Any],
     source: str = "the task",
@@ -281,49 +195,40 @@ def rehearsal_parts(
     rows: pd.DataFrame | None = None,
     known: Mapping[str, Coding] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """The parts of a rehearsal task, each built.
-
-    Args:
-        columns: The columns of the table, one of which every variable must be; None skips this check.
-        rows: A table from which codings take the levels that the task leaves to it.
-        known: Fitted codings that stand for those which the task leaves to a table (`codings_in`).
-
-    Raises:
-        TaskError: with all faults.
+    """The parts of a rehearsal task, each built; a TaskError lists all faults. Every variable must be one of
+    `columns`. What codings leave to a table is that of `rows`, else of `known`, which are fitted.
     """
-    codings, faults = dict[str, Coding](), list[Fault]()
-    if isinstance(plain, Mapping) and plain.get("codings") is not None:
-        content = built(source, partial(plain_of, plain))
-        codings, faults = codings_in(content.pop("codings"), rows, content.get("box"), known)
-        if "box" in content:
-            content["box"] = box_in_codes(content["box"], codings, faults)
-        plain = content
-    fields, wrong = read(RehearsalTaskFile, plain)
-    # Ranges are read alike in all tasks; only those of rehearsal can have coded texts.
-    coded = "; or name its texts under codings: {variable: [first, second, ...]}"
-    faults += [Fault(each.path, f"{each.words}{coded}") if each.kind == "texts" else each for each in wrong]
-    region, outcomes = None, _names_in(plain, "region")
-    if "region" in fields:
-        region, codings = region_in(fields["region"], codings, faults)
+    found, faults, region = Findings(source), list[Fault](), None
+    form, context, coded = problem_of_task(plain, found)
+
+    def coding_of(name: str) -> Coding:
+        column = None if rows is None or name not in rows.columns else rows[name]
+        return stated_coding(name, form.variables[name], column, known.get(name), task=True)
+
+    codings, faulty = collected(coded, coding_of, found)
+    written = plain.get("region") if isinstance(plain, Mapping) else None
+    outcomes = _names_in(written) if isinstance(written, Mapping) else []
+    if form.desired is not None:
+        region, codings = region_in(form.desired, codings, faults)
         outcomes = [] if region is None else list(region.names)
-    in_graph = fields["graph"].named() if "graph" in fields else []
-    nodes = list(dict.fromkeys(coded_names(in_graph, codings)))
-    sets = fields.get("candidates", [])
+    graph = form.graph if isinstance(form.graph, GraphForm) else None
+    parts = built_parts(form, graph, region, codings, faults, found, None, faulty)
+    parts["context"] = tuple(coded_names(context, codings))
+    nodes = list(dict.fromkeys(coded_names([] if graph is None else graph.named(), codings)))
     names = {
-        "context": coded_names(fields.get("context", []), codings),
-        "box": list(fields["box"]) if "box" in fields else _names_in(plain, "box"),
+        "context": parts["context"],
+        "box": coded_names(of_role(form.variables, "action"), codings),
         "region": outcomes,
-        "candidates": coded_names([name for names in sets for name in names], codings),
+        "candidates": coded_names([name for names in form.candidates for name in names], codings),
         "codings": [name for name, coding in codings.items() if not {*coding.columns} <= {*nodes}],
     }
-    parts = built_parts({**fields, "region": region}, codings, faults)
     faults += name_faults(names, nodes, codings.values())
     variables = list(dict.fromkeys([*nodes, *(name for part in names.values() for name in part)]))
     if columns is not None:
         absent = [name for name in nodes or variables if name not in set(columns)]
         faults += [Fault("", f"no column {name!r}; {meant(name, columns)}") for name in absent]
-    if faults:
-        raise TaskError(source, faults, variables)
+    if found.faults or faults:
+        raise TaskError(source, [*found.faults, *faults], variables)
     return parts
 
 
@@ -358,37 +263,56 @@ def region_in(
 
 
 def built_parts(
-    fields: Mapping[str, Any], codings: Mapping[str, Coding], faults: list[Fault]
+    form: CasesProblem,
+    graph: GraphForm | RehearsalGraph | None,
+    region: Polytope | None,
+    codings: Mapping[str, Coding],
+    faults: list[Fault],
+    found: Findings,
+    frame: pd.DataFrame | None = None,
+    broken: Collection[str] = (),
 ) -> dict[str, Any]:
-    """The parts of a task as objects, by their keys; None for one that is missing, or that cannot be built,
-    which is a fault.
-
-    Args:
-        fields: The validated parts; the graph may be built, and the region is that of `region_in`.
+    """The parts of a task as objects, by their keys; None for one that is missing, or that cannot be built.
+    Region and codings are those of `region_in`; `broken` variables have a fault. Where there is a `frame`,
+    actions are set to values that it has. Faults of parts, with the keys of a task, go to `faults`.
     """
-    graph, box = fields.get("graph"), fields.get("box")
     if graph is not None and not isinstance(graph, RehearsalGraph):
         graph = built_part("graph", faults, graph.graph)
     if graph is not None:
-        faults += unit_faults(fields.get("unit"), graph.names)
+        faults += unit_faults(form.unit, graph.names)
         graph = built_part("graph", faults, partial(expanded, graph, codings))
-    if box is not None:
-        plain = {name: each.model_dump() if isinstance(each, Levels) else each for name, each in box.items()}
-        box = built_part("box", faults, partial(Box.of, plain))
-    # Levels in costs are parsed here, where the levels of the box and the codings are known.
-    costs = {} if box is None else costs_of(fields.get("costs") or {}, box.names, faults, codings, box.levels)
-    candidates = tuple(tuple(coded_names(names, codings)) for names in fields.get("candidates") or [])
+    plain, costs, complete = dict[str, Any](), dict[str, WrittenCost](), True
+    for name in of_role(form.variables, "action"):
+        variable, columns = form.variables[name], None
+        if name not in broken and (frame is None or name in frame.columns):
+            column = None if frame is None else frame[name]
+            columns = settable(name, variable, column, found, codings.get(name))
+        plain |= columns or {}
+        complete &= columns is not None
+        if columns and (cost := _cost(variable.cost, form.costs.get(name))):
+            costs[name] = cost
+    box = built_part("box", faults, partial(Box.of, plain)) if plain else None
+    names = () if box is None else box.names
+    sets = [tuple(coded_names(candidate, codings)) for candidate in form.candidates]
     return {
         "graph": graph,
-        "context": tuple(coded_names(fields.get("context") or [], codings)),
-        "box": box,
-        "region": fields.get("region"),
-        "candidates": candidates,
-        "unit": fields.get("unit"),
-        "codings": tuple(codings.values()),
-        "costs": costs,
-        "worth": fields.get("worth"),
+        "context": tuple(coded_names(of_role(form.variables, "context"), codings)),
+        "box": box if complete else None,
+        "region": region,
+        "candidates": tuple(candidate for candidate in sets if {*candidate} <= {*names}),
+        "unit": form.unit,
+        "codings": tuple(each for each in codings.values() if not graph or {*each.columns} <= {*graph.names}),
+        "costs": {} if box is None else costs_of(costs, names, faults, codings, box.levels),
+        "worth": form.worth,
     }
+
+
+def _cost(stated: WrittenCost | None, column: str | None) -> WrittenCost | None:
+    """The cost of an action, per unit by a column of the cases if it is named."""
+    cost = stated or WrittenCost()
+    if column is None or cost.per_change:
+        return stated
+    return WrittenCost(fixed=cost.fixed, column=column, usual=cost.usual)
 
 
 def name_faults(
@@ -433,8 +357,10 @@ def built_part(part: str, faults: list[Fault], build: Callable[[], Built]) -> Bu
     return None
 
 
-def _names_in(plain: Mapping[str, Any], part: str) -> list[str]:
-    """The variables of a part that has a fault elsewhere."""
-    content = plain.get(part) if isinstance(plain, Mapping) else None
-    names = content.get("names", content) if isinstance(content, Mapping) else ()
+def _names_in(region: Any) -> list[str]:
+    """The outcomes of a region that may have a fault; of a text, also what else is a name or a level."""
+    texts = [region] if isinstance(region, str) else region if isinstance(region, list) else []
+    if words := [match for text in texts if isinstance(text, str) for match in TOKEN.finditer(text)]:
+        return [name for match in words if (name := match["tick"] or match["quoted"] or match["word"])]
+    names = region.get("names", region) if isinstance(region, Mapping) else ()
     return [name for name in names if isinstance(name, str)] if isinstance(names, Mapping | list) else []

@@ -42,21 +42,18 @@ from rehearsal_torch.data.known_reward import KnownReward, TargetError, Weighted
 from rehearsal_torch.data.outcome_constraint import OutcomeConstraint, constrained_names
 from rehearsal_torch.data.problem_file.cases_schema import (
     DATA,
+    MOST_LEVELS,
+    SETTABLE,
+    LevelNumbers,
+    NamedFaces,
     PositiveNumber,
     Source,
     missing_roles,
     of_role,
     one_of,
 )
-from rehearsal_torch.data.problem_file.diagnostics import key, name_faults
-from rehearsal_torch.data.problem_file.task_file import (
-    MOST_LEVELS,
-    SETTABLE,
-    LevelNumbers,
-    NamedFaces,
-    TaskError,
-    built_part,
-)
+from rehearsal_torch.data.problem_file.diagnostics import TaskError, key, name_faults
+from rehearsal_torch.data.problem_file.task_file import built_part
 from rehearsal_torch.files.schema import (
     Bounds,
     Fault,

@@ -2,9 +2,9 @@
 
     binary         two texts, 0 and 1: in the order of levels, else sorted
     ordinal        texts in the order of levels: 0, 1, 2, ...
-    categorical    two texts as binary; three and more, of the context and of actions: an indicator for each
-                   class but the reference, which is the most frequent class unless it is stated; of an
-                   outcome: 1 for the classes that are desired
+    categorical    two texts as binary, unless a reference is stated; three and more, of the context and of
+                   actions: an indicator for each class but the reference, by default the most frequent
+                   class; of an outcome: 1 for the classes that are desired
 
     continuous     any number; an action needs range: [lower, upper]
     integer        whole numbers; of the range, those that occur in the rows
@@ -14,7 +14,7 @@ whole numbers with an order, is set to those that occur. Of texts and classes, `
 be set, where these are not all. A value that no row has cannot be learnt from, and so is not offered.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ from rehearsal_torch.data.codings.coding import (
     unseen_levels,
     with_level_places,
 )
-from rehearsal_torch.data.codings.task_codings import classes_of, levels_in, places_of
+from rehearsal_torch.data.codings.task_codings import box_in_codes, levels_in
 from rehearsal_torch.data.problem_file.cases_schema import VariableForm, has_texts
 from rehearsal_torch.data.problem_file.diagnostics import Findings, first_row, key
 from rehearsal_torch.data.tables.reader import ReadTable, as_number, misspelt_number, numbers_of
@@ -59,20 +59,13 @@ def codings_of(
     """The codings of the columns that need one; the columns with a fault instead; and a note for each coding
     that the file leaves to the rows.
     """
-    codings, broken, notes = dict[str, Coding](), set[str](), list[str]()
-    for name, variable in variables.items():
-        if name not in rows.frame.columns:
-            continue
-        try:
-            coding = _coding(name, variable, rows.frame[name], rows.where)
-        except ValueError as error:
-            faults = error.faults if isinstance(error, FaultsError) else _fault(name, str(error)).faults
-            found.add_faults(faults)
-            broken.add(name)
-            continue
-        if coding is None:
-            continue
-        codings[name] = coding
+    columns = [name for name in variables if name in rows.frame.columns]
+    codings, broken = collected(
+        columns, lambda name: _coding(name, variables[name], rows.frame[name], rows.where), found
+    )
+    notes = list[str]()
+    for name, coding in codings.items():
+        variable = variables[name]
         if coding.reference is None and variable.reference is None and variable.levels is None:
             rule = "in alphabetical order (levels: [...] states another)"
             notes.append(f"{name} is coded {coding.words}, {rule}")
@@ -82,6 +75,21 @@ def codings_of(
             rule = f"the most frequent class{offered} (reference: states another)"
             notes.append(f"{name} is coded {coding.words}, {rule}")
     return codings, broken, notes
+
+
+def collected(
+    names: Iterable[str], coding_of: Callable[[str], Coding | None], found: Findings
+) -> tuple[dict[str, Coding], set[str]]:
+    """The codings of variables that need one, and the variables with a fault, which is collected."""
+    codings, broken = dict[str, Coding](), set[str]()
+    for name in names:
+        try:
+            if (coding := coding_of(name)) is not None:
+                codings[name] = coding
+        except ValueError as error:
+            found.add_faults((error if isinstance(error, FaultsError) else _fault(name, str(error))).faults)
+            broken.add(name)
+    return codings, broken
 
 
 def _fault(name: str, words: str, *setting: str) -> FaultsError:
@@ -94,8 +102,58 @@ def _shown(texts: Sequence[str]) -> str:
     return listed(texts) if len(texts) <= 12 else f"{len(texts)} different ones"
 
 
+def stated_coding(
+    name: str,
+    variable: VariableForm,
+    column: pd.Series | None = None,
+    known: Coding | None = None,
+    task: bool = False,
+) -> Coding:
+    """The coding of a variable of texts or classes. Levels and reference that it does not state are those of
+    a column, else of a known coding. The most frequent class is the reference, the first of several, and is
+    the first one if no order is stated, so that columns, and what is estimated from them, do not depend on
+    names. Two classes that a task lists have a reference, too.
+    """
+    by_rows = variable.levels is None
+    no_reference = variable.kind == "categorical" and variable.reference is None and variable.desired is None
+    if column is None and (by_rows or no_reference):
+        if known is None:
+            part = "levels" if by_rows else "reference"
+            raise _fault(name, f"it needs the rows, and there are none here: name the {part}")
+        return known
+    texts = [] if column is None else levels_in(column)
+    levels = texts if variable.levels is None else level_texts(variable.levels, texts)
+    if variable.kind == "binary" and len(levels) != 2:
+        words = f"expected two texts; got {len(levels)}, {_shown(levels)}: write another kind"
+        raise _fault(name, words, "kind" if by_rows else "levels")
+    reference = None if variable.reference is None else level_texts([variable.reference], levels)[0]
+    if variable.desired is not None:
+        return Coding(name, tuple(levels), reference, tuple(level_texts(variable.desired, levels)))
+    of_two = (reference is not None and variable.role != "other") or (task and not by_rows)
+    if variable.kind != "categorical" or not (len(levels) > 2 or of_two):
+        return Coding(name, tuple(levels))
+    if len(levels) > MOST and not task:
+        expected = f"expected at most {MOST} classes: join some of them, or write the role other"
+        raise _fault(name, f"{_classes(levels)}; {expected}", "kind")
+    coding = Coding(name, tuple(levels), reference)
+    if column is None:
+        return coding
+    places, offered = coding.places(column), _offered(variable, levels) or levels
+    counts = {level: int((places == place).sum()) for place, level in enumerate(levels)}
+    if task and reference is None and (lost := [level for level in levels if not counts[level]]):
+        raise _fault(name, f"no row has {listed(lost)}, so that nothing is known of it: leave it out")
+    frequent = sorted(levels, key=lambda level: -counts[level])
+    reference = reference or next(level for level in frequent if level in offered)
+    stated = not by_rows or (variable.role == "outcome" and not task)
+    return Coding(name, tuple(levels if stated else frequent), reference)
+
+
+def _classes(levels: Sequence[str]) -> str:
+    return f"categorical with {len(levels)} values ({_shown(levels)})"
+
+
 def _coding(name: str, variable: VariableForm, column: pd.Series, where: str) -> Coding | None:
-    """The coding of a column; None if it needs none."""
+    """The coding of a column of a file; None if it needs none."""
     texts = texts_in(column)
     if variable.kind not in CODED:
         _check_numbers(name, variable, texts)
@@ -106,22 +164,24 @@ def _coding(name: str, variable: VariableForm, column: pd.Series, where: str) ->
         return None
     if variable.levels is None:
         _check_unmixed(name, column, texts, where)
-    levels = levels_in(column) if variable.levels is None else level_texts(variable.levels, texts)
-    if variable.kind == "binary" and len(levels) != 2:
-        words = f"expected two texts; got {len(levels)}, {_shown(levels)}: write another kind"
-        raise _fault(name, words, "kind" if variable.levels is None else "levels")
-    if variable.kind == "ordinal" and variable.levels is None:
-        remedy = "write levels: [...] from the lowest to the highest of"
-        raise _fault(name, f"the order of its texts is not known: {remedy} {_shown(levels)}")
-    if variable.offered is not None and variable.role == "action":
-        try:
-            places_of(Coding(name, tuple(levels)), variable.offered)
-        except ValueError as error:
-            raise _fault(name, str(error), "offered") from error
-    if variable.kind == "categorical" and len(levels) > 2:
-        coding = _coding_of_classes(name, variable, column, levels)
-    else:
-        coding = Coding(name, tuple(levels))
+        if variable.kind == "ordinal":
+            remedy = f"write levels: [...] from the lowest to the highest of {_shown(levels_in(column))}"
+            raise _fault(name, f"the order of its texts is not known: {remedy}")
+    coding = stated_coding(name, variable, column)
+    if coding.reference is not None and variable.role == "other":
+        raise _fault(
+            name,
+            f"{_classes(coding.levels)}: of a variable that is not known before deciding, nor set, nor "
+            "desired, a method has no model of classes: if it is known before deciding, write the role "
+            "context; else add a column of 0 and 1 for each class, or write kind: ordinal with levels: [...] "
+            "if their order has a meaning",
+            "kind",
+        )
+    offered = _offered(variable, coding.levels)
+    known = 0 < len(offered) == len(variable.offered or offered)
+    if coding.reference is not None and known and coding.reference not in offered:
+        words = f"{coding.reference} is not offered: name one of {listed(offered)}, or leave reference out"
+        raise _fault(name, words, "reference")
     if (outside := coding.places(column) == -1).any():
         remedy = "correct the column, or add it to levels"
         raise _fault(name, f"column {name!r} of {where}: {unknown_level(coding, column, outside)}: {remedy}")
@@ -166,30 +226,6 @@ def _offered(variable: VariableForm, levels: Sequence[str]) -> list[str]:
         return list(levels)
     offered = level_texts(variable.offered, levels)
     return [level for level in levels if level in offered]
-
-
-def _coding_of_classes(name: str, variable: VariableForm, column: pd.Series, levels: Sequence[str]) -> Coding:
-    """The coding of three classes or more."""
-    what = f"categorical with {len(levels)} values ({_shown(levels)})"
-    if len(levels) > MOST:
-        words = f"{what}; expected at most {MOST} classes: join some of them, or write the role other"
-        raise _fault(name, words, "kind")
-    if variable.role == "other":
-        raise _fault(
-            name,
-            f"{what}: of a variable that is not known before deciding, nor set, nor desired, a method has no "
-            "model of classes: if it is known before deciding, write the role context; else add a column of "
-            "0 and 1 for each class, or write kind: ordinal with levels: [...] if their order has a meaning",
-            "kind",
-        )
-    reference = None if variable.reference is None else level_texts([variable.reference], levels)[0]
-    offered = _offered(variable, levels)
-    stated = variable.levels is not None or variable.role == "outcome"
-    coding = classes_of(name, column, levels, reference, offered, stated)
-    if coding.reference not in offered:
-        words = f"{reference} is not offered: name one of {listed(offered)}, or leave reference out"
-        raise _fault(name, words, "reference")
-    return coding
 
 
 def cases_in_labels(
@@ -238,21 +274,28 @@ def _values(column: pd.Series) -> np.ndarray:
 
 
 def settable(
-    name: str, variable: VariableForm, column: pd.Series, found: Findings, coding: Coding | None = None
-) -> Any:
-    """What an action may be set to, in the form of a task: [lower, upper] or {values}; None with a fault."""
+    name: str, variable: VariableForm, column: pd.Series | None, found: Findings, coding: Coding | None = None
+) -> dict[str, Any] | None:
+    """What the columns of an action may be set to, [lower, upper] or {values}, of which its own has some;
+    None with a fault.
+    """
     try:
+        if coding is None and column is not None:
+            return {name: _settable_numbers(name, variable, _values(column), found)}
         if coding is None:
-            return _settable_numbers(name, variable, _values(column), found)
+            stated = variable.range if variable.levels is None else {"values": variable.levels}
+            return None if stated is None else {name: stated}
         for setting in ("range", "step"):
             if getattr(variable, setting) is not None:
                 what = f"{'classes' if coding.of_classes else 'texts'}, all of which are offered"
                 remedy = "leave it out, or name some by offered: [...]"
                 raise _fault(name, f"it has {what} ({listed(coding.levels)}): {remedy}", setting)
-        return {"values": _offered(variable, coding.levels)}
+        return box_in_codes(coding, coding.levels if variable.offered is None else variable.offered)
     except FaultsError as error:
         found.add_faults(error.faults)
-        return None
+    except ValueError as error:
+        found.fault(key("variables", name, "offered"), str(error))
+    return None
 
 
 def _settable_numbers(name: str, variable: VariableForm, values: np.ndarray, found: Findings) -> Any:

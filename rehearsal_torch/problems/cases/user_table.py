@@ -30,8 +30,8 @@ from rehearsal_torch.data.codings.coding import coded, lost_classes, of_numbers,
 from rehearsal_torch.data.costs import CaseCosts
 from rehearsal_torch.data.finding import recorded
 from rehearsal_torch.data.graph_check import Refuted, refuted_claims
-from rehearsal_torch.data.problem_file.diagnostics import Findings
-from rehearsal_torch.data.problem_file.task_file import REHEARSAL_PARTS, TaskError, task_content
+from rehearsal_torch.data.problem_file.diagnostics import Findings, TaskError
+from rehearsal_torch.data.problem_file.task_file import REHEARSAL_PARTS, task_content
 from rehearsal_torch.data.records import Records, content_order
 from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask, task_of
 from rehearsal_torch.data.tables.decision_cases import (

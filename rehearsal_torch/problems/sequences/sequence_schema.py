@@ -52,7 +52,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, Wit
 from pydantic_core import PydanticCustomError
 
 from rehearsal_torch.data.problem_file.cases_schema import DATA, Kind, Source, missing_roles, of_role, one_of
-from rehearsal_torch.data.problem_file.task_file import TaskError, task_content
+from rehearsal_torch.data.problem_file.diagnostics import TaskError
+from rehearsal_torch.data.problem_file.task_file import task_content
 from rehearsal_torch.files.bounded_yaml import repeated
 from rehearsal_torch.files.schema import (
     LARGEST,

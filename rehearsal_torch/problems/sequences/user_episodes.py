@@ -25,8 +25,7 @@ import pandas as pd
 from rehearsal_torch.data.dose_cuts import USUAL, DoseCuts, usual_jump
 from rehearsal_torch.data.episode import transitions
 from rehearsal_torch.data.finding import recorded
-from rehearsal_torch.data.problem_file.diagnostics import Findings
-from rehearsal_torch.data.problem_file.task_file import TaskError
+from rehearsal_torch.data.problem_file.diagnostics import Findings, TaskError
 from rehearsal_torch.data.tables.reader import ReadTable, TableError, table_file
 from rehearsal_torch.files.bounded_yaml import sealed
 from rehearsal_torch.files.schema import listed, meant

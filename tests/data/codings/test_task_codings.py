@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rehearsal_torch.data.codings.coding import Coding
-from rehearsal_torch.data.codings.task_codings import classes_of, codings_in, expanded, levels_in
+from rehearsal_torch.data.codings.task_codings import expanded, levels_in
+from rehearsal_torch.data.problem_file.diagnostics import TaskError
 from rehearsal_torch.data.problem_file.task_file import region_in
-from rehearsal_torch.data.rehearsal_task import RehearsalTask
+from rehearsal_torch.data.rehearsal_task import RehearsalTask, task_of
 from rehearsal_torch.data.task_compatibility import differences, fingerprint
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.separation import adjustment, c_separated
@@ -68,22 +69,17 @@ def test_another_coding_is_another_question():
 
 
 def test_rows_say_levels_and_references():
-    rows = pd.DataFrame(
-        {"ward": ["A", "B", "B", "C"], "smoker": ["y", "n", "y", "n"], "b": ["No", "Yes", "No", "No"]}
-    )
-    plain = {"ward": "categorical", "smoker": "binary", "b": [False, True], "c": ["x", "y"]}
-    found, faults = codings_in(plain, rows)
-    assert {name: each.to_plain() for name, each in found.items()} == {
-        "ward": {"classes": ["B", "A", "C"], "reference": "B"},
-        "smoker": ["n", "y"],
-        "b": ["No", "Yes"],
-        "c": ["x", "y"],
-    }
-    assert faults == []
-    assert codings_in({"ward": "binary"}, rows)[1] == ["codings.ward: expected two texts; got 3"]
-    assert classes_of("ward", rows["ward"], ["C", "B", "A"]).levels == ("B", "C", "A")
-    assert classes_of("ward", rows["ward"], ["C", "B", "A"], stated=True).levels == ("C", "B", "A")
-    assert classes_of("ward", rows["ward"], ["C", "B", "A"], stated=True).reference == "B"
+    rows = pd.DataFrame({"ward": list("ABBC"), "smoker": list("ynyn"), "b": ["No", "Yes", "No", "No"]})
+    codings = {"ward": "categorical", "smoker": "binary", "b": [False, True], "c": ["x", "y"]}
+    plain = {"graph": ["{ward b c smoker} -> y"], "context": ["ward", "b", "c"], "codings": codings}
+    plain |= {"box": {"smoker": {"values": ["n", "y"]}}, "region": "y >= 0"}
+    levels = {name: coding.levels for name, coding in task_of(plain, rows=rows).coded.items()}
+    assert levels == {"ward": ("B", "A", "C"), "smoker": ("n", "y"), "b": ("No", "Yes"), "c": ("x", "y")}
+    codings["ward"] = {"classes": ["C", "B", "A"]}
+    assert task_of(plain, rows=rows).coded["ward"] == Coding("ward", ("C", "B", "A"), "B")
+    codings["ward"] = "binary"
+    with pytest.raises(TaskError, match=r"codings.ward: expected two texts; got 3, A, B, C"):
+        task_of(plain, rows=rows)
     assert levels_in(pd.Series([10, 9, None, "x"], dtype=object)) == ["9", "10", "x"]
 
 
@@ -164,8 +160,11 @@ def test_some_of_the_classes_are_offered():
     assert (again.to_plain(), fingerprint(again)) == (task.to_plain(), fingerprint(task))
     # Without a reference, it is the most frequent of those that are offered.
     frame = pd.DataFrame({"ward": ["A", "B", "B", "C"]})
-    found, _ = codings_in({"ward": "categorical"}, frame, {"ward": {"values": ["C", "A"]}})
-    assert found["ward"].to_plain() == {"classes": ["B", "A", "C"], "reference": "A"}
+    by_rows = {**plain, "codings": {**plain["codings"], "ward": "categorical"}}
+    assert task_of(by_rows, rows=frame).coded["ward"].to_plain() == {
+        "classes": ["B", "A", "C"],
+        "reference": "A",
+    }
 
 
 def test_classes_count_once_in_the_combinations_of_a_candidate_set():

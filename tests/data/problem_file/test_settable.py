@@ -27,7 +27,7 @@ def form(**settings):
 )
 def test_what_an_action_may_be_set_to(settings, expected, warned):
     found = Findings("p")
-    assert settable("a", form(**settings), COLUMN, found) == expected
+    assert settable("a", form(**settings), COLUMN, found) == {"a": expected}
     assert found.faults == []
     assert (warned in found.warnings[0]) if warned else not found.warnings
 

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 from pydantic_core import PydanticCustomError
 
-from rehearsal_torch.data.problem_file.task_file import TaskError, _rectangle
+from rehearsal_torch.data.problem_file.cases_schema import _rectangle
+from rehearsal_torch.data.problem_file.diagnostics import Findings, TaskError
+from rehearsal_torch.data.problem_file.task_file import problem_of_task
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.task_compatibility import differences, fields, taken
 from rehearsal_torch.files.schema import FaultsError
@@ -118,6 +120,13 @@ def test_nesting_is_bounded():
 
 
 TASK = {"graph": ["x -> a -> {y z}"], "context": "x", "box": {"a": [0, 1]}}
+
+
+def test_a_task_is_read_as_a_problem():
+    form, _, coded = problem_of_task({**TASK, "region": "y >= 1", "codings": {"x": [1, 2]}}, Findings("task"))
+    roles = {name: variable.role for name, variable in form.variables.items()}
+    assert roles == {"x": "context", "a": "action", "y": "outcome", "z": "other"}
+    assert (form.variables["a"].range, form.variables["x"].levels, coded) == ([0, 1], ["1", "2"], ["x"])
 
 
 def region(written):

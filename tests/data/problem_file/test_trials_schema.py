@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.known_reward import FunctionReward, TargetError, WeightedSum
-from rehearsal_torch.data.problem_file.task_file import TaskError
+from rehearsal_torch.data.problem_file.diagnostics import TaskError
 from rehearsal_torch.data.problem_file.trials_schema import TrialsProblem, problem_of_task
 from rehearsal_torch.files.schema import FaultsError, read
 from tests.toys.mutated import mutated

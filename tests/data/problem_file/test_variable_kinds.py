@@ -53,6 +53,15 @@ def test_each_kind_has_its_coding():
     ]
 
 
+def test_a_file_says_what_a_saved_task_does():
+    codings, *_ = coded(
+        ward={"role": "outcome", "kind": "categorical", "desired": ["C", "A"]},
+        smoker={"role": "context", "kind": "categorical", "levels": ["yes", "no"], "reference": "no"},
+    )
+    assert codings["ward"] == Coding("ward", ("A", "B", "C"), None, ("A", "C"))
+    assert codings["smoker"] == Coding("smoker", ("yes", "no"), "no")
+
+
 def test_only_some_classes_may_be_offered_one_of_which_is_the_reference():
     codings, broken, notes, faults = coded(
         ward={"role": "action", "kind": "categorical", "offered": ["C", "A"]},

@@ -6,7 +6,7 @@ import torch
 
 from rehearsal_torch.data.decision import Decision, Estimate
 from rehearsal_torch.data.finding import texts_of
-from rehearsal_torch.data.problem_file.task_file import TaskError
+from rehearsal_torch.data.problem_file.diagnostics import TaskError
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.reader import TableError
 from rehearsal_torch.problems.cases import user_table

@@ -10,7 +10,7 @@ from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import following
 from rehearsal_torch.data.finding import Finding, texts_of
-from rehearsal_torch.data.problem_file.task_file import TaskError
+from rehearsal_torch.data.problem_file.diagnostics import TaskError
 from rehearsal_torch.data.tables.reader import TableError
 from rehearsal_torch.problems.drafts.sequence_draft import rule_lines
 from rehearsal_torch.problems.sequences.user_episodes import EpisodeTable, fixed_columns
