@@ -69,7 +69,8 @@ class Verb:
         work: Its function, ``MODULE.FUNCTION`` in `cli.verbs`: from the options, key to value, after the
             paths if the verb takes some, to the exit code.
         more: Further sentences of its help.
-        paths: The run folders in the usage; empty if the verb takes none.
+        paths: The run folders or files in the usage; empty if the verb takes none.
+        further: What further keys begin with, which the verb looks up itself; None without any.
         interrupted: The message after Ctrl-C.
         verbs: Its own verbs, by name.
     """
@@ -82,6 +83,7 @@ class Verb:
     work: str = ""
     more: str = ""
     paths: str = ""
+    further: str | None = None
     interrupted: str = "Interrupted; run the same command again."
     verbs: Mapping[str, "Verb"] = field(default_factory=dict)
 
@@ -136,11 +138,13 @@ class Verb:
                     else f"The options of {self.name} are {', '.join(f'{name}=...' for name in options)}"
                 )
                 raise UserError("expected key=value", arg, remedy)
-            if key not in options:
+            known = key in options
+            if not known and (self.further is None or not key.startswith(self.further)):
                 raise UserError(f"{self.name} has no such option", key, did_you_mean(key, options))
             if key in values:
                 raise UserError("was given twice", key, "Leave one out")
-            options[key].check(value)
+            if known:
+                options[key].check(value)
             values[key] = value
         missing = [option for option in options.values() if option.required and option.key not in values]
         if missing:
@@ -151,17 +155,18 @@ class Verb:
     def read_with_paths(self, typed: Sequence[str]) -> tuple[list[Path], dict[str, str]]:
         """Paths, each as PATH or run=PATH, and options; a folder of a sweep may have "=" in its name."""
         keys, paths, options = {option.key for option in self.options or ()}, list[Path](), list[str]()
+        noun = "file" if self.paths.startswith("FILE") else "run folder"
         for arg in typed:
-            name = arg.partition("=")[0]
-            if name in keys or ("=" in arg and name != "run" and not Path(arg).exists()):
+            name, run = arg.partition("=")[0], self.further is None and arg.startswith("run=")
+            if name in keys or ("=" in arg and not run and not Path(arg).exists()):
                 options.append(arg)
             elif arg.startswith("-"):
-                raise UserError("expected a run folder or key=value", arg, f"See {spoken(self.name)} --help")
+                raise UserError(f"expected a {noun} or key=value", arg, f"See {spoken(self.name)} --help")
             else:
-                paths.append(Path(arg.removeprefix("run=")))
+                paths.append(Path(arg.removeprefix("run=") if run else arg))
         values = self.read(options)
-        if not paths or (len(paths) > 1 and "..." not in self.paths):
-            fault = f"expected {'at least ' if '...' in self.paths else ''}one run folder; got {len(paths)}"
+        if not paths or (len(paths) > len(self.paths.split()) and "..." not in self.paths):
+            fault = f"expected {'at least ' if '...' in self.paths else ''}one {noun}; got {len(paths)}"
             raise UserError(fault, "", f"For example: {spoken(self.name)} {self.example}")
         return paths, values
 
@@ -283,6 +288,8 @@ def _overview() -> str:
 
 
 _YES_NO, _COUNT = ("true", "false"), (0, 10**9)
+_METHOD = Option("method", "the method that proposes; by default that of the problem file, or excbo")
+_CAMPAIGN = "FILE is a problem file that asks for trials, or a file of trials."
 _TABLE = Option("data", "the table: .csv, .tsv, .xlsx, .parquet, ..., with a header row", required=True)
 _VERBS = (
     Verb(
@@ -381,6 +388,54 @@ _VERBS = (
         "'rehearsal-torch[app]'.",
         paths="RUN",
         interrupted="Interrupted.",
+    ),
+    Verb(
+        "suggest",
+        "Proposes the next experiments of a campaign.",
+        "problem.yaml count=3 fixed.dose=2",
+        options=(Option("count", "how many", "1", whole=(1, 1000)), _METHOD),
+        work="trials.suggest",
+        more=f"{_CAMPAIGN} fixed.ACTION=VALUE holds an action.",
+        paths="FILE",
+        further="fixed.",
+    ),
+    Verb(
+        "tell",
+        "Records results of a campaign.",
+        "problem.yaml problem.next.csv",
+        options=(
+            Option("trial", "the number of a trial, which may have a result already; else its settings"),
+            Option("state", "what became of it", None, ("completed", "failed", "abandoned")),
+            Option("reason", "why it failed or was abandoned"),
+        ),
+        work="trials.tell",
+        more=f"{_CAMPAIGN} RESULTS is a table of results, by number or by settings, or else one is typed: "
+        "tell problem.yaml trial=7 temperature=40 yield=1.2",
+        paths="FILE [RESULTS]",
+        further="",
+    ),
+    Verb(
+        "recommend",
+        "Prints the settings to keep of a campaign, with their expected reward.",
+        "problem.yaml",
+        options=(_METHOD,),
+        work="trials.recommend",
+        more=f"{_CAMPAIGN} fixed.ACTION=VALUE holds an action.",
+        paths="FILE",
+        further="fixed.",
+    ),
+    Verb(
+        "status",
+        "Prints the trials of a campaign, its recommendations, and whether to stop.",
+        "problem.yaml",
+        options=(
+            _METHOD,
+            Option("worth", "the gain in the reward that is worth more experiments; 2 % of its range so far"),
+            Option("figure", "a file for a picture of measured rewards and those predicted by other trials"),
+        ),
+        work="trials.status",
+        more=_CAMPAIGN,
+        paths="FILE",
     ),
     Verb(
         "learn_graph",

@@ -25,8 +25,10 @@ Source: Ren et al. (2025), Alg. 1; Ginsbourger et al. (2010) (pending points at 
 import gzip
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any, overload
 
 import pandas as pd
@@ -40,6 +42,8 @@ from rehearsal_torch.data.non_finite import in_numbers
 from rehearsal_torch.data.outcome_constraint import INFEASIBLE
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.in_memory import SET, data_frame, in_library
+from rehearsal_torch.data.tables.reader import ReadTable
+from rehearsal_torch.data.trials.recommendation_history import FollowedUp, PastRecommendation
 from rehearsal_torch.data.trials.trial import Recommended, Suggestion, Trial, TrialWarning, finite
 from rehearsal_torch.data.trials.trial_log import Reference, TrialLog
 from rehearsal_torch.data.trials.trial_store import TrialStore, read_campaign, write_campaign
@@ -51,11 +55,21 @@ from rehearsal_torch.methods.presets import check_method
 from rehearsal_torch.methods.run_parts import method_of
 from rehearsal_torch.objectives.expected_reward import CausalObjective, PosteriorMean
 from rehearsal_torch.problems.drafts.draft_yaml import problem_content
+from rehearsal_torch.problems.trials.numbered_rows import numbered_rows
 from rehearsal_torch.problems.trials.trials_file import TrialsFile, trials_problem
-from rehearsal_torch.problems.trials.user_experiments import FRAME, STATE, causal_task, experiments_of
+from rehearsal_torch.problems.trials.user_experiments import STATE, causal_task, experiments_of, read_rows
 from rehearsal_torch.reporting.trial_view import TrialView
 from rehearsal_torch.search.search import Search
-from rehearsal_torch.search.trials.acquisition import recommend, sureness
+from rehearsal_torch.search.trials.acquisition import Recommendation, recommend, sureness
+from rehearsal_torch.search.trials.campaign_advice import (
+    SHARE,
+    AtBound,
+    LeftOut,
+    Stopping,
+    at_bounds,
+    left_out,
+    stopping,
+)
 from rehearsal_torch.search.trials.proposal import (
     NothingLeftError,
     aware_of_pending,
@@ -80,18 +94,12 @@ Parts = tuple[SurrogateFactory, ObjectiveFactory, SearchFactory]
 def trials_of(
     task: CausalTask | Mapping[str, Any] | str | Path | None, method: str | None
 ) -> tuple[CausalTask | Mapping[str, Any] | None, TrialsFile | None, Parts]:
-    """A task, its problem file or None, and the method's factories; a TrialWarning if actions are held."""
+    """A task, its problem file or None, and the method's factories."""
     if not isinstance(task, str | Path):
         return task, None, trial_method(method or METHOD)
     if problem_content(task) is None:
         return causal_task(task), None, trial_method(method or METHOD)
     file = trials_problem(task)
-    if held := {**file.fixed, **file.context}:
-        warnings.warn(
-            f"{file.source} holds {held}, which counts for decide alone: write ask(fixed=..., context=...)",
-            TrialWarning,
-            stacklevel=3,
-        )
     return file.task, file, trial_method(method or file.method or METHOD)
 
 
@@ -130,7 +138,8 @@ class CausalOptimiser(TrialView):
 
     Args:
         task: Graph, actions and reward: plain data, a YAML file or a CausalTask; or a problem file with
-            ``question: trials``, whose experiments are read as well. None takes that of `file`.
+            ``question: trials``, whose experiments are read unless `file` holds trials, and whose fixed
+            actions are held. None takes that of `file`.
         surrogate: Returns an unfitted causal model for a task; None takes that of `method`.
         objective: Returns the objective for (model, case); None takes that of `method`.
         search: Finds the action; None takes that of `method`.
@@ -162,17 +171,23 @@ class CausalOptimiser(TrialView):
         if tolerance is None and problem is not None:
             tolerance = problem.tolerance
         self._store = TrialStore(task, seed, initial, file, tolerance)
+        self.fixed, self.context, self.units = dict[str, float](), dict[str, float](), dict[str, str]()
         if problem is not None:
+            self.fixed, self.context = dict(problem.fixed), dict(problem.context)
+            self.units = {name: variable.unit or "" for name, variable in problem.variables.items()}
             with self._store.locked_log() as log:
-                log, _, notes = log.take(*experiments_of(problem.rows, problem.task))
-                self._store.keep(log)
-            for note in notes:
-                warnings.warn(note, TrialWarning, stacklevel=2)
+                # Later, what was corrected or withdrawn would come back from the table.
+                if not log.trials:
+                    self._store.keep(log.take(*experiments_of(problem.rows, problem.task))[0])
         self.task, self.seed, self.initial = self._store.task, self._store.seed, self._store.initial
         self.surrogate: SurrogateFactory = make_surrogate if surrogate is None else surrogate
         self.objective: ObjectiveFactory = make_objective if objective is None else objective
         self.search: Search[Any] = make_search(self.seed) if search is None else search
         self._fit: KeptFit[CausalModel] = KeptFit(trainer)
+
+    def with_unit(self, name: str) -> str:
+        """A variable with its unit in the problem file."""
+        return f"{name} ({unit})" if (unit := self.units.get(name)) else name
 
     @classmethod
     def load(
@@ -214,10 +229,10 @@ class CausalOptimiser(TrialView):
     def ask(self, count: int = 1, fixed: Given = None, context: Given = None) -> list[Suggestion]:
         """The next `count` actions to try, each name to value with the number of its trial (``.trial``),
         which is then pending; `fixed` holds actions at a value, and a `context` of the task needs all of its
-        values. The start design goes on until a model can be fitted. Fewer, with a warning, if no more are
-        left, and with one while no setting is known to keep the constraints, which then comes first; a
-        ValueError for counts below 1 or above 1,000, infeasible fixed values, another context than the
-        task's, or if nothing is left to try.
+        values; None stands for those of the problem file. The start design goes on until a model can be
+        fitted. Fewer, with a warning, if no more are left, and with one while no setting is known to keep the
+        constraints, which then comes first; a ValueError for counts below 1 or above 1,000, infeasible fixed
+        values, another context than the task's, or if nothing is left to try.
         """
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             expected = "at least 1 action" if isinstance(count, int) else "a whole number of actions"
@@ -227,7 +242,7 @@ class CausalOptimiser(TrialView):
                 f"count: expected at most {MAX_SUGGESTIONS} actions at once; got {shown(count)}: report some "
                 "of them, and ask again"
             )
-        levels = self.task.held(fixed, {} if context is None else context)
+        levels = self._held(fixed, context)
         with self._store.locked_log() as log:
             model, suggestions = None, list[Suggestion]()
             missing, notes = self.task.lacking(log.table.records()), dict[str, None]()
@@ -322,23 +337,19 @@ class CausalOptimiser(TrialView):
 
     def recommend(self, fixed: Given = None, context: Any = None) -> Any:
         """The best action and its expected reward, with their uncertainty and the next tried action
-        (`Recommended`); `fixed` holds actions at a value. In a `context` all of this holds there: tried
-        actions are compared by what they would bring in it. Of several, a list or the rows of a data frame,
-        it is a list. A ValueError if one may not be, or there is no model.
+        (`Recommended`); recorded unless actions are `fixed`, as of `ask`. In a `context` all of this holds
+        there: tried actions are compared by what they would bring in it. Of several, a list or the rows of a
+        data frame, it is a list. A ValueError if one may not be, or there is no model.
         """
         log, several = self._store.fresh(), not isinstance(context, Mapping | pd.Series | None)
         if several and not isinstance(context, Sequence):
             context = data_frame(context, "context").to_dict("records")
-        contexts = context if several else [{} if context is None else context]
-        held = [self.task.held(fixed, values) for values in contexts]
-        model = self._fitted(log)
-        recommended = [self._recommended(model, log, levels) for levels in held]
+        held = [self._held(fixed, values) for values in (context if several else [context])]
+        recommended = [self._recommended(log, levels, fixed is None) for levels in held]
         return recommended if several else recommended[0]
 
-    def _recommended(self, model: CausalModel, log: TrialLog, levels: Held) -> Recommended:
-        with in_numbers(EXPERIMENTS):
-            objective = PosteriorMean(model, self._case(log, levels), seed=self.seed)
-            best = recommend(objective, self.seed)
+    def _recommended(self, log: TrialLog, levels: Held, recorded: bool) -> Recommended:
+        objective, best = self._best_known(log, levels)
         check_settable(self.task, best.action, "recommended")
         if finite(best.predicted) is None:
             raise ValueError(
@@ -356,39 +367,90 @@ class CausalOptimiser(TrialView):
                 "runner_up_predicted": sure.runner_up_predicted,
                 "chance": sure.chance,
             }
+        context = {name: levels[name][0] for name in self.task.context}
+        if recorded:
+            claim = best.predicted, finite(sure.std) or 0.0
+            settings = action | context
+            past = PastRecommendation(after=len(log.table), action=settings, predicted=claim[0], std=claim[1])
+            with self._store.locked_log() as log:
+                if past not in log.recommended[-1:]:
+                    self._store.keep(replace(log, recommended=(*log.recommended, past)))
         return Recommended(
             action,
             best.predicted,
             sure.std,
             tried=sure.tried,
-            contradicted=model.contradicted(),
-            context={name: levels[name][0] for name in self.task.context},
+            contradicted=objective.surrogate.contradicted(),
+            context=context,
             constraints=best.constraints,
             **runner_up,
         )
 
-    def read(self, path: str | Path | IntoDataFrame) -> None:
-        """Adds the experiments of a comma-separated file or a data frame, one per row; the columns are
-        actions, nodes, ``set:NODE`` indicators, and ``state`` (`problems.trials.user_experiments`).
-
-        A row with the settings of a pending trial, up to `tolerance`, is this trial; the others become trials
-        that were not suggested. Rows equal to completed trials, to the last bit, are left out with a warning:
-        reading the same file twice adds nothing. A row with its actions, and without a value of what the
-        reward reads, is a pending trial unless its state says otherwise. A TableError if the file cannot be
-        read, a column is missing, not numeric or incomplete, or a state is unknown.
+    def stopping(self, worth: float | None = None, context: Given = None) -> Stopping:
+        """Whether to stop, and why: what a better setting could gain over the recommended one, beside what is
+        `worth` further experiments, in the reward's unit; None for 2 % of the range of the rewards so far.
         """
-        rows, other_rows = experiments_of(path, self.task)
-        source = path if isinstance(path, str | Path) else FRAME
-        outside = self.task.outside(rows)
-        with self._store.locked_log() as log:
+        if worth is not None and not (finite(worth) or 0) > 0:
+            raise ValueError(f"worth: expected a gain above 0, in the reward's unit; got {worth!r}")
+        log = self._store.fresh()
+        if self.task.lacking(log.table.records()):
+            return Stopping("no_model")
+        rewards = self.task.reward_of(log.table)
+        tolerance = SHARE * float(rewards.max() - rewards.min()) if worth is None else float(worth)
+        objective, best = self._best_known(log, self._held(None, context))
+        with in_numbers(EXPERIMENTS):
+            return stopping(objective, best, tolerance, self.seed)
+
+    @property
+    def at_bounds(self) -> tuple[AtBound, ...]:
+        """Bounds that may be too tight: the last recommendation or most of the last proposals lie on them."""
+        return at_bounds(self._store.fresh(), self.initial)
+
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """The reward of each completed trial as predicted by the others; a ValueError if they are too few."""
+        log = self._store.fresh()
+        model = self._fitted(log)
+        with in_numbers(EXPERIMENTS):
+            return left_out(model, log, self.seed)
+
+    @property
+    def recommendations(self) -> tuple[FollowedUp, ...]:
+        """All recommendations so far, and the experiments at their settings."""
+        log, rewards, past = self._store.fresh(), self._reward_of_trial(), list[FollowedUp]()
+        for entry in log.recommended:
+            numbers = tuple(trial.id for trial in log.tried_at(entry.action))
+            reward = fmean(rewards[number] for number in numbers) if numbers else None
+            past.append(FollowedUp(entry, numbers, reward))
+        return tuple(past)
+
+    def read(self, path: str | Path | IntoDataFrame | ReadTable) -> tuple[Trial, ...]:
+        """Adds the experiments of a comma-separated file or a data frame, one per row, and returns the trials
+        that are new or changed; the columns are actions, nodes, ``set:NODE`` indicators, ``state`` and
+        ``reason`` (`problems.trials.user_experiments`), and ``trial`` (`problems.trials.numbered_rows`).
+
+        A row that names a trial reports or corrects it. Another one with the settings of a
+        pending trial, up to `tolerance`, is this trial; others become trials that were not suggested. Rows
+        equal to completed trials, to the last bit, are left out with a warning: reading the same file twice
+        adds nothing. A row with its actions, and without a value of what the reward reads, is a pending trial
+        unless its state says otherwise. A TableError if the file cannot be read, a column is missing, not
+        numeric or incomplete, or a state or number is unknown.
+        """
+        table = read_rows(path)
+        source = path if isinstance(path, str | Path) else table.where
+        with self._store.locked_log() as before:
+            numbered, table = numbered_rows(table, self.task, before)
+            rows, other_rows = experiments_of(table, self.task)
+            outside = self.task.outside(rows)
+            log, same = before.revise(numbered)
             log, repeated, notes = log.take(rows, other_rows)
             self._store.keep(log)
+        repeated += same
         for note in notes:
             warnings.warn(f"{source}: {note}", TrialWarning, stacklevel=2)
         if repeated:
             warnings.warn(
-                f"{source}: {repeated} of {len(rows)} rows equal trials that are completed already, and are "
-                "not added again",
+                f"{source}: {repeated} of {len(rows) + len(numbered)} rows equal trials that are completed "
+                "already, and are not added again",
                 TrialWarning,
                 stacklevel=2,
             )
@@ -400,6 +462,8 @@ class CausalOptimiser(TrialView):
                 TrialWarning,
                 stacklevel=2,
             )
+        known = {trial.id: trial for trial in before.trials}
+        return tuple(trial for trial in log.trials if known.get(trial.id) != trial)
 
     def to_frame(self, library: str = "pandas") -> Any:
         """The completed experiments as a data frame that `read` reads without loss."""
@@ -426,6 +490,19 @@ class CausalOptimiser(TrialView):
         self.task.check(log.table)
         with in_numbers(EXPERIMENTS):
             return self._fit(self.surrogate, self.task, log.table)
+
+    def _held(self, fixed: Given = None, context: Given = None) -> Held:
+        """What is held: actions and context, by default as the problem file says."""
+        return self.task.held(
+            self.fixed if fixed is None else fixed, self.context if context is None else context
+        )
+
+    def _best_known(self, log: TrialLog, levels: Held) -> tuple[PosteriorMean, Recommendation]:
+        """The best action of a fitted model, and the objective that it is best for."""
+        model = self._fitted(log)
+        with in_numbers(EXPERIMENTS):
+            objective = PosteriorMean(model, self._case(log, levels), seed=self.seed)
+            return objective, recommend(objective, self.seed)
 
     def _case(self, log: TrialLog, fixed: Held) -> RehearsalCase:
         """The next round, numbered by completed, pending and failed experiments."""

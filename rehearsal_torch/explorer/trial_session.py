@@ -139,8 +139,9 @@ class TrialSession:
         tried = " (tried)" if answer["tried"] else ""
         where = f", where {settings_in_words(form.context, 'is')}" if form.context else ""
         headline = f"Keep {settings_in_words(answer['settings'], 'at')}{tried}{where}."
-        said = [f"{text.rstrip('.')}." for text in (answer["sentence"], *answer["notes"])]
-        self._recommendation = {**answer, "headline": headline, "said": said}
+        said = [f"{text.rstrip('.')}." for text in (answer["sentence"], *answer["advice"], *answer["notes"])]
+        past = [f"{entry}." for entry in answer["past"]]
+        self._recommendation = {**answer, "headline": headline, "said": said, "past": past}
         return {**self._listed(), "recommended": self._recommendation}
 
     def trials(self) -> dict[str, Any]:
@@ -194,7 +195,11 @@ class TrialSession:
         """The action to adopt, with its expected reward, and the best tried one beside it."""
         with self._answering() as notes:
             recommendation = self.optimiser.recommend(fixed or None, context)
+            advice = [] if fixed else [self.optimiser.stopping(context=context), *self.optimiser.at_bounds]
+            past = self.optimiser.recommendations
         return {
+            "advice": list(map(str, advice)),
+            "past": past,
             "sentence": str(recommendation),
             "settings": recommendation.action,
             "predicted": recommendation.predicted,

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.trial import STATES, Recommended, Trial
 from rehearsal_torch.reporting.decision_frame import table_html
+from rehearsal_torch.search.trials.campaign_advice import LeftOut
 from rehearsal_torch.spaces.box import setting_text
 
 if TYPE_CHECKING:
@@ -45,6 +46,10 @@ class TrialView(ABC):
     def recommend(self) -> Recommended:
         """The action to keep, with its expected reward."""
 
+    @abstractmethod
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """The reward of each completed trial as predicted by the others."""
+
     def plot(self, ax: "Axes | None" = None, recommended: bool = True) -> "Axes":
         """Draws the rewards of the trials, and the recommendation.
 
@@ -67,6 +72,38 @@ class TrialView(ABC):
             if recommended and recommendation is None:
                 ax.plot([], [], " ", label="no recommendation yet: see recommend()")
             ax.legend()
+        return ax
+
+    def plot_left_out(self, ax: "Axes | None" = None) -> "Axes":
+        """Draws the reward of every trial against its prediction by the others, with the 95 % interval of an
+        experiment; `ax` as of `plot`. A ValueError if there are too few.
+        """
+        from rehearsal_torch.reporting.figure_style import BLACK, BLUE, ORANGE, drawing
+
+        rows = self.left_out()
+        measured, predicted, low, high = (
+            np.array([getattr(row, name) for row in rows])
+            for name in ("measured", "predicted", "low", "high")
+        )
+        missed = (measured < low) | (measured > high)
+        with drawing():
+            if ax is None:
+                from matplotlib import pyplot
+
+                _, ax = pyplot.subplots(layout="constrained")
+            for group, color, label in (
+                (~missed, BLUE, "in its interval"),
+                (missed, ORANGE, "outside of it"),
+            ):
+                if group.any():
+                    spans = np.stack([predicted - low, high - predicted])[:, group]
+                    style: Any = {"fmt": "o", "color": color, "markersize": 4, "elinewidth": 1}
+                    style["label"] = f"{label} ({int(group.sum())} of {len(rows)})"
+                    ax.errorbar(predicted[group], measured[group], xerr=spans, **style)
+            ends = [min(measured.min(), low.min()), max(measured.max(), high.max())]
+            ax.plot(ends, ends, color=BLACK, linewidth=0.8)
+            ax.set(xlabel="Reward predicted by the other trials", ylabel="Measured reward")
+            ax.legend(loc="lower right")
         return ax
 
     def summary(self) -> str:

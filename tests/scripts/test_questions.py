@@ -70,7 +70,5 @@ def test_trials_are_asked_for_on_the_command_line_and_in_python(tmp_path, monkey
         warnings.simplefilter("error")
         again = rt.CausalOptimiser("problem.yaml", file="trials.json")
     assert len(again.trials) == 8
-    held = {**TRIALS, "fixed": {"dose": 2}}
-    (tmp_path / "problem.yaml").write_text(yaml.safe_dump(held))
-    with pytest.warns(Warning, match=r"counts for decide alone: write ask\(fixed=...\)"):
-        rt.CausalOptimiser("problem.yaml")
+    (tmp_path / "problem.yaml").write_text(yaml.safe_dump({**TRIALS, "fixed": {"dose": 2}}))
+    assert rt.CausalOptimiser("problem.yaml").ask()[0]["dose"] == 2

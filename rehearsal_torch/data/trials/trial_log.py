@@ -31,6 +31,7 @@ from torch import Tensor
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.records import Records
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.trials.recommendation_history import PastRecommendation
 from rehearsal_torch.data.trials.trial import (
     State,
     Suggestion,
@@ -51,6 +52,8 @@ SAME = 1e-4
 # A report this close to a pending trial, but not equal to it, was probably meant for it; nor does rounding to
 # few digits count beyond.
 NEAR = 0.05
+# An experiment this close to recommended settings has tried them.
+TRIED = 0.01
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,7 @@ class TrialLog:
     task: CausalTask
     trials: tuple[Trial, ...] = ()
     tolerance: tuple[float, ...] | None = None
+    recommended: tuple[PastRecommendation, ...] = ()
 
     @property
     def next_id(self) -> int:
@@ -112,6 +116,16 @@ class TrialLog:
     def contains(self, action: Tensor, *states: State) -> Tensor:
         """Whether actions (..., k) are the same experiment as a trial in some states, asked or run, (...)."""
         return self.times(action, *states) > 0
+
+    def tried_at(self, settings: Mapping[str, float]) -> tuple[Trial, ...]:
+        """The completed trials within `TRIED` of settings."""
+        completed, width = self.settings("completed"), self.task.box.width
+        gap = (completed - self._rows([settings])).abs()
+        observed = [numbers.max() - numbers.min() for numbers in completed[:, len(width) :].mT]
+        close = gap <= TRIED * torch.cat([width, width.new_tensor(observed)])
+        close[:, : len(width)] &= gap[:, : len(width)] <= self.task.box.near
+        near = close.all(-1).tolist()
+        return tuple(trial for trial, hit in zip(self.in_states("completed"), near, strict=True) if hit)
 
     def ask(self, action: Tensor) -> tuple["TrialLog", Suggestion]:
         """Returns the log with a further pending trial at an action (k,), and its suggestion."""
@@ -173,7 +187,7 @@ class TrialLog:
                 trials_at[key].append(trial)
         # Pending rows come last: they may be trials that another row is.
         later = sorted(others, key=lambda row: row.state == "pending")
-        for row in (*_rows_of(done, self.task), *later):
+        for row in (*rows_of(done, self.task), *later):
             candidates = [trial for trial in trials_at[self._key(row.settings)] if trial.id in unmatched]
             match = next((trial for trial in candidates if self._same_trial(row, trial)), None)
             if match is None:
@@ -202,6 +216,23 @@ class TrialLog:
             changed = log._changed(pending, row.state, settings, fields)
             log, notes = log._with(changed), [*notes, *(f"trial {changed.id}: {note}" for note in warnings)]
         return log, repeated, notes
+
+    def revise(self, rows: Iterable[Trial]) -> tuple["TrialLog", int]:
+        """Returns the log with reports by the number of a trial, and how many of them change nothing; reports
+        without a result (pending) are left out.
+        """
+        log, repeated = self, 0
+        exact = torch.minimum(1e-9 + 1e-6 * self.task.box.width, self.task.box.near)
+        for row in rows:
+            if row.state == "pending":
+                continue
+            trial = next(trial for trial in self.trials if trial.id == row.id)
+            moved = (self._rows([row.settings]) - self._rows([trial.settings])).abs() > exact
+            fields = {name: getattr(row, name) for name in ("nodes", "altered", "reason")}
+            changed = log._changed(trial, row.state, row.settings if bool(moved.any()) else None, fields)
+            repeated += changed == trial
+            log = log._with(changed)
+        return log, repeated
 
     def _same_trial(self, row: Trial, trial: Trial) -> bool:
         if row.state == "pending":
@@ -272,6 +303,8 @@ class TrialLog:
                 names = [name for name in self.task.nodes if name in {*trial.nodes, *self.task.reward.names}]
                 named_numbers(trial.nodes, names, "node", trial_faults, others=True)
             faults += [f"trial {trial.id}: {fault}" for fault in dict.fromkeys(trial_faults)]
+        for past in self.recommended:
+            self._numbers(past.action, faults)
         return faults
 
     def _reported(
@@ -427,7 +460,7 @@ class TrialLog:
         return log
 
 
-def _rows_of(rows: Records, task: CausalTask) -> Iterator[Trial]:
+def rows_of(rows: Records, task: CausalTask) -> Iterator[Trial]:
     """Completed rows as trials: settings, and nodes."""
     width = len(task.settings)
     names, altered_cells = rows.names, np.zeros(rows.values.shape, dtype=bool)

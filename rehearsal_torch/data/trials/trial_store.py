@@ -9,7 +9,9 @@ changed nothing. The file is JSON, readable by people and continued by any proce
      "seed": 0, "initial": 6,
      "trials": [
       {"id": 1, "state": "completed", "asked": {"a": 0.25}, "nodes": {"Y": 1.5}},
-      {"id": 2, "state": "pending", "asked": {"a": 0.75}}]}
+      {"id": 2, "state": "pending", "asked": {"a": 0.75}}],
+     "recommended": [
+      {"after": 1, "action": {"a": 0.25}, "predicted": 1.5, "std": 0.1}]}
 
 No times are written, so that the same steps give the same bytes. Numbers are written without loss. A newer
 format has another number, and is refused by name. The file is replaced atomically.
@@ -30,6 +32,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from rehearsal_torch.data.causal_task import MIN_ROWS, CausalTask
 from rehearsal_torch.data.known_reward import FunctionReward
 from rehearsal_torch.data.size_limits import SizeError, check_seed, whole
+from rehearsal_torch.data.trials.recommendation_history import PastRecommendation
 from rehearsal_torch.data.trials.trial import MOST, STATES, Trial, refused
 from rehearsal_torch.data.trials.trial_log import TrialLog
 from rehearsal_torch.files.atomic_write import write_text
@@ -48,7 +51,7 @@ class TrialFileError(InputError):
 
 class Campaign(BaseModel):
     """The content of the file: the task as plain data, whose reward is None for a Python function, the seed,
-    the number of experiments before the first model, and the trials.
+    the number of experiments before the first model, the trials, and the recommendations so far.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
@@ -58,6 +61,7 @@ class Campaign(BaseModel):
     seed: int
     initial: Annotated[int, Field(ge=MIN_ROWS, le=MOST)]
     trials: Annotated[tuple[Trial, ...], Field(strict=False)] = ()
+    recommended: Annotated[tuple[PastRecommendation, ...], Field(strict=False)] = ()
 
     @field_validator("trials")
     @classmethod
@@ -81,7 +85,10 @@ class Campaign(BaseModel):
             f'"seed": {self.seed}, "initial": {self.initial}',
         ]
         trials = ",\n".join(f"  {trial.line}" for trial in self.trials)
-        return "{" + ",\n ".join([*head, f'"trials": [\n{trials}]' if trials else '"trials": []']) + "}\n"
+        head.append(f'"trials": [\n{trials}]' if trials else '"trials": []')
+        if past := ",\n".join(f"  {line(entry.model_dump())}" for entry in self.recommended):
+            head.append(f'"recommended": [\n{past}]')
+        return "{" + ",\n ".join(head) + "}\n"
 
 
 def read_campaign(path: str | Path, known: str | None = None) -> tuple[Campaign | None, str]:
@@ -201,7 +208,7 @@ class TrialStore:
                 raise ValueError(f"{expected}; got {self.initial}: a model needs at least as many")
             if self.initial > MOST:
                 raise ValueError(f"initial: expected at most {MOST:,} experiments before the first model")
-            self.log = self._checked_log(() if begun is None else begun.trials)
+            self.log = self._checked_log(begun)
             self.keep(self.log)
 
     @contextmanager
@@ -220,7 +227,7 @@ class TrialStore:
             if (campaign.task, campaign.seed, campaign.initial) != (ours.task, ours.seed, ours.initial):
                 words = "another process changed the task, the seed or the initial design"
                 raise TrialFileError(f"{self.file}: {words}: load the file again")
-            self.log, self._text = self._checked_log(campaign.trials), text
+            self.log, self._text = self._checked_log(campaign), text
         return self.log
 
     def keep(self, log: TrialLog) -> None:
@@ -240,6 +247,7 @@ class TrialStore:
             seed=self.seed,
             initial=self.initial,
             trials=log.trials,
+            recommended=log.recommended,
         )
 
     @contextmanager
@@ -288,8 +296,9 @@ class TrialStore:
             raise TrialFileError(f"{self.file} {words}")
         return value
 
-    def _checked_log(self, trials: tuple[Any, ...]) -> TrialLog:
-        log = TrialLog(self.task, trials, self.tolerance)
+    def _checked_log(self, begun: Campaign | None) -> TrialLog:
+        kept = ((), ()) if begun is None else (begun.trials, begun.recommended)
+        log = TrialLog(self.task, kept[0], self.tolerance, kept[1])
         if faults := log.faults():
             raise TrialFileError(str(refused(f"{self.file}: the trials do not match the task", faults)))
         return log

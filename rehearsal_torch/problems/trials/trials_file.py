@@ -32,6 +32,8 @@ from rehearsal_torch.problems.problem import Facts, OfFile, ranges_of
 from rehearsal_torch.problems.trials.user_experiments import ExperimentTable
 from rehearsal_torch.spaces.box import levels_text, setting_text
 
+CAMPAIGN = ".trials.json"  # What the name of the campaign of a problem file ends in
+
 
 @dataclass(frozen=True)
 class TrialsFile:
@@ -118,6 +120,9 @@ class OwnTrials(OfFile, ExperimentTable):
         except FaultsError as error:
             file.found.add_faults(error.faults)
             file.found.settle()
+        if (campaign := Path(file.found.source).with_suffix(CAMPAIGN)).exists():
+            words = "goes on from this table, and is not read here: suggest and tell go on with it"
+            self.read_notes = (*self.read_notes, f"{campaign.name} {words}")
 
     def facts(self) -> Facts:
         """The facts of the table, with the file's method and units."""

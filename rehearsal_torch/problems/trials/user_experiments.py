@@ -24,7 +24,7 @@ A row is ``completed``, ``running`` (or ``pending``: no model is fitted to it, a
 neither of the last three waits if its actions are there and a node that the reward reads is empty. One in
 which another node, or the context, is empty is completed, and not used for the mechanisms of that node and of
 those that it acts on. One in which an action is empty is a fault. Where a variable of the graph is called
-``state``, the column is that variable.
+``state``, the column is that variable; so of a column ``reason``, which is kept with what has failed.
 
 While no model can be fitted, space-filling experiments are proposed. Point n of this start design depends on
 the task, the seed and n alone, so that it can be continued and extended to any length. The levels of an
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 
 MOST_LINES = 5
 
-STATE = "state"
+STATE, REASON = "state", "reason"
 WORDS: Mapping[str, State] = {
     "completed": "completed",
     "failed": "failed",
@@ -234,7 +234,7 @@ def experiments_of(
     by their lines. TableError if columns are missing, not numeric or incomplete, a state is unknown, or a
     ``set:`` column names no node or has values other than 0 and 1.
     """
-    table = _read_rows(source)
+    table = read_rows(source)
     states, trials = states_of(table.frame, task, table.where), list[Trial]()
     completed = _parse_experiments(table.frame[states == "completed"], task, table.where)
     # Abandoned rows without settings are left out.
@@ -246,18 +246,21 @@ def experiments_of(
     actions = number_columns(rows, task.actions, table.where, 0) if len(rows) else np.zeros((0, 1))
     names = [name for name in (*task.context, *task.nodes) if name in rows.columns]
     cells = np.stack([numbers_of(rows[name]) for name in names], -1) if names else np.zeros((len(rows), 0))
-    for line, state, setting, row in zip(rows.index, states[open_rows], actions.tolist(), cells, strict=True):
+    own = REASON in rows.columns and REASON not in task.graph.names
+    reasons = rows[REASON].where(rows[REASON].notna(), "").astype(str) if own else [""] * len(rows)
+    columns = rows.index, states[open_rows], actions.tolist(), cells, reasons
+    for line, state, setting, row, reason in zip(*columns, strict=True):
         nodes = {name: float(cell) for name, cell in zip(names, row, strict=True) if np.isfinite(cell)}
         context = {name: nodes.pop(name) for name in task.context if name in nodes}
         settings = dict(zip(task.actions, setting, strict=True)) | context
         if state == "pending":
             trials.append(Trial(id=int(line) + 2, state=state, asked=settings))
         else:
-            trials.append(Trial(id=int(line) + 2, state=state, ran=settings, nodes=nodes))
+            trials.append(Trial(id=int(line) + 2, state=state, ran=settings, nodes=nodes, reason=reason))
     return completed, tuple(trials)
 
 
-def _read_rows(source: str | Path | IntoDataFrame | ReadTable | None) -> ReadTable:
+def read_rows(source: str | Path | IntoDataFrame | ReadTable | None) -> ReadTable:
     """The rows of a file (see `data.tables.reader`) or a data frame."""
     if isinstance(source, ReadTable):
         return source
@@ -316,7 +319,7 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
     ) -> None:
         self.task = causal_task(task)
         self.held = self.task.held(fixed, context or None)
-        table = _read_rows(path)
+        table = read_rows(path)
         self.done, self.others = experiments_of(table, self.task)
         self.source = FRAME if table.where == FRAME else Path(table.where).name
         self.read, notes = table, row_notes(table.frame, self.task, self.source)

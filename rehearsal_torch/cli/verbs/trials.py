@@ -1,0 +1,181 @@
+"""The verbs suggest, tell, recommend and status: a campaign of experiments by commands (`api.campaign`).
+
+Each is one call of the optimiser on the campaign's file, which takes effect at once or, after an error, not
+at all; what is printed is read from its trials.
+"""
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pandas as pd
+
+from rehearsal_torch.api.campaign import list_file, open_campaign, read_list, write_list
+from rehearsal_torch.api.fit_and_decide import undisturbed
+from rehearsal_torch.api.optimiser import CausalOptimiser
+from rehearsal_torch.cli.command_words import is_table, of_table, spoken
+from rehearsal_torch.data.tables.reader import ReadTable
+from rehearsal_torch.data.trials.trial import Trial
+from rehearsal_torch.problems.trials.numbered_rows import TRIAL
+from rehearsal_torch.problems.trials.user_experiments import REASON, STATE
+from rehearsal_torch.reporting.text_table import text_table
+from rehearsal_torch.spaces.box import setting_text
+from rehearsal_torch.user_error import UserError, as_user_error, did_you_mean
+
+HELD = "fixed."  # What the key of an action that is held at a value begins with.
+
+
+def suggest(paths: Sequence[Path], given: Mapping[str, str]) -> int:
+    """Proposes experiments, and adds them to the list to be filled in."""
+    with _campaign(paths[0], given) as (optimiser, typed):
+        suggestions = optimiser.ask(int(given["count"]), _fixed(optimiser, given))
+        file = write_list(optimiser, paths[0], typed, told=False)
+    count = len(suggestions)
+    print(f"{count} experiment{'s' * (count > 1)} to run:")
+    rows = [(str(suggestion.trial), suggestion) for suggestion in suggestions]
+    print(_settings_table(optimiser, rows))
+    print(f"Fill in {_listed(optimiser.task.nodes)} in {file}, and type")
+    print(f"  {_typed('tell', paths[0], str(file))}")
+    return 0
+
+
+def tell(paths: Sequence[Path], given: Mapping[str, str]) -> int:
+    """Records results: of a table, or of one experiment."""
+    values = {name: value for name, value in given.items() if name != "method"}
+    if (len(paths) == 2) == bool(values):
+        example = _typed("tell", paths[0], "trial=7 ...")
+        fault = "expected either a table of results, or one result as key=value"
+        raise UserError(
+            fault, "", f"For example: {_typed('tell', paths[0], str(list_file(paths[0])))}, or {example}"
+        )
+    with _campaign(paths[0], given) as (optimiser, typed):
+        changed = optimiser.read(_one_row(optimiser, values) if values else paths[1])
+        own = len(paths) == 2 and paths[1].resolve() == list_file(paths[0]).resolve()
+        write_list(optimiser, paths[0], typed, told=own)
+    pending = [suggestion.trial for suggestion in optimiser.pending]
+    for trial in changed:
+        print(_recorded(optimiser, trial))
+    if not any(trial.state != "pending" for trial in changed):
+        print("Nothing new is recorded.")
+    if pending:
+        print(f"Waiting for a result: trial{'s' * (len(pending) > 1)} {_listed(map(str, pending))}.")
+    print(f"Next: {_typed('suggest', paths[0])}, or {_typed('recommend', paths[0])}")
+    return 0
+
+
+def recommend(paths: Sequence[Path], given: Mapping[str, str]) -> int:
+    """Prints the settings to keep."""
+    with _campaign(paths[0], given) as (optimiser, _):
+        recommended = optimiser.recommend(_fixed(optimiser, given))
+    print(_settings_table(optimiser, [("keep", recommended.action)]))
+    print(f"{recommended}.")
+    _print_bounds(optimiser)
+    return 0
+
+
+def status(paths: Sequence[Path], given: Mapping[str, str]) -> int:
+    """Prints how far a campaign is."""
+    with _campaign(paths[0], given) as (optimiser, typed):
+        pending, past = optimiser.pending, optimiser.recommendations
+        file = write_list(optimiser, paths[0], typed, told=False)
+        worth = _number("worth", given["worth"]) if "worth" in given else None
+        stopping = optimiser.stopping(worth)
+        if "figure" in given:
+            figure = optimiser.plot_left_out().get_figure(root=True)
+            assert figure is not None
+            figure.savefig(given["figure"])
+    print(optimiser.summary())
+    if pending:
+        print(f"\nWaiting for a result, to be filled in in {file}:")
+        print(_settings_table(optimiser, [(str(suggestion.trial), suggestion) for suggestion in pending]))
+    if past:
+        print("\nWhat became of each recommendation:")
+        print("\n".join(f"- {entry}." for entry in past))
+    print(f"\n{stopping}.")
+    _print_bounds(optimiser)
+    return 0
+
+
+def _print_bounds(optimiser: CausalOptimiser) -> None:
+    for bound in optimiser.at_bounds:
+        print(f"{bound}.")
+
+
+@contextmanager
+def _campaign(path: Path, given: Mapping[str, str]) -> Iterator[tuple[CausalOptimiser, ReadTable | None]]:
+    """The optimiser of a campaign, and its list as it stands; warnings are printed, errors are the user's."""
+    if is_table(str(path)):
+        then = _typed("suggest", Path("problem.yaml"))
+        raise UserError(
+            "this is a table, and a campaign has a problem file", str(path), of_table(str(path), then)
+        )
+    with as_user_error(""), undisturbed(), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield open_campaign(path, given.get("method")), read_list(path)
+    for note in dict.fromkeys(str(warning.message) for warning in caught):
+        print(f"Note: {note}.")
+
+
+def _fixed(optimiser: CausalOptimiser, given: Mapping[str, str]) -> dict[str, float] | None:
+    """The actions that are held at a value, besides those of the problem file; None without any."""
+    names = [key for key in given if key.startswith(HELD)]
+    typed = {key[len(HELD) :]: _number(key, given[key]) for key in names}
+    return {**optimiser.fixed, **typed} if typed else None
+
+
+def _number(key: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise UserError("expected a number", f"{key}={text}") from None
+
+
+def _one_row(optimiser: CausalOptimiser, values: Mapping[str, str]) -> ReadTable:
+    """A table of one result: settings, measurements, and any of trial, state and reason."""
+    task = optimiser.task
+    names = (*task.settings, *task.nodes)
+    texts = [name for name in (STATE, REASON) if name not in task.graph.names]
+    for name in values:
+        if name not in (*names, *texts, TRIAL):
+            raise UserError(
+                "is no setting and no measurement", name, did_you_mean(name, (*names, *texts, TRIAL))
+            )
+    numbers = {name: _number(name, values[name]) for name in values if name not in texts}
+    cells = {**dict.fromkeys(names), **numbers, **{name: values[name] for name in texts if name in values}}
+    missing = [name for name in task.actions if name not in values]
+    if TRIAL not in values and missing:
+        raise UserError(f"expected trial=NUMBER, or all settings; {_listed(missing)} missing")
+    ends = values.get(STATE) not in (None, "completed") and STATE in texts
+    if not ends and not any(name in values for name in task.nodes):
+        raise UserError(f"expected a measurement, such as {task.nodes[-1]}=1.2, or state=failed")
+    return ReadTable(pd.DataFrame([cells]).infer_objects(), "what was typed")
+
+
+def _recorded(optimiser: CausalOptimiser, trial: Trial) -> str:
+    """What is recorded of a trial, and what is not learnt from it."""
+    settings = ", ".join(f"{name} {setting_text(value)}" for name, value in trial.settings.items())
+    nodes = ", ".join(f"{name} {value:.6g}" for name, value in trial.nodes.items())
+    because = f" ({trial.reason})" if trial.reason else ""
+    line = f"Trial {trial.id} is {trial.state}{because}, at {settings}{f': {nodes}' if nodes else ''}."
+    missing = [name for name in optimiser.task.nodes if name not in trial.nodes]
+    if trial.state == "completed" and missing:
+        what = "and of what it acts on" if len(missing) == 1 else "and of what they act on"
+        line += f" Without {_listed(missing)}, nothing is learnt of {_listed(missing)} {what}."
+    return line
+
+
+def _settings_table(optimiser: CausalOptimiser, rows: Sequence[tuple[str, Mapping[str, float]]]) -> str:
+    heads = ["trial", *map(optimiser.with_unit, optimiser.task.actions)]
+    names = optimiser.task.actions
+    return text_table(heads, [[label, *(setting_text(row[name]) for name in names)] for label, row in rows])
+
+
+def _typed(verb: str, path: Path, *further: str) -> str:
+    """A command on a campaign, as it is typed."""
+    return " ".join([spoken(verb), str(path), *further])
+
+
+def _listed(names: Sequence[str] | Iterator[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
