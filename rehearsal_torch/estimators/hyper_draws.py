@@ -52,7 +52,7 @@ from rehearsal_torch.estimators.gp_posterior import LONGEST, NOISIEST, HyperPara
 from rehearsal_torch.seeding import generator, numpy_generator
 
 # The fewest and the most proposed points, and floating-point operations to spend on those of a regression.
-FEWEST, MOST, OPERATIONS = 8, 128, 5e7
+FEWEST, MOST, OPERATIONS = 8, 512, 5e7
 # How much shorter length-scales are expected to be than by the prior of the optimum, in logarithms.
 SHORTER = 1.5
 # Mean and standard deviation of log v.

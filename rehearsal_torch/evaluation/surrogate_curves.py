@@ -248,7 +248,7 @@ def _true_noise(network: CausalNetwork, world: CausalWorld | None, position: int
 def _recovered(model: CausalModel, network: CausalNetwork, trials: Table, position: int) -> Tensor:
     """The noise of a node in the trials in which it was not set, as the model fits or recovers it."""
     if isinstance(model, ExogenousModel):
-        return model.noise_of_rows()[position][model.processes.rows.kept[position]]
+        return model.noise_of_rows()[position][model.complete[position]]
     node = network.task.nodes[position]
     if not {*network.task.nodes, *network.task.settings} <= set(trials.names):
         return torch.zeros(0, dtype=torch.float64)

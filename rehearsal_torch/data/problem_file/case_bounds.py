@@ -237,7 +237,11 @@ def _intervals(
             for choices, beyond, sign in ((choices, np.inf, 1), (-choices, np.inf, -1))
         )
     beyond = (lower > upper) & ~empty
-    if beyond.any():
+    if beyond.all() and CURRENT not in columns:
+        shared = f"[{choices.min():g}, {choices.max():g}]"
+        words = f"has nothing in common with the range {shared}: widen one of the two"
+        found.fault(path, f"{marked_rows(rows, beyond)} of {rows.where}: [{low[0]:g}, {high[0]:g}] {words}")
+    elif beyond.any():
         nearest = np.clip(columns.get(CURRENT, np.where(low > choices.min(), low, high)), low, high)
         lower, upper = (np.where(beyond, nearest, ends) for ends in (lower, upper))
         shared = f"from {choices.min():g} to {choices.max():g}"

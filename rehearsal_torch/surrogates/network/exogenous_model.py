@@ -21,8 +21,18 @@ Without the graph a mechanism includes everything between the actions and the no
 intermediate node was set are left out. Inputs are scaled to the unit cube: actions by their bounds, other
 nodes by their observed range. Values are standardised.
 
+A row without the value z of a cause is kept for the node x that it acts on. Draws z_s by plausible networks
+of the complete rows are weighted by the densities of the row's other nodes, not of x: its error then is
+independent of the imputed mean m, as in Berkson's model. With d_s = mu(z_s) - mu(m), the row has the target
+x - E_s d_s and a further variance of the noise,
+
+    E_s d_s^2 + sum_j |E_s d_s d_s^(j)|,        j the other such rows in the same network,
+
+which bounds errors that rows share (Gershgorin). Scales, hyper-parameters and noise are those of complete
+rows; nothing is learnt of z, nor by a decoder.
+
 Source: Ren et al. (2025), Sec. 4 and 5, Alg. 1; Astudillo and Frazier (2021), Sec. 3 (a function network, and
-the black box that ignores it); Sussex et al. (2023).
+the black box that ignores it); Sussex et al. (2023); Berkson (1950) (causes that scatter around a mean).
 """
 
 from collections.abc import Callable
@@ -49,7 +59,12 @@ from rehearsal_torch.mechanisms import gp_mechanism
 from rehearsal_torch.mechanisms.mechanism import NodeMechanism
 from rehearsal_torch.mechanisms.plausible_mechanism import Drawn, PlausibleMechanism
 from rehearsal_torch.seeding import sobol
-from rehearsal_torch.surrogates.network.causal_surrogate import CausalModel, CausalNetwork, PlausibleNetworks
+from rehearsal_torch.surrogates.network.causal_surrogate import (
+    CausalModel,
+    CausalNetwork,
+    PlausibleNetworks,
+    inputs_of,
+)
 from rehearsal_torch.surrogates.surrogate import Fits
 
 # Numbers of levels too few for interpolation, and the units over which they are spread, so that levels inform
@@ -58,6 +73,8 @@ from rehearsal_torch.surrogates.surrogate import Fits
 FEW, APART = (2, 3), 4.0
 # The level of all tests of a model's residuals together, and the fewest rows that are tested.
 DOUBT, TESTED = 0.01, 12
+# Plausible networks, and draws of the noise in each, of causes that were not measured; rows at a time.
+IMPUTED, BLOCK = (32, 16), 64
 Structure = Literal["graph", "independent", "black_box"]
 STRUCTURES = ("graph", "independent", "black_box")
 
@@ -291,6 +308,85 @@ class ExogenousModel(CausalModel):
         yield self.mixtures, (self.noise_of_rows().mT, mask)
         if self.decoders is not None:
             yield _with_examples(self.decoders, self._decoder_inputs(), targets, mask)
+        self._keep_incomplete(table, scaled, standard)
+
+    @torch.no_grad()
+    def _keep_incomplete(self, table: Table, scaled: Tensor, standard: Tensor) -> None:
+        """Conditions on rows without some causes of a node, as well; `scaled` and `standard` are of all."""
+        kept = self.rows.kept(table)
+        if not self.on_graph or kept.all():
+            return
+        task, values = self.rows.structured_task, self.rows.values(table).double()
+        by_hand = table.altered[:, [table.names.index(node) for node in task.nodes]]
+        unknown = (values.isnan() & by_hand).any(-1, keepdim=True)
+        added = ~kept & ~values.isnan() & ~by_hand & ~unknown
+        networks, noise = self.plausible(IMPUTED[0]), self.draws(IMPUTED[1])
+        scaled, standard, doubt = scaled.clone(), standard.clone(), torch.zeros_like(standard)
+        shared = standard.new_zeros(IMPUTED[0], *standard.shape)
+        for rows in added.any(-1).nonzero()[:, 0].split(BLOCK):
+            x = {name: table.columns((name,)).double()[None, rows] for name in table.names}
+            imputed = self._imputed(networks, noise, x, standard[rows], added[rows])
+            for index, (middle, change, weights) in imputed.items():
+                scaled[rows, index, : middle.shape[-1]] = middle
+                standard[rows, index] -= (weights * change).sum((0, -1))
+                doubt[rows, index] = (weights * change.square()).sum((0, -1))
+                shared[:, rows, index] = len(weights) ** 0.5 * (weights * change).sum(-1)
+        added &= doubt.isfinite()
+        shared = torch.where(added, shared, 0.0)
+        common = torch.einsum("ein,ejn->nij", shared, shared).abs()
+        doubt = torch.where(added, doubt + common.sum(-1).mT - common.diagonal(dim1=-2, dim2=-1).mT, 0.0)
+        whole = self.encoder.rows
+        scaled = torch.where(added.unsqueeze(-1), scaled, whole.inputs.transpose(0, 1))
+        self._hold(scaled, torch.where(added, standard, whole.targets.mT), kept | added, doubt)
+
+    def _imputed(
+        self,
+        networks: PlausibleNetworks,
+        noise: Tensor,
+        x: dict[str, Tensor],
+        standard: Tensor,
+        added: Tensor,
+    ) -> dict[int, tuple[Tensor, Tensor, Tensor]]:
+        """Of the m rows `added` (m, N), by node: mean inputs (m, p), and the change of the node's mean by
+        draws, with their weights, (E, m, S) each.
+        """
+        task, shape = networks.task, (1, len(standard), 1)
+        guesses = dict[int, tuple[Tensor, Tensor]]()
+        density = standard.new_zeros(networks.size, len(standard), len(noise), len(task.nodes))
+        snapshot = zip(task.nodes, networks.mechanisms, self.network().mechanisms, strict=True)
+        for index, (node, plausible, mechanism) in enumerate(snapshot):
+            measured, inputs = x[node], inputs_of(task, node, x, shape)
+            x[node] = torch.where(measured.isnan(), plausible(inputs, noise[:, index]), measured)
+            if added[:, index].any():
+                encoder = mechanism.encoder if isinstance(mechanism, gp_mechanism.Decoded) else mechanism
+                assert isinstance(encoder, gp_mechanism.ClosedForm)
+                inputs = encoder.scaled(inputs)
+                mean, epistemic = encoder.posterior.belief(inputs)
+                level = encoder.noise.std(inputs)
+                variance = epistemic.square() + level.square()
+                residual = standard[:, index, None] - mean - level * encoder.shift
+                density[..., index] = -0.5 * (residual.square() / variance + variance.log())
+                guesses[index] = inputs, mean
+        density, imputed = torch.where(added.unsqueeze(1), density, 0.0), {}
+        posteriors = self.processes.posteriors()
+        for index, (inputs, mean) in guesses.items():
+            others = density.sum(-1) - density[..., index]
+            weights = (
+                others.transpose(0, 1).flatten(1).softmax(-1).reshape(-1, *others.shape[::2]).transpose(0, 1)
+            )
+            middle = (weights.unsqueeze(-1) * inputs).sum((0, 2))
+            change = mean - posteriors[index].posterior_mean(middle).unsqueeze(-1)
+            imputed[index] = middle, change, weights
+        return imputed
+
+    def _hold(self, scaled: Tensor, standard: Tensor, mask: Tensor, doubt: Tensor) -> None:
+        """Conditions the encoders on rows whose noise has a further variance `doubt`, (n, N)."""
+        self.encoder.hold(scaled, standard, mask, 1 + doubt / self.encoder.log_noises.exp())
+        if self.weighted is not None and self.spread is not None:
+            self.weighted.hold(scaled, standard, mask, self.spread.at(scaled) + doubt)
+        if self.mixed is not None and self.spread is not None:
+            self.mixed.hold(scaled, standard, mask, self.spread.at(scaled) + doubt)
+            self.mixed.again()
 
     def used(self) -> tuple[str, ...]:
         """The reward is learnt only under "black_box"; otherwise it is a known function of the nodes."""
@@ -312,6 +408,11 @@ class ExogenousModel(CausalModel):
     def processes(self) -> gp.GaussianProcesses:
         """The processes of the encoders' means, under the selected noise model."""
         return next(part for part in (self.mixed, self.weighted, self.encoder) if part is not None)
+
+    @property
+    def complete(self) -> Tensor:
+        """The rows of each node whose causes were all measured, (N, n) bool."""
+        return self.encoder.rows.kept & (self.encoder.ratios <= 1)
 
     def recovered(self) -> Tensor:
         """Leave-one-out noise, (N, n): (x - mu) / sigma by a process conditioned on all other rows, which is
@@ -344,7 +445,7 @@ class ExogenousModel(CausalModel):
         noise, rows, task = self.recovered(), self.processes.rows, self.rows.structured_task
         return {
             node: dependence(noise[index][mask], rows.inputs[index][mask][:, : len(task.inputs(node))])
-            for index, (node, mask) in enumerate(zip(task.nodes, rows.kept, strict=True))
+            for index, (node, mask) in enumerate(zip(task.nodes, self.complete, strict=True))
             if task.inputs(node)
         }
 
@@ -358,7 +459,7 @@ class ExogenousModel(CausalModel):
         observed |= dict(zip(self.task.settings, self.visited().mT, strict=True))
         tests = list[tuple[str, Tensor]]()
         for index, (node, names) in enumerate(zip(task.nodes, self.rows.inputs, strict=True)):
-            mask = rows.kept.all(0) if self.on_graph else rows.kept[index]
+            mask = self.complete.all(0) if self.on_graph else self.complete[index]
             if int(mask.sum()) < TESTED:
                 continue
             downstream = {node, *task.graph.descendants((node,))}
@@ -408,7 +509,8 @@ class ExogenousModel(CausalModel):
         require(members >= 2 and members % 2 == 0, "an even number of members", members=members)
         pairs, rows = members // 2, self.encoder.rows
         draws = hyper_draws if self.hyper == "drawn" else repeated
-        hyper = draws(rows, self.encoder.hyper, pairs, seed)
+        hyper = draws(replace(rows, kept=self.complete), self.encoder.hyper, pairs, seed)
+        doubt = (rows.ratios - 1) * self.encoder.log_noises.exp().unsqueeze(-1)
         nonconstant = torch.zeros(len(self.rows.inputs), dtype=torch.bool)
         if self.spread is not None:
             nonconstant = self.spread.varies.cpu()
@@ -425,7 +527,7 @@ class ExogenousModel(CausalModel):
             lengths, ratios = hyper.log_lengths[index, :, :p].exp(), hyper.log_noises[index].exp()
             scales = hyper.scales[index] if p else torch.ones_like(ratios)
             targets = rows.targets[index][mask].expand(pairs, -1)
-            variances = ratios.unsqueeze(-1).expand_as(targets)
+            variances = ratios.unsqueeze(-1) + doubt[index][mask] / scales.square().unsqueeze(-1)
             level, shift, rho = self._noise(index)
             shifts, rhos = torch.zeros_like(ratios), torch.zeros_like(ratios)
             levels = ratios * scales.square()
@@ -469,14 +571,10 @@ class ExogenousModel(CausalModel):
         inputs, values, mask = self.rows.examples(table)
         scaled, standard = self.cube.scaled(inputs), self.cube.standard(values)
         self.visited_actions.solve(table.columns(self.task.settings))
-        self.encoder.hold(scaled, standard, mask)
-        if self.weighted is not None and self.spread is not None:
-            self.weighted.hold(scaled, standard, mask, self.spread.at(scaled))
-        if self.mixed is not None and self.spread is not None:
-            self.mixed.hold(scaled, standard, mask, self.spread.at(scaled))
-            self.mixed.again()
+        self._hold(scaled, standard, mask, torch.zeros_like(standard))
         if self.decoders is not None:
             self.decoders.hold(self._decoder_inputs(), standard, mask)
+        self._keep_incomplete(table, scaled, standard)
 
 
 def _with_examples(

@@ -46,6 +46,8 @@ def test_where_nothing_is_left_an_action_stays_and_each_such_case_is_named():
     ]
     ranges_of({"bmi": ["current", "current - 1"]}, BOX, ROWS, found)
     assert "line 2, line 3 of cases.csv: [22, 21] has no number" in found.faults[0]
+    ranges_of({"bmi": ["2", "3"]}, BOX, ROWS, found)
+    assert "[2, 3] has nothing in common with the range [20, 35]" in found.faults[1]
 
 
 def test_whole_numbers_are_cut_to_the_values_that_may_be_set():

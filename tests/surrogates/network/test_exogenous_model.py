@@ -305,6 +305,30 @@ def test_a_row_with_a_gap_counts_as_much_as_one_in_which_it_was_set():
     assert other.contradicted() == model.contradicted()
 
 
+def test_a_measured_node_is_learnt_though_its_cause_was_not_measured():
+    rows = chain(60, 1)
+    rows.values[15:, rows.names.index("X")] = torch.nan
+    task = CausalTask(CHAIN.graph, CHAIN.box, WeightedSum({"Y": 1.0}))
+    alone = fit(ExogenousModel(task), Table(rows.names, rows.values[:15], rows.altered[:15]))
+    both, node = fit(ExogenousModel(task), rows), task.nodes.index("Y")
+    assert both.encoder.rows.counts[node] == 60
+    assert int(both.complete[node].sum()) == 15
+    values = {name: torch.linspace(-1, 1, 9).double() for name in ("X", "b")}
+    inputs = torch.cartesian_prod(*(values[name] for name in task.inputs("Y")))
+    x, b = (inputs[:, task.inputs("Y").index(name)] for name in ("X", "b"))
+
+    def error(model):
+        mechanism = model.network().mechanisms[node]
+        value = mechanism.forward(mechanism.scaled(inputs), torch.zeros(1, 1).double())[:, 0]
+        return float((value - (x**2 / 2 - b)).square().mean().sqrt())
+
+    assert error(both) < 0.8 * error(alone)
+    assert torch.isfinite(both.plausible(8).propagate(ACTIONS, both.draws(4))).all()
+    held = deepcopy(both)
+    held.condition(rows)
+    assert torch.allclose(answers(held), answers(both))
+
+
 def test_inputs_are_scaled_to_the_unit_cube_and_values_standardised():
     rows = NodeRows(TASK, "graph")
     cube = UnitCube(rows)
