@@ -77,6 +77,7 @@ from rehearsal_torch.search.trials.proposal import (
     designed_action,
     searched_action,
 )
+from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.surrogates.network.botorch_model import NetworkModel
 from rehearsal_torch.surrogates.network.causal_surrogate import CausalModel
 from rehearsal_torch.training.gradient_descent import Descent
@@ -368,6 +369,7 @@ class CausalOptimiser(TrialView):
                 "chance": sure.chance,
             }
         context = {name: levels[name][0] for name in self.task.context}
+        nearly = dict(zip(self.task.actions, sure.margins, strict=False))
         if recorded:
             claim = best.predicted, finite(sure.std) or 0.0
             settings = action | context
@@ -383,6 +385,8 @@ class CausalOptimiser(TrialView):
             contradicted=objective.surrogate.contradicted(),
             context=context,
             constraints=best.constraints,
+            nearly=nearly,
+            loss=sure.tolerance,
             **runner_up,
         )
 
@@ -502,11 +506,12 @@ class CausalOptimiser(TrialView):
         model = self._fitted(log)
         with in_numbers(EXPERIMENTS):
             objective = PosteriorMean(model, self._case(log, levels), seed=self.seed)
-            return objective, recommend(objective, self.seed)
+            return objective, recommend(objective, round_seed(self.seed, objective.case.identity))
 
     def _case(self, log: TrialLog, fixed: Held) -> RehearsalCase:
-        """The next round, numbered by completed, pending and failed experiments."""
-        return self.task.case(str(len(log.in_states("completed", "pending", "failed"))), fixed)
+        """The next round, as a table of the same experiments names it."""
+        number = len(log.in_states("completed", "pending", "failed")) + 1
+        return self.task.case(f"experiment {number}", fixed)
 
     def _best_action(self, model: CausalModel, log: TrialLog, levels: Held) -> tuple[Tensor, bool]:
         """The action, and whether some setting is known to keep the constraints."""

@@ -163,7 +163,9 @@ class RehearsalCase:
             ends = (lower, upper) if len(finite) == 2 else (0.0, abs(finite[0]))
             low, high = torch.tensor(ends, dtype=torch.float64)
             slack = float(margin(low, high, ROUNDING))
-            levels = None if lower == upper else self.levels.get(name)
+            levels = self.levels.get(name)
+            # A case may be held where no level is.
+            levels = None if levels is not None and lower == upper and lower not in levels else levels
             if levels is not None and bool(((nearest(value.double(), levels) - value).abs() > slack).any()):
                 coding = next(
                     (coding for coding in self.codings if name in (coding.name, *coding.columns)), None

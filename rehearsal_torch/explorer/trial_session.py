@@ -317,7 +317,7 @@ class RecordedTrials:
         trials = self.trials()
         _, headline, sentences = said_of_trials(self.material)
         pictures = [rewards_picture(trials["course"], None)] if trials["course"]["numbers"] else []
-        recommended = {"headline": headline, "said": sentences}
+        recommended = {"headline": headline, "said": sentences, "past": []}
         return {**trials, "pictures": pictures, "recommended": recommended}
 
     def trials(self) -> dict[str, Any]:

@@ -217,7 +217,7 @@ def answers(of: Material) -> list[str]:
     if of.trials:
         title, headline, texts = sentences.said_of_trials(of)
         # Of a system of one's own there are two settings, the next one and that to keep.
-        count = 3 if proposes(decisions[-1]) else 1
+        count = 4 if proposes(decisions[-1]) else 1
         return _wrapped(f"{title}: {' '.join([headline, *texts[:count]])}")
     lines = [part for text in _overall(of) for part in _wrapped(text)][:OVERALL]
     if len(decisions) == 1:

@@ -68,7 +68,7 @@ class TrialView(ABC):
                 from matplotlib import pyplot
 
                 _, ax = pyplot.subplots(layout="constrained")
-            _draw(ax, self._reward_of_trial(), recommendation)
+            draw_rewards(ax, self._reward_of_trial(), recommendation)
             if recommended and recommendation is None:
                 ax.plot([], [], " ", label="no recommendation yet: see recommend()")
             ax.legend()
@@ -144,7 +144,10 @@ class TrialView(ABC):
         return dict(zip(completed, rewards, strict=True))
 
 
-def _draw(axes: "Axes", rewards: Mapping[int, float], recommendation: Recommended | None) -> None:
+def draw_rewards(
+    axes: "Axes", rewards: Mapping[int, float], recommendation: Recommended | None = None
+) -> None:
+    """Draws the reward of each trial by number, the best so far, and what is recommended."""
     from rehearsal_torch.reporting.figure_style import BLACK, BLUE, GREEN
 
     numbers, values = np.array(list(rewards), dtype=float), np.array(list(rewards.values()), dtype=float)

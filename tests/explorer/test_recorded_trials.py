@@ -80,7 +80,7 @@ def test_the_recommendation_is_that_of_the_report_and_a_file_can_be_made(run):
     assert told["live"] is False
     recommended = RecordedTrials(recorded(run)).opening()["recommended"]
     assert recommended["headline"] == "Try a at 0.75."
-    assert recommended["said"][2] == "Predicted reward of this setting: 2 (95% interval 1.5 to 2.5)."
+    assert recommended["said"][2] == "Predicted Y of this setting: 2 (95% interval 1.5 to 2.5)."
     assert lines(run) == [
         "import rehearsal_torch as rt",
         'optimiser = rt.CausalOptimiser(\'task.yaml\', file="trials.json", method="ucb")',

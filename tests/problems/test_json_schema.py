@@ -64,7 +64,7 @@ def test_a_file_without_a_question_asks_for_cases():
         (SEQUENCE, "variables", {"wear": {"role": "varying"}}),
         (SEQUENCE, "graph", ["a -> b"]),
         (SEQUENCE, "unit", None),
-        (TRIALS, "variables", {"dose": {"role": "context"}}),
+        (TRIALS, "variables", {"dose": {"role": "state"}}),
         (TRIALS, "desired", "yield >= 3"),
     ],
 )

@@ -254,6 +254,9 @@ class Recommended(tuple[dict[str, float], float]):
         context: What all of this holds for, name to value.
         constraints: The probability of keeping each constraint; of settings that keep all of them as asked,
             the best is recommended, and where none is known to, the most probable.
+        nearly: Of each action, the lowest and the highest value that do nearly as well, the others unmoved:
+            it is no more likely than not that the expected reward falls by more than `loss`.
+        loss: One standard deviation, or a hundredth of the range of expected rewards if that is more.
     """
 
     action: dict[str, float]
@@ -266,6 +269,8 @@ class Recommended(tuple[dict[str, float], float]):
     contradicted: tuple[str, ...]
     context: dict[str, float]
     constraints: tuple[ConstraintChance, ...]
+    nearly: dict[str, tuple[float, float]]
+    loss: float | None
 
     def __new__(
         cls,
@@ -279,6 +284,8 @@ class Recommended(tuple[dict[str, float], float]):
         contradicted: Sequence[str] = (),
         context: Mapping[str, float] = MappingProxyType({}),
         constraints: Sequence[ConstraintChance] = (),
+        nearly: Mapping[str, tuple[float, float]] = MappingProxyType({}),
+        loss: float | None = None,
     ) -> Self:
         """The pair."""
         pair = super().__new__(cls, (dict(action), predicted))
@@ -286,13 +293,13 @@ class Recommended(tuple[dict[str, float], float]):
         pair.runner_up = None if runner_up is None else dict(runner_up)
         pair.runner_up_predicted, pair.chance, pair.tried = runner_up_predicted, chance, tried
         pair.contradicted, pair.context = tuple(contradicted), dict(context)
-        pair.constraints = tuple(constraints)
+        pair.constraints, pair.nearly, pair.loss = tuple(constraints), dict(nearly), loss
         return pair
 
     def __getnewargs__(self) -> tuple[Any, ...]:
         """For copies."""
         runner_up = self.runner_up, self.runner_up_predicted, self.chance
-        rest = self.tried, self.contradicted, self.context, self.constraints
+        rest = self.tried, self.contradicted, self.context, self.constraints, self.nearly, self.loss
         return self.action, self.predicted, self.std, *runner_up, *rest
 
     @property
@@ -324,6 +331,11 @@ class Recommended(tuple[dict[str, float], float]):
             sentence += (
                 f"; the experiments contradict what the model assumes of {', '.join(self.contradicted)}"
             )
+        ranges = [
+            f"{name} {low:.4g} to {high:.4g}" for name, (low, high) in self.nearly.items() if low < high
+        ]
+        if ranges and self.loss is not None:
+            sentence += f"; nearly as good, up to {self.loss:.2g}, one at a time: {', '.join(ranges)}"
         if self.runner_up is None or self.runner_up_predicted is None or self.chance is None:
             return sentence
         return (

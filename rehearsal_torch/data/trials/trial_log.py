@@ -227,9 +227,12 @@ class TrialLog:
             if row.state == "pending":
                 continue
             trial = next(trial for trial in self.trials if trial.id == row.id)
-            moved = (self._rows([row.settings]) - self._rows([trial.settings])).abs() > exact
+            moved = bool(
+                ((self._actions([row.settings]) - self._actions([trial.settings])).abs() > exact).any()
+            )
+            moved |= any(row.settings.get(name) != trial.settings.get(name) for name in self.task.context)
             fields = {name: getattr(row, name) for name in ("nodes", "altered", "reason")}
-            changed = log._changed(trial, row.state, row.settings if bool(moved.any()) else None, fields)
+            changed = log._changed(trial, row.state, row.settings if moved else None, fields)
             repeated += changed == trial
             log = log._with(changed)
         return log, repeated

@@ -282,7 +282,7 @@ def trials_draft(source: Source) -> tuple[str, list[str]]:
     waiting = _pending_rows(source)
     frame, pending = source.table.frame[~waiting], source.table.frame[waiting]
     known_before = [str(name) for name in frame.columns if np.isfinite(numbers_of(pending[name])).all()]
-    columns = columns_of(frame, most_missing=0.0, varying=False)
+    columns = columns_of(frame, varying=False)
     columns = [replace(column, left_out="it has texts") if column.levels else column for column in columns]
     # What is not known before the result is no action by its name.
     for index, column in enumerate(columns):
@@ -321,4 +321,6 @@ def _pending_rows(source: Source) -> np.ndarray:
 def _experiment_line(column: Column, roles: Roles) -> str:
     role, (low, high) = roles.of(column.name, "other"), (column.numbers.min(), column.numbers.max())
     ends = {"range": f"[{low:.6g}, {high if low < high else low + 1:.6g}]"} if role == "action" else {}
-    return variable(column.name, roles.note(column), role, unit=roles.unit(column), **ends)
+    note = roles.note(column)
+    note += " <- the observed extremes; write how far it may be set" if ends else ""
+    return variable(column.name, note, role, unit=roles.unit(column), **ends)

@@ -7,6 +7,7 @@
 The schema is `data.problem_file.trials_schema`.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -142,6 +143,8 @@ class OwnTrials(OfFile, ExperimentTable):
         """How many experiments there are, and the best so far; one sentence."""
         rows = len(self.done)
         sentence = f"{rows} experiment{'' if rows == 1 else 's'} of {self.source}"
+        states = Counter("running" if trial.state == "pending" else trial.state for trial in self.others)
+        sentence += "".join(f", {count} {state}" for state, count in states.items())
         if not rows:
             return sentence
         reward, setting = self.best_so_far()

@@ -22,9 +22,9 @@ Rows may wait for their result, and a column ``state`` may hold their state:
 A row is ``completed``, ``running`` (or ``pending``: no model is fitted to it, and it is not proposed again),
 ``failed`` (likewise) or ``abandoned`` (as if it were not there); capitals and blanks do not count. A row of
 neither of the last three waits if its actions are there and a node that the reward reads is empty. One in
-which another node, or the context, is empty is completed, and not used for the mechanisms of that node and of
-those that it acts on. One in which an action is empty is a fault. Where a variable of the graph is called
-``state``, the column is that variable; so of a column ``reason``, which is kept with what has failed.
+which another node, or the context, is empty is completed, and not used for the mechanism of that node. One in
+which an action is empty is a fault. Where a variable of the graph is called ``state``, the column is that
+variable; so of a column ``reason``, which is kept with what has failed.
 
 While no model can be fitted, space-filling experiments are proposed. Point n of this start design depends on
 the task, the seed and n alone, so that it can be continued and extended to any length. The levels of an
@@ -108,13 +108,17 @@ def states_of(frame: pd.DataFrame, task: CausalTask, source: str) -> np.ndarray:
 
 
 def row_notes(frame: pd.DataFrame, task: CausalTask, source: str) -> list[str]:
-    """A sentence on the rows that wait, and one for each node that others lack, with their line numbers."""
+    """A sentence on rows by state, and one for each node that others lack, with their line numbers."""
     states = states_of(frame, task, source)
-    verb_forms = "waits for its result", "wait for their result"
-    notes = [(task.reward.names, states == "pending", verb_forms, "not learnt from, and not proposed again")]
+    verb_forms, unused = ("waits for its result", "wait for their result"), "not learnt from"
+    unused_again = f"{unused}, and not proposed again"
+    notes: list[tuple[tuple[str, ...], Any, tuple[str, str], str]]
+    notes = [(task.reward.names, states == "pending", verb_forms, unused_again)]
+    notes += [((), states == "failed", ("failed", "failed"), unused_again)]
+    notes += [((), states == "abandoned", ("was abandoned", "were abandoned"), unused)]
     for name in gaps_in(frame, task):
         mask = frame[name].isna().to_numpy(dtype=bool) & (states == "completed")
-        consequence = f"not learnt from for {name} and the nodes that it acts on, but for all others"
+        consequence = f"not learnt from for {name}, and with more doubt for what it acts on"
         notes.append(((name,), mask, ("is incomplete", "are incomplete"), consequence))
     sentences = []
     for names, mask, verbs, consequence in notes:
@@ -122,7 +126,8 @@ def row_notes(frame: pd.DataFrame, task: CausalTask, source: str) -> list[str]:
         if lines:
             plural = len(lines) > 1
             rest = f" and {len(lines) - MOST_LINES} more" if len(lines) > MOST_LINES else ""
-            rows = f"{len(lines)} row{'s' * plural} without a value of {' or '.join(names)}"
+            rows = f"{len(lines)} row{'s' * plural}"
+            rows += f" without a value of {' or '.join(names)}" if names else ""
             position = f"line{'s' * plural} {', '.join(map(str, lines[:MOST_LINES]))}{rest}"
             sentences.append(f"{source}: {rows} {verbs[plural]} ({position}): {consequence}")
     return sentences
@@ -175,8 +180,8 @@ def _cell_writer(cells: Sequence[object]) -> Callable[[float | None], object]:
     return lambda value: int(value) if value is not None and float(value).is_integer() else value
 
 
-# Experiments outside of what may be set that are named.
-SHOWN = 3
+# Experiments outside of what may be set that are named, and experiments that the data card lists.
+SHOWN, LISTED = 3, 200
 NEAR = 0.01  # The share of an action's range within which two settings count as the same.
 SPARE = 16  # Points of the start design that are looked at beyond those that were run.
 
@@ -446,8 +451,32 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
                 sentences.append(str(error))
         return sentences
 
+    def last(self) -> list[dict[str, Any]]:
+        """The last experiments by line: number among those not abandoned, line, state, values, and reward."""
+        states = states_of(self.read.frame, self.task, self.source)
+        lines = [int(line) + 2 for line in self.read.frame.index[states == "completed"]]
+        rewards = self.task.reward(self.done.columns(self.task.reward.names)).tolist()
+        entries = [
+            {"line": line, "state": "completed", "values": row, "reward": reward}
+            for line, row, reward in zip(lines, self.done.values.tolist(), rewards, strict=True)
+        ]
+        names = self.done.names
+        for trial in self.others:
+            if trial.state != "abandoned":
+                values = {**trial.settings, **trial.nodes}
+                state = "running" if trial.state == "pending" else trial.state
+                row = [values.get(name, math.nan) for name in names]
+                entries.append({"line": trial.id, "state": state, "values": row})
+        entries.sort(key=lambda entry: entry["line"])
+        for number, entry in enumerate(entries, 1):
+            cells = zip(names, entry["values"], strict=True)
+            entry |= {"number": number, "values": {name: cell for name, cell in cells if cell == cell}}
+        return entries[-LISTED:]
+
     def card(self) -> Mapping[str, Any]:
-        """Sizes, roles, ranges, the best reward so far, rows outside the bounds, and the fingerprint."""
+        """Sizes, roles, ranges, the best reward so far, rows outside the bounds, notes, the last experiments,
+        and the fingerprint.
+        """
         card: dict[str, Any] = {"source": self.source, "rows": len(self.done), **self.task.to_plain()}
         if len(self.waiting):
             card["rows that wait for their result"] = len(self.waiting)
@@ -458,4 +487,5 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
             card["best reward so far"], card["at"] = self.best_so_far()
         if outside := self.task.outside(self.done):
             card["kept as history, though it may not be set any more"] = list(outside)
+        card |= {"notes": list(self.read_notes), "experiments": self.last()}
         return card | recorded(self.findings()) | {"fingerprint": self.past.fingerprint()}

@@ -28,7 +28,7 @@ from rehearsal_torch.reporting.figure_style import BLACK, VERMILION, drawing, sa
 
 # In inches, like the axes.
 LETTER, HEIGHT, GAP, ROW, TITLE = 0.095, 0.34, 0.85, 0.6, 0.36
-TITLES = {"X": "X: context", "Z": "Z: intermediate", "Y": "Y: outcomes", "": ""}
+TITLES = {"X": "known before", "Z": "set, or in between", "Y": "outcomes", "": ""}
 # The members of a clique, or the variable whose edges pass a column.
 Clique = tuple[str, ...]
 Entry = tuple[str, Clique]

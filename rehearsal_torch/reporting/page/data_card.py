@@ -33,9 +33,11 @@ LABELS = {
     "best_radius": "radius of the best settings",
 }
 # Entries that are told elsewhere, or serve to compare files only.
-_LONG_KEYS = frozenset({"graph", "box", "region", "candidates", "ranges", "features", "fingerprint", "noise"})
-# Entries that are warnings.
-_WARNING_KEYS = ("caution", "findings")
+_LONG_KEYS = frozenset(
+    {"graph", "box", "region", "candidates", "ranges", "features", "fingerprint", "noise", "experiments"}
+)
+# Entries that are warnings or notes, and the experiments that pages list.
+_WARNING_KEYS = ("caution", "findings", "notes", "experiments")
 
 
 def question(report: Material) -> list[str]:
@@ -95,8 +97,15 @@ def of_trials(card: dict[str, Any]) -> list[str]:
     weights, targets = mapping(reward.get("weights")), mapping(reward.get("targets"))
     target_words = [f"{name} to {shown(value)}" for name, value in targets.items()]
     actions, context = settable(card, "actions"), [str(name) for name in listed(card.get("context"))]
-    constraints = listed(card.get("constraints"))
-    return sentences("question_of_trials", actions, context, weighted_sum(weights), target_words, constraints)
+    constraints, outcome = listed(card.get("constraints")), one_outcome(reward)
+    reward_words = outcome or "reward", "" if outcome else weighted_sum(weights)
+    return sentences("question_of_trials", actions, context, *reward_words, target_words, constraints)
+
+
+def one_outcome(reward: Mapping[str, Any]) -> str:
+    """The name of the outcome that is the reward, empty if it is another function."""
+    weights = mapping(reward.get("weights"))
+    return next(iter(weights)) if [*map(finite, weights.values())] == [1.0] else ""
 
 
 def limits(card: dict[str, Any]) -> list[tuple[str, str]]:
@@ -133,10 +142,14 @@ def _face_in_words(weights: dict[str, float], bound: float, codings: Mapping[str
 
 def weighted_sum(weights: dict[str, Any]) -> str:
     """A weighted sum in words; a weight of 1 is left out."""
-    factors = {
-        name: "" if finite(weight) == 1 else f"{shown(weight)} times " for name, weight in weights.items()
-    }
-    return " + ".join(f"{weight}{name}" for name, weight in factors.items())
+    text = ""
+    for name, weight in weights.items():
+        number = finite(weight)
+        sign, size = ("-", -number) if number is not None and number < 0 else ("+", weight)
+        factor = "" if finite(size) == 1 else f"{shown(size)} times "
+        lead = f" {sign} " if text else sign.removeprefix("+")
+        text += f"{lead}{factor}{name}"
+    return text
 
 
 def label(key: str) -> str:

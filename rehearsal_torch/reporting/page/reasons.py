@@ -179,13 +179,13 @@ def _pairs(value: object) -> tuple[tuple[str, str], ...]:
 
 
 def warnings_of_run(report: Material) -> list[str]:
-    """How the run ended, if not well; the warnings of its data card; what is known of its checkpoint."""
+    """How the run ended, if not well; warnings and notes of its data; what is known of its checkpoint."""
     texts = []
     if not report.ended and report.status.get("state") != "ok":
         state, message = report.status.get("state"), report.status.get("message", "")
         texts.append(f"The run did not end well ({state}): {message}" if state else _UNKNOWN)
     texts += [str(report.card["caution"])] if "caution" in report.card else []
-    texts += texts_of(report.card)
+    texts += [*texts_of(report.card), *map(str, listed(report.card.get("notes")))]
     texts += [str(text) for text in listed(report.record.get("training_faults"))]
     if report.run.config.get("checkpoint") and report.run.held_out_seen:
         texts.append(f"{no_action_score.SEEN}.")

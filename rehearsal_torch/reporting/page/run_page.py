@@ -17,17 +17,27 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import yaml
+from matplotlib.figure import Figure as PlotFigure
+from matplotlib.ticker import MaxNLocator
 
 from rehearsal_torch.data.finding import findings_of
 from rehearsal_torch.evaluation.effect_tables import averages
 from rehearsal_torch.evaluation.run_record import Decided
 from rehearsal_torch.reporting import alteration_report, no_action_score, sequence_report, trial_report
 from rehearsal_torch.reporting.decision_frame import doubts, in_all, overall_of
+from rehearsal_torch.reporting.figure_style import drawing, svg
 from rehearsal_torch.reporting.labels import Wording
 from rehearsal_torch.reporting.no_action_score import UntouchedScore
 from rehearsal_torch.reporting.page import reasons, sentences
-from rehearsal_torch.reporting.page.data_card import in_words, label, limits, question, weighted_sum
-from rehearsal_torch.reporting.page.html import Figure, name_of, pictures, render, sentence, words
+from rehearsal_torch.reporting.page.data_card import (
+    in_words,
+    label,
+    limits,
+    one_outcome,
+    question,
+    weighted_sum,
+)
+from rehearsal_torch.reporting.page.html import Figure, embedded, name_of, pictures, render, sentence, words
 from rehearsal_torch.reporting.page.html import sentences as sentences_of
 from rehearsal_torch.reporting.page.page_content import (
     Material,
@@ -51,14 +61,18 @@ from rehearsal_torch.reporting.page.views import (
     trials_of,
     verdict_of,
 )
+from rehearsal_torch.reporting.trial_view import draw_rewards
 
 FILE = "report.html"
 # Entries of the data card that other sections show.
 _SHOWN_ELSEWHERE = frozenset(
     {"graph", "box", "actions", "region", "caution", "findings", "ranges", "features", "desired", "reward"}
+    | {"notes", "experiments"}
 )
 # Entries of the data card that are seen at once; characters of one, and of the configuration; variables.
 FIRST, LONGEST, LONGEST_CONFIGURATION, VARIABLES = 3, 300, 60_000, 400
+# Experiments of a table that are listed.
+EXPERIMENTS = 40
 Facts = list[tuple[str, str]]
 
 
@@ -159,6 +173,9 @@ def run_page(report: Material) -> RunPage:
     kind = "trials" if report.trials else "episodes" if report.sequences else "cases"
     rows, scale, unit = _rows(report) if kind != "trials" else ([], "", "")
     cards, tables = _data_card(report)
+    figures = pictures(report)
+    if report.trials:
+        figures["cases"] = [*_course(report), *figures["cases"]]
     score_line = no_action_score.line(run) if report.alterations else ""
     assumptions = {"episodes": "sequences", "trials": "trials"}.get(kind, "alterations")
     text = yaml.safe_dump(run.settled, sort_keys=False, allow_unicode=True) if run.config else ""
@@ -183,7 +200,7 @@ def run_page(report: Material) -> RunPage:
         withheld=report.withholds,
         trials=trials_of(report) if report.trials else None,
         reached=[f"{text}." for text in trial_report.reached(run)] if report.trials else [],
-        rounds=_rounds(report) if report.trials and len(decisions) > 1 else None,
+        rounds=_trial_table(report) if report.trials else None,
         truth=_truth(report),
         score=no_action_score.scored(run) if score_line and not run.held_out_seen else None,
         score_line=score_line and f"{score_line.rstrip('.')}.",
@@ -203,7 +220,7 @@ def run_page(report: Material) -> RunPage:
         internal=_internal(report),
         tables=_method_tables(report),
         configuration=text,
-        figures=pictures(report),
+        figures=figures,
         rows=recorded_rows(report) if report.rows else None,
         words=report.words,
     )
@@ -372,7 +389,7 @@ def _internal(report: Material) -> list[str]:
 
 def all_tables(report: Material) -> list[TableView]:
     """The tables of the page, for a terminal: the decisions, and those of the method."""
-    first = [_rounds(report)] if report.trials else [] if report.sequences else [_case_table(report)]
+    first = [_trial_table(report)] if report.trials else [] if report.sequences else [_case_table(report)]
     compared = _compared(report)
     return [*first, *([compared] if compared.rows else []), *_method_tables(report)]
 
@@ -393,10 +410,59 @@ def _case_table(report: Material) -> TableView:
     return TableView(counted(len(report.run.decisions), "case"), heads, rows, (0, 1, 2, 6))
 
 
-def _rounds(report: Material) -> TableView:
+def _trial_table(report: Material) -> TableView:
+    """The experiments of a table, the newest first; of a world, the last rounds."""
+    if entries := experiments(report.card):
+        heads, rows = _experiment_rows(report.card, entries[: -EXPERIMENTS - 1 : -1])
+        total = counted(int(entries[-1]["number"]), "experiment")
+        caption = total if len(rows) == len(entries) else f"The last {len(rows)} of {total}"
+        return TableView(f"{caption}, the newest first", heads, rows, (0, 1))
     heads, rows = trial_report.last_rounds(report.run)
     count = counted(len(report.run.decisions), "trial")
     return TableView(f"The last {len(rows)} of {count}", heads, rows, (0, 1))
+
+
+def experiments(card: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The experiments of a table that the data card lists, the newest last."""
+    entries = map(mapping, listed(card.get("experiments")))
+    return [entry for entry in entries if finite(entry.get("number")) is not None]
+
+
+def _experiment_rows(
+    card: Mapping[str, Any], entries: Sequence[Mapping[str, Any]]
+) -> tuple[list[str], list[list[str]]]:
+    """Heads and cells: number, state, reward unless it is an outcome, settings, measured nodes and line."""
+    names = list(dict.fromkeys(name for entry in entries for name in mapping(entry.get("values"))))
+    reward = [] if one_outcome(mapping(card.get("reward"))) else ["reward"]
+    rows = [
+        [
+            *(str(entry.get(key, "")) for key in ("number", "state")),
+            *(shown(entry[key]) if key in entry else "" for key in reward),
+            *(shown(values[name]) if name in values else "" for name in names),
+            str(entry.get("line", "")),
+        ]
+        for entry in entries
+        for values in [mapping(entry.get("values"))]
+    ]
+    return ["experiment", "state", *reward, *names, "line"], rows
+
+
+def _course(report: Material) -> list[Figure]:
+    """The picture of the rewards of the experiments so far, and the best among them."""
+    numbers = {int(entry["number"]): finite(entry.get("reward")) for entry in experiments(report.card)}
+    rewards = {number: reward for number, reward in numbers.items() if reward is not None}
+    if not rewards:
+        return []
+    with drawing():
+        figure = PlotFigure(figsize=(5.5, 2.8), layout="constrained")
+        axes = figure.add_subplot()
+        draw_rewards(axes, rewards)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.set(xlabel="Experiment", ylabel=one_outcome(mapping(report.card.get("reward"))) or "Reward")
+        axes.legend()
+        picture = svg(figure)
+    title, meaning, _ = words("captions")["course"]
+    return [embedded(picture, "course", title, meaning)]
 
 
 def _compared(report: Material) -> TableView:

@@ -27,6 +27,7 @@ from rehearsal_torch.evaluation.overturning_sentences import hidden_cause_of, se
 from rehearsal_torch.evaluation.run_record import SCORES, Decided, claim, counterpart, effort
 from rehearsal_torch.reporting.decision_frame import cost_sentence
 from rehearsal_torch.reporting.labels import Wording, telling_gap
+from rehearsal_torch.reporting.page.data_card import one_outcome
 from rehearsal_torch.reporting.page.html import name_of
 from rehearsal_torch.reporting.page.page_content import Material, finite, listed, mapping, shown
 from rehearsal_torch.reporting.trial_report import kept
@@ -440,11 +441,13 @@ class Trials(Shared):
 
     Attributes:
         count: How many decisions there are.
+        word: The outcome that is the reward, or "reward".
         proposal: The experiment to run, empty where there is none; `predicted` is its predicted reward.
         open: Whether results are waited for, so that there is nothing to try.
         keep: The setting to keep, with its `reward`, in the context `given`.
         runner_up: The best other setting that was tried, with its predicted reward and the chance that the
             one to keep is better.
+        nearly: The values of each action that do nearly as well, from low to high, and the loss up to which.
         largest: The largest reward so far, with its setting; `truth` is the true one of the setting to
             keep, of the best of the start design, and the best possible.
         acquisition: The value by which the proposal was chosen, among so many settings.
@@ -452,6 +455,7 @@ class Trials(Shared):
     """
 
     count: int
+    word: str
     identity: str
     proposal: Settings
     predicted: str
@@ -460,6 +464,7 @@ class Trials(Shared):
     given: Settings
     reward: Reading | None
     runner_up: tuple[Settings, str, str] | None
+    nearly: tuple[tuple[tuple[str, str, str], ...], str] | None
     largest: tuple[str, Settings] | None
     truth: tuple[str, str, str] | None
     acquisition: tuple[str, int] | None
@@ -478,6 +483,7 @@ def trials_of(report: Material) -> Trials:
     return Trials(
         *_shared(last),
         count=len(report.run.decisions),
+        word=one_outcome(mapping(report.card.get("reward"))) or "reward",
         identity=str(last.get("identity") or ""),
         proposal=tuple(named_values(mapping(last.get("alteration")), units)) if proposes(last) else (),
         predicted="" if predicted is None else shown(predicted),
@@ -492,6 +498,7 @@ def trials_of(report: Material) -> Trials:
         )
         if found
         else None,
+        nearly=_nearly(mapping(effort(last, "nearly")), units),
         largest=None
         if best is None
         else (shown(best), tuple(named_values(mapping(report.card.get("at")), units))),
@@ -503,6 +510,17 @@ def trials_of(report: Material) -> Trials:
         else (shown(acquisition), int(finite(effort(last, "evaluations")) or 0)),
         constraints=tuple(str(ConstraintChance(**each)) for each in listed(effort(last, "constraints"))),
     )
+
+
+def _nearly(recorded: Mapping[str, Any], units: Units) -> tuple[tuple[tuple[str, str, str], ...], str] | None:
+    """The ranges of `Trials.nearly` that are more than a value."""
+    ranges = {name: list(map(finite, listed(ends))) for name, ends in mapping(recorded.get("ranges")).items()}
+    ends = {name: pair for name, pair in ranges.items() if len(pair) == 2 and pair[0] != pair[1]}
+    loss = finite(recorded.get("loss"))
+    if not ends or loss is None or any(None in pair for pair in ends.values()):
+        return None
+    highs = named_values({name: pair[1] for name, pair in ends.items()}, units)
+    return tuple((name, shown(ends[name][0]), high) for name, high in highs), f"{loss:.2g}"
 
 
 def proposes(last: Decided) -> bool:

@@ -61,6 +61,7 @@ from rehearsal_torch.spaces.candidate_region import CandidateRegion, MixedRegion
 SCREENED, STARTS, INCUMBENTS, STEPS = 256, 8, 4, 60
 SAME = 1e-3  # Actions that are this near in the unit cube are one action
 BEYOND = 1.2  # Factor of standard deviations
+MOVES, SHARE = 33, 0.01  # Values of an action that are compared, and the share of rewards that is no loss
 # Most combinations of levels that are all evaluated if there is no other coordinate, and all ascended from.
 EVALUATED, ASCENDED = 4096, 64
 ONE_BY_ONE = 4  # Starts under linear limits, where BoTorch ascends one by one
@@ -271,6 +272,8 @@ class Sureness:
     runner_up: Tensor | None = None  # The best other visited action, (k,), if any
     runner_up_predicted: float = float("nan")  # Its posterior mean reward
     chance: float = float("nan")  # P(the recommended action's expected reward exceeds the runner-up's)
+    margins: tuple[tuple[float, float], ...] = ()  # Of each action, the values that do nearly as well
+    tolerance: float = float("nan")  # The loss up to which a value does
 
 
 def recommend(objective: CausalObjective, seed: int, budget: Budget = UNLIMITED) -> Recommendation:
@@ -325,14 +328,42 @@ def sureness(objective: CausalObjective, recommended: Recommendation) -> Surenes
     unit_actions = objective.region().unit(actions)
     rivals = ((unit_actions[1:] - unit_actions[0]).abs().amax(-1) > SAME).nonzero()[:, 0] + 1
     std, tried = BEYOND * float(rewards[0].std()), len(rivals) < len(recommended.visited)
+    means = objective.tried[1].mean(0) if len(objective.visited) else rewards[:1, 0]
+    tolerance = max(std, SHARE * float(means.max() - means.min()))
+    # Beside a setting that keeps constraints, others need not.
+    alone = objective.constrained is None
+    flat = margins(objective, recommended.action, rewards[0], tolerance) if alone else (), tolerance
     rivals = rivals[rewards[rivals].mean(-1).isfinite()]
     if not len(rivals):
-        return Sureness(std, tried)
+        return Sureness(std, tried, margins=flat[0], tolerance=tolerance)
     means = rewards[rivals].mean(-1)
     second = best_of_all(means)
     differences = rewards[0] - rewards[rivals[second]]
     chance = torch.special.ndtr(differences.mean() / differences.std().clamp_min(1e-300))
-    return Sureness(std, tried, actions[rivals[second]], float(means[second]), float(chance))
+    return Sureness(std, tried, actions[rivals[second]], float(means[second]), float(chance), *flat)
+
+
+def margins(
+    objective: CausalObjective, best: Tensor, rewards: Tensor, tolerance: float
+) -> tuple[tuple[float, float], ...]:
+    """How far each action alone can move from the `best` (k,), of `rewards` (E,), while it is no more likely
+    than not that the expected reward falls by more than the tolerance; by joint draws.
+    """
+    ranges, bounds = [], objective.box.bounds()
+    for index, name in enumerate(objective.task.actions):
+        values = best.new_tensor(objective.levels[name]) if name in objective.levels else None
+        values = torch.linspace(*bounds[name], MOVES).to(best) if values is None else values
+        values = torch.cat([values, best[index].unsqueeze(0)]).unique()
+        moved = best.repeat(len(values), 1)
+        moved[:, index] = values
+        worse = rewards - objective.plausible(moved) > tolerance
+        bad = (worse.double().mean(-1) >= 0.5) | ~objective.allowed(moved)
+        place = int((values - best[index]).abs().argmin())
+        below, above = bad[:place].nonzero(), bad[place + 1 :].nonzero()
+        low = int(below[-1]) + 1 if len(below) else 0
+        high = place + int(above[0]) if len(above) else len(values) - 1
+        ranges.append((float(values[low]), float(values[high])))
+    return tuple(ranges)
 
 
 REWARD = "expected reward of the recommendation"
@@ -356,8 +387,9 @@ def decided(
 
     Trace: ``acquisition`` (the objective at the proposed action), ``predicted_reward`` (its posterior mean),
     ``runner_up`` (the best other visited action, its posterior mean, and the chance that the recommendation
-    is better), ``constraints`` (what is claimed of them at the recommendation), ``evaluations``, the
-    proposal's facts, and the entries of a budget that ended the search.
+    is better), ``constraints`` (what is claimed of them at the recommendation), ``nearly`` (the values of
+    each action that do nearly as well, and the loss), ``evaluations``, the proposal's facts, and the entries
+    of a budget that ended the search.
     """
     names, width = objective.task.actions, len(objective.task.actions)
     certainty = sureness(objective, recommended) if math.isfinite(recommended.predicted) else None
@@ -367,6 +399,7 @@ def decided(
         "predicted_reward": float(objective.expected(proposal.action.unsqueeze(0))),
         **_runner_up(names, certainty),
         **({"constraints": list(map(asdict, recommended.constraints))} if recommended.constraints else {}),
+        **_nearly(names, certainty),
         "evaluations": recommended.evaluations + proposal.facts.get("evaluations", 0),
         **budget.facts(),
     }
@@ -394,6 +427,13 @@ def _claim(predicted: float, std: float) -> Estimate:
         return Estimate(predicted, REWARD)
     half = normal_quantile(LEVEL) * std
     return Estimate(predicted, REWARD, predicted - half, predicted + half, LEVEL)
+
+
+def _nearly(names: Sequence[str], certainty: Sureness | None) -> dict[str, Any]:
+    if certainty is None or not certainty.margins or not math.isfinite(certainty.tolerance):
+        return {}
+    ranges = dict(zip(names, map(list, certainty.margins), strict=True))
+    return {"nearly": {"ranges": ranges, "loss": certainty.tolerance}}
 
 
 def _runner_up(names: Sequence[str], certainty: Sureness | None) -> dict[str, Any]:

@@ -38,7 +38,9 @@ from torch import Tensor
 
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.trial_log import TrialLog
+from rehearsal_torch.objectives import feasibility
 from rehearsal_torch.objectives.expected_reward import CausalObjective
+from rehearsal_torch.objectives.feasibility import Constrained
 from rehearsal_torch.search.trials.acquisition import BEYOND, Recommendation
 from rehearsal_torch.seeding import generator
 from rehearsal_torch.surrogates.network.botorch_model import NetworkModel
@@ -48,11 +50,8 @@ SURE = 0.95  # The probability with which the regret is at most the quantile
 SHARE = 0.02  # Of the range of rewards so far, the gain that is not worth an experiment
 MEMBERS, DRAWS = 64, 16
 POINTS, STEPS, VARIED = 256, (0.1, 0.02), 2
-LAST, FEWEST, EDGE = (
-    10,
-    4,
-    1e-3,
-)  # Proposals that count, the fewest, and the share of a range that is its edge
+LAST, FEWEST = 10, 4  # The last proposals that count, and the fewest
+EDGE = 1e-3  # The share of a range that is its edge
 Side = Literal["lower", "upper"]
 Verdict = Literal["little_left", "more_to_gain", "contradicted", "no_model"]
 
@@ -107,32 +106,39 @@ def stopping(
 
 @torch.no_grad()
 def gains_left(objective: CausalObjective, recommended: Recommendation, seed: int) -> Tensor:
-    """What the best action of each plausible network gains over the recommended one, (E,), at least 0."""
-    region, draw = objective.region(), generator(seed)
+    """What the best action of each plausible network, of those that keep the constraints in it, gains over
+    the recommended one, (E,), at least 0.
+    """
+    region, draw, constraints = objective.region(), generator(seed), objective.task.constraints
+    draws = max(DRAWS, feasibility.DRAWS) if constraints else DRAWS
     model = NetworkModel(
-        objective.surrogate, members=MEMBERS, draws=DRAWS, seed=objective.seed + 20, tabulated=True
+        objective.surrogate, members=MEMBERS, draws=draws, seed=objective.seed + 20, tabulated=True
     )
+    limited = Constrained(model, constraints, objective.visited) if constraints else None
     visited = objective.visited[objective.allowed(objective.visited)]
     points = region.unit(torch.cat([recommended.action.unsqueeze(0), visited]))
     settings = region.finite()
     points = torch.cat([points, region.spread(POINTS, seed) if settings is None else settings])
 
-    def rewards(points: Tensor) -> Tensor:
-        values = model.posterior(region.units(points).unsqueeze(-2)).values[..., 0, 0].movedim(0, -1)
+    def rewards(points: Tensor) -> tuple[Tensor, Tensor]:
+        """The rewards (P, E), and those of actions that keep the constraints."""
+        samples = (limited or model).posterior(region.units(points).unsqueeze(-2)).values[..., 0, :]
+        values = samples[..., 0].movedim(0, -1)
         mean = values.mean(-1, keepdim=True)
-        return mean + BEYOND * (values - mean)
+        values = mean + BEYOND * (values - mean)
+        return values, values.masked_fill((samples[..., 1:] > 0).any(-1).movedim(0, -1), -torch.inf)
 
-    values = rewards(points)
-    kept, best = values[0], values.max(0)
+    values, allowed = rewards(points)
+    kept, best = values[0], allowed.max(0)
     tops, highest = points[best.indices], best.values
     for step in STEPS if settings is None else ():
         centres = torch.cat([tops, points[:1].expand_as(tops)]).repeat(VARIED, 1)
         moves = step * torch.randn(centres.shape, generator=draw, dtype=centres.dtype)
         varied = region.into((centres + moves).clamp(0, 1))
-        better = rewards(varied).max(0)
+        better = rewards(varied)[1].max(0)
         tops = torch.where((better.values > highest).unsqueeze(-1), varied[better.indices], tops)
         highest = torch.maximum(highest, better.values)
-    return highest - kept
+    return (highest - kept).clamp_min(0)
 
 
 @dataclass(frozen=True)
@@ -200,7 +206,7 @@ def left_out(model: CausalModel, log: TrialLog, seed: int) -> tuple[LeftOut, ...
     ValueError if the others are too few.
     """
     table, predictions = log.table, list[LeftOut]()
-    rewards, actions = log.task.reward_of(table).tolist(), table.columns(log.task.actions)
+    rewards, actions = log.task.reward_of(table).tolist(), table.columns(log.task.settings)
     noise = model.draws(2 * DRAWS, seed)
     for row, trial in enumerate(log.in_states("completed")):
         others = [index for index in range(len(table)) if index != row]

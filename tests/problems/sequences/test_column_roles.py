@@ -37,6 +37,7 @@ def test_the_words_are_those_of_the_task():
         "unit": "pump",
         "units": "pumps",
         "step": "",
+        "time": "hour",
         "units_of": {"flow": "l/s", "oil": "ml"},
         "levels": {"valve": ["shut", "half", "open"]},
     }

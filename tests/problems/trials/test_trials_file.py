@@ -88,7 +88,7 @@ def test_rows_that_wait_are_told_of_and_the_lines_of_the_others_stay(trials, tmp
     table.loc[[1, 2], measured] = None
     table.to_csv(tmp_path / "experiments.csv", index=False)
     problem = OwnTrials(file)
-    assert problem.counted().startswith("6 experiments of experiments.csv; ")
+    assert problem.counted().startswith("6 experiments of experiments.csv, 2 running; ")
     assert "2 rows without a value of yield or waste wait" in problem.facts().notes[-1]
     (outside,) = problem.found.warnings
     assert "experiments.csv, line 5: valve may be set within [0, 1]; got 1.5" in outside

@@ -117,8 +117,8 @@ def test_one_lost_cell_costs_no_more_than_what_it_says(tmp_path, frame):
     assert problem.facts().notes == (
         "experiments.csv: 1 row without a value of Y waits for its result (line 7): not learnt from, and not "
         "proposed again",
-        "experiments.csv: 1 row without a value of X is incomplete (line 4): not learnt from for X and the "
-        "nodes that it acts on, but for all others",
+        "experiments.csv: 1 row without a value of X is incomplete (line 4): not learnt from for X, and "
+        "with more doubt for what it acts on",
     )
     assert problem.card()["ranges"]["X"] == [frame["X"].drop(5).min(), frame["X"].drop(5).max()]
     assert problem.with_proposals([{"a": 0.5, "b": 2.5}]).splitlines()[3].split(",")[2] == ""

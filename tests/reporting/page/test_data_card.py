@@ -12,7 +12,7 @@ from tests.toys import recorded_runs
     [
         ([[1.0, 0.0]], [2.0], ["a ≤ 2"]),
         ([[-2.0, 0.0]], [1.0], ["a ≥ -0.5"]),
-        ([[1.0, -2.0]], [3.0], ["a + -2 times b ≤ 3"]),
+        ([[1.0, -2.0]], [3.0], ["a - 2 times b ≤ 3"]),
         ([[0.0, 0.0]], [3.0], []),
         ([[1.0]], [3.0], []),
         ([["x", 1.0]], [3.0], []),
@@ -34,7 +34,7 @@ def test_targets_of_a_reward(tmp_path):
     found.card["reward"] = {"targets": {"y": 3.0}}
     assert question(found)[1] == "The reward grows as outcomes come near their targets: y to 3."
     found.card["reward"] = {"weights": {"y": 1, "waste": -0.2}}
-    assert question(found)[1] == "The reward is y + -0.2 times waste."
+    assert question(found)[1] == "The reward is y - 0.2 times waste."
 
 
 CARD = {
