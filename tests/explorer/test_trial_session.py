@@ -42,7 +42,7 @@ def test_the_page_is_described(file):
     ]
     assert [node["name"] for node in told["nodes"]] == ["X", "Y"]
     assert told["question"][0].startswith(
-        "Which setting has the largest expected reward, and which one should be tried next? Free to set: a"
+        "Which setting has the largest expected Y, and which one should be tried next? Free to set: a"
     )
     assert told["fitted"].startswith("Proposals of excbo")
 
