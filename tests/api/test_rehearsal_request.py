@@ -68,5 +68,7 @@ def test_bounds_of_a_file_are_for_its_own_cases(written):  # noqa: F811
         ProblemError, match=r"bounds\.a: the present value: the cases: no column 'a'; there are x"
     ):
         rt.rehearse(file, cases={"x": 0.2})
-    with pytest.raises(ProblemError, match=r"line 3 of the cases: \[1.9, 2\] has nothing in common with"):
-        rt.rehearse(file, cases=[{"x": 0.2, "a": 0.0}, {"x": 0.2, "a": 2.0}])
+    beyond = Request.of(file, None, None, 0, {}).problem(
+        config, pd.DataFrame({"x": [0.2], "a": [2.0], "d": [1]})
+    )
+    assert beyond.case(0).feasible["a"] == (2.0, 2.0)
