@@ -61,8 +61,8 @@ def interval(gains: Tensor, error: float, largest: float = math.inf) -> Estimate
         deviations = deviations.clamp(-FARTHEST * scale, FARTHEST * scale)
     point = float(median)
     half = NORMAL * math.hypot(float(deviations.square().mean().sqrt()), error * point)
-    ends = (min(end, largest) for end in (point, point - half, point + half))
-    return Estimate(next(ends), GAIN, next(ends), next(ends), LEVEL)
+    point, lower, upper = (min(end, largest) for end in (point, point - half, point + half))
+    return Estimate(point, GAIN, lower, upper, LEVEL)
 
 
 @torch.no_grad()

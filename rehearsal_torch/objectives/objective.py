@@ -418,10 +418,8 @@ class AlterationObjective(Objective, ABC):
         actions = self.project(actions.unsqueeze(1).expand(-1, len(cases), -1))
         values = torch.cat([ranked(self._net(self.level_value, block)) for block in actions.split(AT_ONCE)])
         order = values.argsort(dim=0, descending=True, stable=True)
-        best, decided = (
-            actions[order[0], cases],
-            torch.zeros(order.shape[1], dtype=torch.bool, device=order.device),
-        )
+        best = actions[order[0], cases]
+        decided = torch.zeros(order.shape[1], dtype=torch.bool, device=order.device)
         # From the best down, as acceptance may cost more than a value.
         for indices in order.split(AT_ONCE):
             candidates = actions[indices, cases]

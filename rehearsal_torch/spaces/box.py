@@ -65,9 +65,9 @@ class Alteration:
 def setting_text(value: float, digits: int = 4) -> str:
     """A value as text: `digits` significant digits, and three decimals of large ones below 1e15."""
     value += 0.0  # A zero without a sign
-    return (
-        f"{value:.3f}".rstrip("0").rstrip(".") if 10**digits <= abs(value) < 1e15 else f"{value:.{digits}g}"
-    )
+    if 10**digits <= abs(value) < 1e15:
+        return f"{value:.3f}".rstrip("0").rstrip(".")
+    return f"{value:.{digits}g}"
 
 
 @dataclass(frozen=True, init=False)
@@ -224,12 +224,9 @@ def levels_text(levels: Sequence[float], before_list: str = "") -> str:
         step = (last - first) / (len(levels) - 1)
         ends = f"{setting_text(first, 6)} to {setting_text(last, 6)}"
         if np.allclose(levels, np.linspace(first, last, len(levels)), 0, 1e-6 * step):
-            whole = step == 1 and first == round(first)
-            return (
-                f"whole numbers from {ends}"
-                if whole
-                else f"values from {ends} in steps of {setting_text(step, 6)}"
-            )
+            if step == 1 and first == round(first):
+                return f"whole numbers from {ends}"
+            return f"values from {ends} in steps of {setting_text(step, 6)}"
     texts = [setting_text(level, 6) for level in levels[:10]]
     return before_list + ", ".join(texts + (["..."] if len(levels) > 10 else []))
 

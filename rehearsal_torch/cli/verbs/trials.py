@@ -160,8 +160,8 @@ def _recorded(optimiser: CausalOptimiser, trial: Trial) -> str:
     line = f"Trial {trial.id} is {trial.state}{because}, at {settings}{f': {nodes}' if nodes else ''}."
     missing = [name for name in optimiser.task.nodes if name not in trial.nodes]
     if trial.state == "completed" and missing:
-        what = "and of what it acts on" if len(missing) == 1 else "and of what they act on"
-        line += f" Without {_listed(missing)}, nothing is learnt of {_listed(missing)} {what}."
+        what = "it acts on" if len(missing) == 1 else "they act on"
+        line += f" Nothing is learnt of {_listed(missing)}, and of what {what} with more doubt."
     return line
 
 

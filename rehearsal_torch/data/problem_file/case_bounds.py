@@ -204,9 +204,9 @@ def _columns(
             what = "the present value" if word == CURRENT else "a limit"
             found.fault(path, f"{what}: {rows.where}: {fault}")
             complete = False
-    return (
-        None if not complete else {word: numbers_of(rows.frame[column]) for word, column in columns.items()}
-    )
+    if not complete:
+        return None
+    return {word: numbers_of(rows.frame[column]) for word, column in columns.items()}
 
 
 def _intervals(
@@ -232,10 +232,8 @@ def _intervals(
     if several:
         slack = 1e-9 * (1 + np.abs(choices).max())
         within = (choices >= low[:, None] - slack) & (choices <= high[:, None] + slack)
-        lower, upper = (
-            np.where(within, choices, beyond).min(1) * sign
-            for choices, beyond, sign in ((choices, np.inf, 1), (-choices, np.inf, -1))
-        )
+        lower = np.where(within, choices, np.inf).min(1)
+        upper = np.where(within, choices, -np.inf).max(1)
     beyond = (lower > upper) & ~empty
     if beyond.all() and CURRENT not in columns:
         shared = f"[{choices.min():g}, {choices.max():g}]"

@@ -10,10 +10,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from rehearsal_torch.data.trials.trial import MOST, WIDTH, Values
+from rehearsal_torch.data.trials.trial import MOST, ExpectedReward, Values
 
 
-class PastRecommendation(BaseModel):
+class PastRecommendation(ExpectedReward, BaseModel):
     """Recommended settings, action to value, with the posterior mean and the epistemic standard deviation of
     their expected reward, `after` so many completed experiments.
     """
@@ -24,16 +24,6 @@ class PastRecommendation(BaseModel):
     action: Values
     predicted: float
     std: Annotated[float, Field(ge=0)]
-
-    @property
-    def low(self) -> float:
-        """The lower end of the 95 % interval of the expected reward."""
-        return self.predicted - WIDTH * self.std
-
-    @property
-    def high(self) -> float:
-        """Its upper end."""
-        return self.predicted + WIDTH * self.std
 
 
 @dataclass(frozen=True)

@@ -239,7 +239,24 @@ def _shown(value: Any) -> str:
 WIDTH = 1.959964  # Standard deviations to either side of a 95 % interval.
 
 
-class Recommended(tuple[dict[str, float], float]):
+class ExpectedReward:
+    """A posterior mean of the expected reward, with its epistemic standard deviation."""
+
+    predicted: float
+    std: float
+
+    @property
+    def low(self) -> float:
+        """The lower end of the 95 % interval of the expected reward."""
+        return self.predicted - WIDTH * self.std
+
+    @property
+    def high(self) -> float:
+        """Its upper end."""
+        return self.predicted + WIDTH * self.std
+
+
+class Recommended(ExpectedReward, tuple[dict[str, float], float]):
     """An action and its expected reward: a pair with further attributes.
 
     Attributes:
@@ -306,16 +323,6 @@ class Recommended(tuple[dict[str, float], float]):
     def feasible(self) -> bool:
         """Whether all constraints are known to be kept with the probability that is asked for."""
         return all(each.kept for each in self.constraints)
-
-    @property
-    def low(self) -> float:
-        """The lower end of the 95 % interval of the expected reward."""
-        return self.predicted - WIDTH * self.std
-
-    @property
-    def high(self) -> float:
-        """Its upper end."""
-        return self.predicted + WIDTH * self.std
 
     def __str__(self) -> str:
         """One sentence."""

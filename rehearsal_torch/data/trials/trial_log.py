@@ -221,12 +221,12 @@ class TrialLog:
         """Returns the log with reports by the number of a trial, and how many of them change nothing; reports
         without a result (pending) are left out.
         """
-        log, repeated = self, 0
+        log, repeated, known = self, 0, {trial.id: trial for trial in self.trials}
         exact = torch.minimum(1e-9 + 1e-6 * self.task.box.width, self.task.box.near)
         for row in rows:
             if row.state == "pending":
                 continue
-            trial = next(trial for trial in self.trials if trial.id == row.id)
+            trial = known[row.id]
             moved = bool(
                 ((self._actions([row.settings]) - self._actions([trial.settings])).abs() > exact).any()
             )

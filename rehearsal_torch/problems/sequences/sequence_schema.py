@@ -283,7 +283,7 @@ class SequenceRules(Schema):
         "in how many units an amount was given in a comparable step, at least; 5 by default, 0 for any"
     )
     most_levels: Annotated[int, Field(ge=1)] | None = optional(
-        "by how many levels an action changes in a step, at most; any number by default"
+        "by how many levels an action changes in a step, at most; by default as 99 % of the recorded changes"
     )
     boluses: Names | None = optional(
         "actions whose highest amount may be given in a single step, with none before and after"

@@ -11,7 +11,7 @@ dose keeps its level. A reward of minus one variable is shown as that variable. 
 the table where all units begin at the same one; else they are counted from 0, as in ``action[t]``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
@@ -508,8 +508,17 @@ def trials_of(report: Material) -> Trials:
         acquisition=None
         if acquisition is None
         else (shown(acquisition), int(finite(effort(last, "evaluations")) or 0)),
-        constraints=tuple(str(ConstraintChance(**each)) for each in listed(effort(last, "constraints"))),
+        constraints=tuple(map(str, _constraints(listed(effort(last, "constraints"))))),
     )
+
+
+def _constraints(recorded: Sequence[Any]) -> Iterator[ConstraintChance]:
+    """What is claimed of constraints, without entries that are damaged."""
+    for entry in map(mapping, recorded):
+        numbers = [finite(entry.get(name)) for name in ("asked", "probability", "low")]
+        known = [number for number in numbers if number is not None]
+        if len(known) == len(numbers):
+            yield ConstraintChance(str(entry.get("constraint", "")), *known)
 
 
 def _nearly(recorded: Mapping[str, Any], units: Units) -> tuple[tuple[tuple[str, str, str], ...], str] | None:

@@ -75,6 +75,7 @@ FEW, APART = (2, 3), 4.0
 DOUBT, TESTED = 0.01, 12
 # Plausible networks, and draws of the noise in each, of causes that were not measured; rows at a time.
 IMPUTED, BLOCK = (32, 16), 64
+COMPARED = 1024  # Such rows that are compared with all others at a time
 Structure = Literal["graph", "independent", "black_box"]
 STRUCTURES = ("graph", "independent", "black_box")
 
@@ -332,9 +333,9 @@ class ExogenousModel(CausalModel):
                 doubt[rows, index] = (weights * change.square()).sum((0, -1))
                 shared[:, rows, index] = len(weights) ** 0.5 * (weights * change).sum(-1)
         added &= doubt.isfinite()
-        shared = torch.where(added, shared, 0.0)
-        common = torch.einsum("ein,ejn->nij", shared, shared).abs()
-        doubt = torch.where(added, doubt + common.sum(-1).mT - common.diagonal(dim1=-2, dim2=-1).mT, 0.0)
+        for index, rows in enumerate(added.mT):
+            doubt[rows, index] += _common(shared[:, rows, index])
+        doubt = torch.where(added, doubt, 0.0)
         whole = self.encoder.rows
         scaled = torch.where(added.unsqueeze(-1), scaled, whole.inputs.transpose(0, 1))
         self._hold(scaled, torch.where(added, standard, whole.targets.mT), kept | added, doubt)
@@ -575,6 +576,12 @@ class ExogenousModel(CausalModel):
         if self.decoders is not None:
             self.decoders.hold(self._decoder_inputs(), standard, mask)
         self._keep_incomplete(table, scaled, standard)
+
+
+def _common(shared: Tensor) -> Tensor:
+    """The sizes of the products of each column with all others, summed, (E, m) -> (m,)."""
+    blocks = [(block.mT @ shared).abs().sum(-1) for block in shared.split(COMPARED, -1)]
+    return torch.cat(blocks) - shared.square().sum(0)
 
 
 def _with_examples(

@@ -73,7 +73,7 @@ def test_results_are_told_by_number_or_settings_corrected_and_withdrawn(campaign
     asked = open_campaign(FILE).pending[0]
     settings = [f"valve={asked['valve']:.3f}", f"dose={asked['dose']:g}"]
     assert main(["tell", FILE, *settings, "yield=4", "waste=1", "ambient=16"]) == 0
-    assert "Without temperature, nothing is learnt of temperature" in capsys.readouterr().out
+    assert "Nothing is learnt of temperature, and of what it acts on" in capsys.readouterr().out
     assert main(["tell", FILE, "trial=9", "temperature=31", "yield=3.9"]) == 0
     assert main(["tell", FILE, "trial=3", "state=abandoned", "reason=leaked"]) == 0
     # The table of the problem file holds the third experiment still, and does not bring it back.

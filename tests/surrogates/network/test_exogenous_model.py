@@ -17,6 +17,7 @@ from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.trials.random_network import DrawnNetwork
 from rehearsal_torch.seeding import sobol
 from rehearsal_torch.spaces.box import Box
+from rehearsal_torch.surrogates.network import exogenous_model
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel, NodeRows, UnitCube
 from rehearsal_torch.surrogates.structural_counterfactuals import sample
 from rehearsal_torch.training.gradient_descent import Descent
@@ -418,3 +419,11 @@ def test_many_rows_give_noises_of_two_modes_and_of_a_varying_scale_their_scales(
         torch.testing.assert_close(each[..., 0].std(-1), wide, rtol=0.2, atol=0)
     assert model.spread.varies.tolist() == [False, True]
     assert model.mixed.adopted[0] or rows > 560
+
+
+def test_what_incomplete_rows_have_in_common_is_summed_in_blocks(monkeypatch):
+    """Of ten thousand such rows all products at once would take gigabytes."""
+    shared = torch.randn(4, 11, generator=torch.Generator().manual_seed(0)).double()
+    products = (shared.mT @ shared).abs()
+    monkeypatch.setattr(exogenous_model, "COMPARED", 3)
+    assert torch.allclose(exogenous_model._common(shared), products.sum(-1) - products.diagonal())
