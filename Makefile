@@ -116,7 +116,7 @@ bench-calibration: $(READY)
 	$(PY) -m reproduction.calibration.thresholds workers=$(JOBS) $(ARGS)
 
 # Takes up what an interrupted one has left. Fewer of everything, in some six minutes, elsewhere:
-# make soak ARGS='--decisions 200 --rounds 40 --kills 4 --met 1 --out runs/endurance/small'
+# make soak ARGS='--decisions 200 --rounds 40 --campaign 40 --kills 4 --met 1 --out runs/endurance/small'
 soak: $(READY)
 	OMP_NUM_THREADS=1 $(PY) -m benchmarks.endurance $(ARGS)
 

@@ -4,9 +4,11 @@
                 decisions
     sessions    optimisers of a few trials each, one after the other in one process: memory
     rounds      one optimiser asks and is told, hundreds of times, with a file: memory, file, seconds
-    kills       train, decide, trials, report and an optimiser are killed at random times and resumed: the
-                same files as without a kill, nothing lost, nothing left behind; half of the kills of decide
-                are those of one with two workers
+    campaign    one optimiser with a file is killed at random and goes on, through failed and abandoned trials
+                and a change of bounds: the same decisions as without a kill
+    kills       train, decide, trials and report are killed at random times and resumed: the same files as
+                without a kill, nothing lost, nothing left behind; half of the kills of decide are those of
+                one with two workers
     obstacles   the same commands meet a limit of files, a full disk, a read-only folder, and another process
                 on the folder
 
@@ -14,9 +16,9 @@ Each part runs in a process of its own, and so does each command. A part that wa
 numbers at the same commit is not run again, so that the command goes on where it was interrupted. It ends
 with exit code 1 if a fault was found.
 
-Run: python -m benchmarks.endurance [--decisions 2000] [--rounds 300] [--kills 50] [--met 4]
-Writes endurance.json and README.md (--out DIR), and keeps its work (--work DIR); results in docs/results come
-from a clean commit.
+Run: python -m benchmarks.endurance [--decisions 2000] [--rounds 300] [--campaign 200] [--kills 50] [--met 4]
+Writes endurance.json, campaign.log and README.md (--out DIR), and keeps its work (--work DIR); results in
+docs/results come from a clean commit.
 """
 
 import argparse
@@ -40,13 +42,13 @@ COMMANDS = ("train", "decide", "trials", "report", "optimiser")
 SHARED = "decide, 2 workers"
 
 
-def parts(decisions: int, rounds: int, kills: int, met: int) -> dict[str, int]:
+def parts(decisions: int, rounds: int, campaign: int, kills: int, met: int) -> dict[str, int]:
     """The parts, and the number of repetitions of each."""
-    killed = {f"kills {name}": kills for name in COMMANDS}
+    killed = {f"kills {name}": kills for name in COMMANDS if name != "optimiser"}
     killed |= {"kills decide": kills - kills // 2, f"kills {SHARED}": kills // 2}
     met_by = {f"obstacles {name}": met for name in COMMANDS}
-    every = {"decisions": decisions, "sessions": rounds, "rounds": rounds, **killed, **met_by}
-    return {part: count for part, count in every.items() if count}
+    repeated = {"decisions": decisions, "sessions": rounds, "rounds": rounds, "campaign": campaign}
+    return {part: count for part, count in (repeated | killed | met_by).items() if count}
 
 
 def measured(part: str, count: int, work: Path) -> dict[str, Any]:
@@ -67,6 +69,10 @@ def measured(part: str, count: int, work: Path) -> dict[str, Any]:
     from benchmarks.endurance.kills import killed
 
     preload()
+    if part == "campaign":
+        from benchmarks.endurance.campaign import campaign
+
+        return campaign(count, work / "campaign")
     what, _, name = part.partition(" ")
     shared = work / "shared"
     if not (shared / "ended").is_file():
@@ -86,11 +92,12 @@ def run(chosen: argparse.Namespace) -> int:
     """Runs the parts that are missing, and writes the results."""
     check_clean(chosen.out)
     record = provenance("endurance", [], 0)
-    command = f"python -m benchmarks.endurance --decisions {chosen.decisions} --rounds {chosen.rounds}"
-    record |= {"command": f"{command} --kills {chosen.kills} --met {chosen.met}"}
+    counts = {name: getattr(chosen, name) for name in ("decisions", "rounds", "campaign", "kills", "met")}
+    options = " ".join(f"--{name} {count}" for name, count in counts.items())
+    record |= {"command": f"python -m benchmarks.endurance {options}"}
     found = dict[str, Any]()
     work = chosen.work.resolve() / str(record["commit"] or "none")[:12]
-    for part, count in parts(chosen.decisions, chosen.rounds, chosen.kills, chosen.met).items():
+    for part, count in parts(**counts).items():
         kept = work / f"{part.replace(' ', '_')}_{count}.json"
         if not kept.is_file():
             print(f"{part}: {count} ...", flush=True)
@@ -106,6 +113,9 @@ def run(chosen: argparse.Namespace) -> int:
                 raise UserError(f"ended with code {answer.returncode}", part, "See above for its traceback")
             write_text(kept, answer.stdout.decode())
         found[part] = json.loads(kept.read_text(encoding="utf-8"))
+        if lines := found[part].pop("log", None):
+            write_text(chosen.out / f"{part}.log", "\n".join(lines) + "\n")
+            print("\n".join(lines))
         print(f"{part}: {json.dumps(found[part])}", flush=True)
     kept_of_run = {name: record[name] for name in ("command", "commit", "versions", "machine")}
     whole = {"run": kept_of_run, "parts": found, "faults": faults(found)}
@@ -122,6 +132,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--decisions", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=300)
+    parser.add_argument("--campaign", type=int, default=200, help="rounds of the campaign that is killed")
     parser.add_argument("--kills", type=int, default=50, help="of each command")
     parser.add_argument("--met", type=int, default=4, help="how often each command meets each obstacle")
     parser.add_argument("--out", type=Path, default=Path("docs/results/endurance"))

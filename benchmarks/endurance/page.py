@@ -21,6 +21,7 @@ def faults(found: Mapping[str, Any]) -> list[str]:
     if not rounds["read_again"]:
         sentences.append("rounds: the file gives other trials than the process that wrote it")
     sentences += [f"rounds: {name} was left behind" for name in rounds["left_over"]]
+    sentences += [f"campaign: {fault}" for fault in found["campaign"]["faults"]]
     for part in (*_parts(found, "kills"), *_parts(found, "obstacles")):
         sentences += [f"{part['command']}: {fault}" for fault in part["faults"]]
     return sentences
@@ -30,6 +31,7 @@ def page(whole: Mapping[str, Any]) -> str:
     """README.md, from the content of endurance.json."""
     found, run = whole["parts"], whole["run"]
     decisions, rounds, sessions = (found[name] for name in ("decisions", "rounds", "sessions"))
+    campaign = found["campaign"]
     changed, same = len(decisions["different"]), "the same" if rounds["read_again"] else "other"
     lines = [
         "# Endurance",
@@ -63,10 +65,22 @@ def page(whole: Mapping[str, Any]) -> str:
         f"{same} trials from it. The true reward of the recommended action is {rounds['true_reward']:g} "
         "(best possible: 1).",
         "",
+        "## A campaign that is killed",
+        "",
+        f"A campaign of {campaign['rounds']} trials, of which {campaign.get('failed', 0)} fail and "
+        f"{campaign.get('abandoned', 0)} are abandoned, and whose bounds are widened after half of them, is "
+        f"killed {campaign['kills']} times at random, {campaign['with_a_pending_trial']} times while a trial "
+        "waited for its report, and goes on from its file. At every kill its trials must be the first ones "
+        "of the same campaign without kills, no setting may be asked for more often, and the files of both "
+        "must be equal to the last byte at the end, recommendations too: "
+        f"{len(campaign['faults']) or 'no'} faults. "
+        f"The true reward of the last recommendation is {campaign['true_reward']:g} (best possible: 1). "
+        "[Its log](campaign.log) shows every trial and every kill.",
+        "",
         "## Kills",
         "",
         "Each command is killed (SIGKILL) at times drawn evenly from the length of an undisturbed one, typed "
-        "again with `resume=` (the report and the optimiser: the same command), killed again up to three "
+        "again with `resume=` (the report: the same command), killed again up to three "
         "times in a round, and then ends undisturbed. After every kill, whole lines of `decisions.jsonl` "
         "must be those of the undisturbed command and none may be lost, and files that are replaced must be "
         "the old or the new ones. At the end, the folder must hold the same files with the same bytes, and "

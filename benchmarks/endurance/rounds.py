@@ -8,6 +8,7 @@ rounds leave something behind shows where the number of trials does not grow: `s
 """
 
 import time
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,11 +36,11 @@ def outcome(action: dict[str, float]) -> dict[str, float]:
     return {"X": x, "Y": 1 - (x - 0.3) ** 2 - (action["b"] - 1.2) ** 2}
 
 
-def optimiser(file: Path) -> CausalOptimiser:
+def optimiser(file: Path, task: Mapping[str, Any] = TASK) -> CausalOptimiser:
     """An optimiser that is quick enough for many rounds."""
     plain = partial(ExogenousModel, phi="homoskedastic", components=1)
     search = AcquisitionSearch(screened=64, starts=8, incumbents=3, steps=20)
-    return CausalOptimiser(TASK, surrogate=plain, search=search, initial=6, file=file)
+    return CausalOptimiser(task, surrogate=plain, search=search, initial=6, file=file)
 
 
 def sessions(count: int, file: Path) -> dict[str, Any]:

@@ -9,8 +9,6 @@ import pytest
 from tests.places import ROOT
 from tests.scripts.typing_in import surroundings
 
-pytestmark = pytest.mark.bench
-
 
 def part(name, count, folder):
     typed = [sys.executable, "-m", "benchmarks.endurance", "--part", name, "--count", str(count)]
@@ -26,18 +24,18 @@ def part(name, count, folder):
     return json.loads(answer.stdout)
 
 
-def test_an_optimiser_that_is_killed_ends_with_the_same_file(tmp_path):
-    found = part("kills optimiser", 2, tmp_path)
-    assert (found["kills"], found["files"], found["equal"], found["faults"]) == (2, 1, 1, [])
-    rounds = [json.loads(line) for line in (tmp_path / "optimiser/rounds.jsonl").read_text().splitlines()]
-    assert sum(len(each["times"]) for each in rounds) == 2
-    whole, again = (tmp_path / f"optimiser/{name}/run/trials.json" for name in ("first", "round"))
-    assert len(json.loads(whole.read_text())["trials"]) == 20
-    assert again.read_bytes() == whole.read_bytes()
-    # Finished rounds are kept.
-    assert part("kills optimiser", 2, tmp_path)["rounds"] == found["rounds"] == len(rounds)
+@pytest.mark.slow
+def test_a_campaign_that_is_killed_ends_with_the_same_decisions(tmp_path):
+    answer = part("campaign", 30, tmp_path)
+    assert (answer["rounds"], answer["kills"], answer["faults"]) == (30, 6, [])
+    assert answer["failed"]
+    assert answer["abandoned"]
+    assert sum("killed" in line for line in answer["log"]) == 6
+    whole, killed = (tmp_path / f"campaign/{name}/trials.json" for name in ("whole", "killed"))
+    assert killed.read_bytes() == whole.read_bytes()
 
 
+@pytest.mark.bench
 def test_decisions_of_two_workers_that_are_killed_end_with_the_same_files(tmp_path):
     found = part("kills decide, 2 workers", 2, tmp_path)
     assert (found["kills"], found["faults"]) == (2, [])
