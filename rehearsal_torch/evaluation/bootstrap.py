@@ -19,7 +19,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from rehearsal_torch.seeding import numpy_generator
 
@@ -42,17 +41,6 @@ class Interval:
     def __str__(self) -> str:
         ends = "" if math.isnan(self.low) else f" [{self.low:.3g}, {self.high:.3g}]"
         return f"{self.mean:.3g}{ends}"
-
-
-def t_interval(values: Sequence[float]) -> Interval:
-    """The mean of a few finite values, such as means over seeds, with Student's 95% interval."""
-    numbers = np.asarray(values, dtype=np.float64)
-    count = len(numbers)
-    mean = float(numbers.mean()) if count else math.nan
-    if count < 2:
-        return Interval(mean, math.nan, math.nan, count)
-    half_width = float(stdtrit(count - 1, 0.975) * numbers.std(ddof=1) / math.sqrt(count))
-    return Interval(mean, mean - half_width, mean + half_width, count)
 
 
 def mean_interval(values: Sequence[float], units: Sequence[str] | None = None) -> Interval:

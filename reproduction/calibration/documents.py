@@ -6,11 +6,13 @@ Source: Dawid (1982) (calibration of forecasts).
 import math
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import torch
+from scipy.special import stdtrit
 from torch import Tensor
 
 from rehearsal_torch.estimators.marginal_sensitivity import interval_bounds
-from rehearsal_torch.evaluation.bootstrap import t_interval
+from rehearsal_torch.evaluation.bootstrap import Interval
 from rehearsal_torch.evaluation.claim_rows import Row, written
 from rehearsal_torch.evaluation.method_summaries import grouped, mean
 from rehearsal_torch.reporting.figures.case_figures import draw_calibration
@@ -130,6 +132,17 @@ def levels_table(rows: Sequence[Row]) -> list[str]:
             cells = {f"nominal {level}%": _percent(value) for level, value in means.items()}
             lines.append({"world": str(world), "method": f"`{method}`"} | cells)
     return table(lines) if lines else []
+
+
+def t_interval(values: Sequence[float]) -> Interval:
+    """The mean of a few finite values, such as means over seeds, with Student's 95% interval."""
+    numbers = np.asarray(values, dtype=np.float64)
+    count = len(numbers)
+    mean = float(numbers.mean()) if count else math.nan
+    if count < 2:
+        return Interval(mean, math.nan, math.nan, count)
+    half_width = float(stdtrit(count - 1, 0.975) * numbers.std(ddof=1) / math.sqrt(count))
+    return Interval(mean, mean - half_width, mean + half_width, count)
 
 
 def claims_table(rows: Sequence[Row], percent: bool = False) -> list[str]:

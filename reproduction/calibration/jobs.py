@@ -16,7 +16,6 @@ from typing import Any
 
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.evaluation.claim_rows import COLUMNS, Row, number, row, typed
-from rehearsal_torch.evaluation.counterfactual_errors import true_return
 from rehearsal_torch.evaluation.run_record import counterpart
 from rehearsal_torch.methods.instantiate import problem_of
 from rehearsal_torch.problems.sequences.sepsis_cohort import SepsisSimulated
@@ -26,6 +25,7 @@ from reproduction.calibration.drawn_claims import DRAWN
 from reproduction.calibration.interval_levels import FURTHER, LEVELS, further_intervals
 from reproduction.calibration.network_claims import TRIALS
 from reproduction.calibration.sequence_claims import STAGES
+from reproduction.calibration.true_returns import true_return
 from reproduction.job import configured, decided_cases
 from reproduction.plan import Job, study
 from reproduction.record import Layout, Record

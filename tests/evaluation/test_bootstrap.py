@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import bootstrap
 
-from rehearsal_torch.evaluation.bootstrap import Interval, mean_interval, t_interval
+from rehearsal_torch.evaluation.bootstrap import Interval, mean_interval
 
 
 def test_equal_values_have_a_point_and_one_value_has_no_interval():
@@ -40,15 +40,6 @@ def test_a_single_unit_has_no_interval():
     assert math.isnan(mean_interval([1.0, 2.0], units=["a", "a"]).low)
     same = mean_interval([1.0, 3.0, 1.0, 3.0], units=["a", "a", "b", "b"])
     assert (same.low, same.high) == (2.0, 2.0)
-
-
-def test_student_s_interval_is_kept_for_few_values():
-    found = t_interval([1.0, 2.0, 3.0])
-    assert (found.mean, found.count) == (2.0, 3)
-    assert found.high - found.mean == pytest.approx(4.302653 / math.sqrt(3), rel=1e-6)
-    assert found.low == pytest.approx(4 - found.high)
-    assert math.isnan(t_interval([1.0]).low)
-    assert math.isnan(t_interval([]).mean)
 
 
 @pytest.mark.parametrize("unit", [1e6, 1e-9])

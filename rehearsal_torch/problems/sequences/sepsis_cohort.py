@@ -373,13 +373,14 @@ class SepsisSimulated(World, SplitEpisodes):
 
     def optimum(self, case: DecisionContext) -> float:
         """The best true value with at most `changes` changed actions, by enumeration."""
-        episode = episode_of(case)
-        patient = int(episode.identity)
-        doses = dose_options(episode, self.levels)
-        selectable = torch.arange(self.levels.actions)[self.levels.selectable]
-        observed = self.levels.digitise(episode.columns(DOSES))
+        return self.best(episode_of(case), self.changes, self.levels)
+
+    def best(self, episode: Episode, changes: int, levels: DoseLevels) -> float:
+        """The best true value with so many changed actions, of given levels."""
+        patient, last = int(episode.identity), episode.horizon - 1
+        doses, observed = dose_options(episode, levels), levels.digitise(episode.columns(DOSES))
+        selectable = torch.arange(levels.actions)[levels.selectable]
         # The last action affects no state and is kept, as in the learnt problem.
-        last = episode.horizon - 1
         choices = [torch.cat([selectable, observed[step, None]]).unique() for step in range(last)]
         options = [doses[step, actions] for step, actions in enumerate(choices)]
 
@@ -387,7 +388,7 @@ class SepsisSimulated(World, SplitEpisodes):
             return -true_scores(self.cohort, patient, actions).sum(-1)
 
         treated = self.cohort.doses[patient, : episode.horizon]
-        return best_changed(value, treated, options, min(self.changes, last))
+        return best_changed(value, treated, options, min(changes, last))
 
     def true_states(self, episode: Episode, decision: Decision) -> Tensor:
         """The true trajectory under a decision, (T, 9): the eight states and SOFA, in clinical units."""
