@@ -10,13 +10,16 @@ action may affect several nodes. The aim is the action vector with the largest e
 reward is a known function of the nodes. Some roots c may be a context, which is known before acting and has
 no mechanism: then the aim is the best action given it, a*(c) = argmax_a E[r | a, c].
 
+What is on a log scale counts by its logarithm: to mechanisms, in distances, and as a coordinate of the region
+that is searched. Everywhere else it stands in its unit.
+
 Source: Ren et al. (2025), Sec. 2.2 (Eq. 2) and Sec. 3 (Eq. 3); Krause and Ong (2011), Sec. 2 (contexts).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -27,6 +30,7 @@ import numpy as np
 from rehearsal_torch.data.known_reward import KnownReward
 from rehearsal_torch.data.outcome_constraint import OutcomeConstraint, constrained_names
 from rehearsal_torch.data.problem_file.cases_schema import faces
+from rehearsal_torch.data.problem_file.diagnostics import key
 from rehearsal_torch.data.problem_file.task_file import built
 from rehearsal_torch.data.problem_file.trials_schema import (
     TrialsProblem,
@@ -51,6 +55,7 @@ if TYPE_CHECKING:
     from rehearsal_torch.spaces.candidate_region import CandidateRegion
 
 MIN_ROWS = 5
+POSITIVE = "expected a number above 0, since its scale is log"
 # What bounds and limits allow for rounding, as a share of a range.
 ROUNDING = 1e-6
 EPS = float(np.finfo(np.float64).eps)
@@ -67,11 +72,12 @@ class CausalTask:
         limits: Linear constraints M a <= d on the actions; None for the box alone.
         constraints: Limits that nodes must keep with a probability.
         context: Roots of the graph that are known before acting.
+        logs: Actions and contexts on a log scale, which are above 0.
 
     Raises:
         ValueError: if the graph has bidirected edges, an action or a context is not a root, a name is
-            unknown, an action has an empty range or a single level, or no action within the box, at the
-            levels, satisfies the limits.
+            unknown, an action has an empty range or a single level, or one on a log scale may be 0 or has
+            limits, or no action within the box, at the levels, satisfies the limits.
     """
 
     graph: RehearsalGraph
@@ -80,6 +86,7 @@ class CausalTask:
     limits: Polytope | None = None
     constraints: tuple[OutcomeConstraint, ...] = ()
     context: tuple[str, ...] = ()
+    logs: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if faults := list(self._faults()):
@@ -91,7 +98,7 @@ class CausalTask:
         known = set(self.graph.names)
         parts = {
             **{"actions": self.box.names, "reward": self.reward.names},
-            **{"constraints": self.constrained, "context": self.context},
+            **{"constraints": self.constrained, "context": self.context, "logs": self.logs},
         }
         for part, names in parts.items():
             if unknown := [name for name in names if name not in known]:
@@ -104,11 +111,17 @@ class CausalTask:
         if not self.box.names:
             yield Fault("actions", "expected at least one action")
         bounds = self.box.bounds()
+        for name in self.logs:
+            if name not in self.settings or bounds.get(name, (1.0,))[0] <= 0:
+                yield Fault(key("actions", name), "a log scale is for an action or a context above 0")
         yield from causal_faults(self.graph, bounds, self.reward.names, self.constrained, self.context)
 
     def _check_limits(self, limits: Polytope) -> None:
         if limits.names != self.box.names:
             words = f"expected the actions {list(self.box.names)}, in this order; got {list(limits.names)}"
+            raise FaultsError([Fault("limits", words)])
+        if bent := [self.actions[column] for column in self.log_columns if limits.rows[:, column].any()]:
+            words = f"limits are linear, and {bent[0]} has scale: log: bound it by its range, or take one out"
             raise FaultsError([Fault("limits", words)])
         try:
             check_limits(limits, self.box)
@@ -129,7 +142,53 @@ class CausalTask:
         # It has tensors, without which a task is read and checked unless it has limits.
         from rehearsal_torch.spaces.candidate_region import CandidateRegion
 
-        return CandidateRegion.within(self.box.lower, self.box.upper, self.limits)
+        return CandidateRegion.within(self.box.lower, self.box.upper, self.limits, self.log_columns)
+
+    @cached_property
+    def log_columns(self) -> tuple[int, ...]:
+        """The columns of actions on a log scale."""
+        return tuple(column for column, name in enumerate(self.actions) if name in self.logs)
+
+    def coordinate(self, name: str, value: Any) -> Any:
+        """A number, or a tensor of some, as it counts in distances and to mechanisms: its logarithm on a log
+        scale.
+        """
+        if name not in self.logs:
+            return value
+        return math.log(value) if isinstance(value, float) else value.log()
+
+    def coordinates(self, settings: Tensor) -> Tensor:
+        """Settings (..., k), actions and maybe the context, by `coordinate`."""
+        from rehearsal_torch.spaces.candidate_region import logarithms
+
+        names = self.settings[: settings.shape[-1]]
+        return logarithms(settings, [column for column, name in enumerate(names) if name in self.logs])
+
+    @cached_property
+    def spans(self) -> tuple[float, ...]:
+        """The ranges of the actions in coordinates."""
+        bounds = self.box.bounds().items()
+        return tuple(self.coordinate(name, high) - self.coordinate(name, low) for name, (low, high) in bounds)
+
+    @cached_property
+    def width(self) -> Tensor:
+        """`spans`, (k,)."""
+        return as_tensor(self.spans)
+
+    @cached_property
+    def near(self) -> Tensor:
+        """A quarter of the smallest distance between levels in coordinates, (k,); infinite without any."""
+        levels = {
+            name: [self.coordinate(name, value) for value in values]
+            for name, values in self.box.levels.items()
+        }
+        gaps = [np.diff(levels[name]).min() / 4 if name in levels else math.inf for name in self.actions]
+        return as_tensor(gaps)
+
+    def grid(self, name: str, ends: tuple[float, float], count: int) -> Tensor:
+        """Values of an action at equal distances on its scale, (count,)."""
+        grid = np.geomspace if name in self.logs else np.linspace
+        return as_tensor(grid(*ends, count))
 
     def setting_count(self, held: Mapping[str, Sequence[float]]) -> int | None:
         """The number of different settings, at the levels `held`; None where an action may move between its
@@ -279,13 +338,13 @@ class CausalTask:
         `region`; all faults at once.
         """
         faults, context_faults = list[str](), list[str]()
-        seen = {} if context is None else named_numbers(context, self.context, "context", context_faults)
+        seen = {} if context is None else self.numbers(context, self.context, "context", context_faults)
         if context_faults and isinstance(context, Mapping) and not context:
             example = ", ".join(f"{name}: ..." for name in self.context)
             context_faults = [f"expected the values for which to decide, {{{example}}}; got none"]
         given = {} if fixed is None else fixed
         names = [name for name in self.actions if not isinstance(given, Mapping) or name in given]
-        values = named_numbers(given, names, "action", faults, others=True)
+        values = self.numbers(given, names, "action", faults, others=True)
         if isinstance(given, Mapping):
             faults += unknown_names(given, self.actions, "the task has no such action")
         faults += [fault for name, value in values.items() if (fault := self._unsettable(name, value))]
@@ -300,16 +359,28 @@ class CausalTask:
             raise FaultsError([Fault(part, "; ".join(words)) for part, words in parts if words])
         return held | {name: (seen[name],) for name in self.context if name in seen}
 
+    def numbers(
+        self, given: Any, wanted: Iterable[str], what: str, faults: list[str], others: bool = False
+    ) -> dict[str, float]:
+        """As `named_numbers`, of actions and context: above 0 on a log scale."""
+        values = named_numbers(given, wanted, what, faults, others)
+        faults += [
+            f"{name}: {POSITIVE}; got {value:g}"
+            for name, value in values.items()
+            if name in self.logs and value <= 0
+        ]
+        return values
+
     def tolerances(self, given: Any) -> tuple[float, ...] | None:
-        """How far settings may lie from a pending trial's (`data.trials.trial_log`), in the unit of each
-        action, NaN where the digits say it; None if they say it for all. A number is a share of each range, a
-        mapping has units of the actions.
+        """How far settings may lie from a pending trial's (`data.trials.trial_log`), in coordinates, NaN
+        where the digits say it; None if they say it for all. A number is a share of each range, a mapping has
+        units of the actions, and of one on a log scale a share of its value.
         """
         if given is None:
             return None
         share, faults = finite(given), list[str]()
         if share is not None and 0 <= share <= 0.5:
-            return tuple(share * (upper - lower) for lower, upper in self.box.bounds().values())
+            return tuple(share * span for span in self.spans)
         if share is not None or not isinstance(given, Mapping):
             expected = (
                 f"expected a share of each range, from 0 to 0.5, or {{{self.actions[0]}: ...}} in its unit"
@@ -321,6 +392,7 @@ class CausalTask:
         faults += [f"{name}: expected at least 0; got {each:g}" for name, each in known.items() if each < 0]
         if faults:
             raise FaultsError([Fault("tolerance", "; ".join(faults))])
+        known |= {name: math.log1p(each) for name, each in known.items() if name in self.logs}
         return tuple(known.get(name, math.nan) for name in self.actions)
 
     def case(
@@ -348,12 +420,23 @@ class CausalTask:
         """Plain data for a configuration, maybe without the reward: a Python function is a ValueError."""
         return {
             "graph": self.graph.to_plain(),
-            "actions": self.box.to_plain(),
+            "actions": self._plain_actions(),
             "reward": self.reward.to_plain() if reward else None,
             "limits": None if self.limits is None else faces(self.limits),
             **({"constraints": list(map(str, self.constraints))} if self.constraints else {}),
-            **({"context": list(self.context)} if self.context else {}),
+            **({"context": self._plain_context()} if self.context else {}),
         }
+
+    def _plain_actions(self) -> dict[str, Any]:
+        plain = self.box.to_plain()
+        for name in (name for name in self.actions if name in self.logs):
+            levels = {"levels": plain[name]["values"]} if name in self.box.levels else {"range": plain[name]}
+            plain[name] = {**levels, "scale": "log"}
+        return plain
+
+    def _plain_context(self) -> Any:
+        logs = {name: {"scale": "log"} if name in self.logs else {} for name in self.context}
+        return logs if any(logs.values()) else list(self.context)
 
     @classmethod
     def of(

@@ -20,7 +20,7 @@ from torch import Tensor
 from rehearsal_torch.estimators.hsic import dependence
 from rehearsal_torch.problems.trials.causal_world import CausalWorld
 from rehearsal_torch.seeding import numpy_generator
-from rehearsal_torch.surrogates.network.causal_surrogate import CausalModel
+from rehearsal_torch.surrogates.network.causal_surrogate import CausalModel, inputs_in
 from rehearsal_torch.surrogates.structural_counterfactuals import recover
 
 FITTED, HELD_OUT, POINT = "fitted", "held out", "noise"
@@ -52,7 +52,7 @@ def recovery_rows(world: CausalWorld, model: CausalModel) -> list[RecoveryRow]:
             true = (world.recoverable(node, noise[:, column]) - reference.mean()) / reference.std()
             if not bool(true.isfinite().all()):
                 continue  # a node without noise
-            inputs = table.columns(network.task.inputs(node)).double()
+            inputs = inputs_in(network.task, node, table)
             draws = (reference - reference.mean()) / reference.std()
             rows += _node_rows(node, part, recovered[:, column], true, draws, inputs)
     return rows

@@ -33,7 +33,7 @@ from rehearsal_torch.problems.problem import CausalProblem, Problem
 from rehearsal_torch.problems.trials.causal_world import CausalWorld
 from rehearsal_torch.round_record import answered
 from rehearsal_torch.seeding import numpy_generator
-from rehearsal_torch.surrogates.network.causal_surrogate import CausalModel, CausalNetwork
+from rehearsal_torch.surrogates.network.causal_surrogate import CausalModel, CausalNetwork, inputs_of
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.surrogates.structural_counterfactuals import recover
 from rehearsal_torch.surrogates.surrogate import Surrogate
@@ -131,9 +131,8 @@ def _action_rows(
 def _slice(task: CausalTask, action: Tensor, column: int) -> Tensor:
     """Actions (n, k) within limits that differ from one in a coordinate: its levels, or a grid."""
     name = task.actions[column]
-    lower, upper = task.box.bounds()[name]
     count = max(FEWEST, min(MOST, POINTS // len(task.actions)))
-    grid = torch.linspace(lower, upper, count, dtype=torch.float64)
+    grid = task.grid(name, task.box.bounds()[name], count)
     if name in task.box.levels:
         grid = torch.tensor(task.box.levels[name], dtype=torch.float64)
     grid = torch.cat([grid, action[column].unsqueeze(0)]).unique(sorted=True)
@@ -173,10 +172,11 @@ def _input_rows(
         grid = torch.linspace(float(ends[0]), float(ends[1]), MOST, dtype=torch.float64)
     inputs = torch.stack([settings[name] for name in names]).repeat(len(grid), 1)
     inputs[:, column] = grid
-    means, stds = _average_belief(mechanism, inputs, noise[:, position])
+    known = dict(zip(names, inputs.unbind(-1), strict=True))
+    means, stds = _average_belief(mechanism, inputs_of(task, node, known, inputs.shape), noise[:, position])
     yield from _points(NODE, node, along, LEARNT, grid, means, stds)
     if world is not None and node in world.task.nodes and world.task.inputs(node) == names:
-        true = world.mean_of(node, dict(zip(names, inputs.unbind(-1), strict=True)))
+        true = world.mean_of(node, known)
         if true is not None:
             yield from _points(NODE, node, along, TRUE, grid, true)
     yield CurveRow(NODE, node, along, CHOSEN, float(settings[along]))

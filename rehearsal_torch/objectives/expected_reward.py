@@ -193,7 +193,7 @@ class CausalObjective(Objective, ABC):
     def region(self) -> CandidateRegion:
         """The feasible region of actions."""
         lower, upper = self.box.lower.to(self.visited), self.box.upper.to(self.visited)
-        region = CandidateRegion.within(lower, upper, self.task.limits)
+        region = CandidateRegion.within(lower, upper, self.task.limits, self.task.log_columns)
         return region.at(self._indexed(self.levels))
 
     def __call__(self, actions: Tensor) -> Tensor:

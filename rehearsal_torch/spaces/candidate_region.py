@@ -10,11 +10,15 @@ Constraints that leave only a plane are implied equalities: the width of the reg
 difference of two linear programs, is at most `FLAT`. Widths are taken in directions that are orthogonal to
 all differences of points found so far, so that 2 d programs find the affine hull of the region.
 
+Where the scale is log, z is the share of the way from log(lower) to log(upper): this is all that a search
+knows of it. Such a coordinate has no linear constraints.
+
 Some coordinates may have levels, the only values that they may take; a coordinate that is held at one value
 has this value as its only level. Levels are given in the actions' units, and `units` returns them exactly,
 without rounding; its derivative in a coordinate with levels is zero. Points are then spread with every level
 equally often: level j of L belongs to the Sobol coordinates from j / L to (j + 1) / L, so that of n = 2^m
-points each level occurs n / L times, up to one. Under constraints they are brought to the nearest feasible
+points each level occurs n / L times, up to one; on a log scale a level has the part of [0, 1] that is nearest
+to it. Under constraints they are brought to the nearest feasible
 point if there are too few: coordinates with levels to the nearest ones, the others by projection. Where no
 value of the others is feasible at these levels, the feasible combination of levels that is nearest in the sum
 of absolute distances is found by mixed-integer linear programming, with one binary variable per level.
@@ -49,29 +53,36 @@ MOST = 4096  # Combinations of levels up to which all of them are listed.
 
 @dataclass(frozen=True)
 class CandidateRegion:
-    """Feasible actions: lower bounds and widths (d,), constraints (l, d), (l,) in unit coordinates."""
+    """Feasible actions: lower bounds and widths (d,), logarithms where `logs` has the bounds of a coordinate
+    in the actions' units; constraints (l, d), (l,) in unit coordinates.
+    """
 
     lower: Tensor
     width: Tensor
     normals: Tensor
     offsets: Tensor
+    logs: Mapping[int, tuple[float, float]] = field(default_factory=dict)
 
     @classmethod
-    def within(cls, lower: Tensor, upper: Tensor, limits: Polytope | None) -> "CandidateRegion":
+    def within(
+        cls, lower: Tensor, upper: Tensor, limits: Polytope | None, logs: Sequence[int] = ()
+    ) -> "CandidateRegion":
         """Between bounds (d,), in the actions' units, and within constraints on the first coordinates."""
+        ends = {column: (float(lower[column]), float(upper[column])) for column in logs}
+        lower, upper = logarithms(lower, logs), logarithms(upper, logs)
         size, width = len(lower), upper - lower
         if limits is None:
-            return cls(lower, width, lower.new_zeros(0, size), lower.new_zeros(0))
+            return cls(lower, width, lower.new_zeros(0, size), lower.new_zeros(0), ends)
         normals = torch.nn.functional.pad(limits.normals.to(lower), (0, size - limits.normals.shape[-1]))
         normals, offsets = normals * width, limits.offsets.to(lower) - normals @ lower
         length = normals.norm(dim=-1).clamp_min(1e-300)
-        return cls(lower, width, normals / length.unsqueeze(-1), offsets / length)
+        return cls(lower, width, normals / length.unsqueeze(-1), offsets / length, ends)
 
     def at(self, levels: Mapping[int, Sequence[float]]) -> "CandidateRegion":
         """The region with levels at these coordinates alone: index of a coordinate to its levels."""
         if not levels and type(self) is CandidateRegion:
             return self
-        parts = self.lower, self.width, self.normals, self.offsets
+        parts = self.lower, self.width, self.normals, self.offsets, self.logs
         ordered = {column: tuple(map(float, levels[column])) for column in sorted(levels)}
         return MixedRegion(*parts, ordered) if levels else CandidateRegion(*parts)
 
@@ -86,11 +97,21 @@ class CandidateRegion:
 
     def units(self, points: Tensor) -> Tensor:
         """Unit coordinates to actions' units, (..., d) -> (..., d)."""
-        return self.lower + points * self.width
+        actions = self.lower + points * self.width
+        if not self.logs:
+            return actions
+        actions = actions.clone()
+        for column, (low, high) in self.logs.items():
+            value, share = actions[..., column].exp(), points[..., column]
+            # The bounds themselves, at which the derivative is that of the exponential.
+            exact = torch.where(share <= 0, low, torch.where(share >= 1, high, value.clamp(low, high)))
+            actions[..., column] = value + (exact - value).detach()
+        return actions
 
     def unit(self, points: Tensor) -> Tensor:
         """Actions' units to unit coordinates, (..., d) -> (..., d); 0.5 where the bounds coincide."""
         safe = torch.where(self.width > 0, self.width, torch.ones_like(self.width))
+        points = logarithms(points, list(self.logs))
         return torch.where(self.width > 0, (points - self.lower) / safe, torch.full_like(self.width, 0.5))
 
     def contains(self, points: Tensor) -> Tensor:
@@ -377,6 +398,7 @@ class MixedRegion(CandidateRegion):
 
     def _unit(self, column: int, values: Tensor) -> Tensor:
         width = float(self.width[column])
+        values = values.log() if column in self.logs else values
         return (values - self.lower[column]) / width if width > 0 else torch.full_like(values, 0.5)
 
     def _sobol(self, count: int, seed: int) -> Tensor:
@@ -384,6 +406,13 @@ class MixedRegion(CandidateRegion):
         points = sobol(len(self.lower), seed).draw(count, dtype=torch.float64).to(self.lower)
         for column, values in self.unit_levels.items():
             choices = points.new_tensor(values)
+            if column in self.logs and len(choices) > 1:
+                middles = (choices[1:] + choices[:-1]) / 2
+                first, last = 2 * choices[0] - middles[0], 2 * choices[-1] - middles[-1]
+                points[:, column] = choices[
+                    torch.bucketize(torch.lerp(first, last, points[:, column]), middles)
+                ]
+                continue
             points[:, column] = choices[(points[:, column] * len(choices)).long().clamp_max(len(choices) - 1)]
         return points
 
@@ -422,3 +451,12 @@ class MixedRegion(CandidateRegion):
         nearest_point = self.at_levels(self.lower.new_tensor(solution.x[None, :size]).clamp(0.0, 1.0))
         moved, feasible = self.slices(nearest_point)
         return moved[0, self.places] if bool(feasible[0]) else None
+
+
+def logarithms(values: Tensor, columns: Sequence[int]) -> Tensor:
+    """Values (..., d) with the logarithms of some columns."""
+    if not columns:
+        return values
+    values = values.clone()
+    values[..., list(columns)] = values[..., list(columns)].log()
+    return values

@@ -29,7 +29,7 @@ from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.mechanisms.sparse_effects import SparseEffects
 from rehearsal_torch.seeding import seeded
 from rehearsal_torch.spaces.box import Alteration
-from rehearsal_torch.surrogates.network.causal_surrogate import CausalModel, CausalNetwork
+from rehearsal_torch.surrogates.network.causal_surrogate import CausalModel, CausalNetwork, inputs_in
 from rehearsal_torch.surrogates.transition import SingleTransition, TransitionModel
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 
@@ -164,7 +164,7 @@ def _noise(network: CausalNetwork, table: Table) -> Tensor:
     """The noise of every node in every row, (n, N); KeyError if a node has no column."""
     columns = []
     for node, mechanism in zip(network.task.nodes, network.mechanisms, strict=True):
-        inputs, values = table.columns(network.task.inputs(node)).double(), table.columns([node]).double()
+        inputs, values = inputs_in(network.task, node, table), table.columns([node]).double()
         columns.append(mechanism.abduct(mechanism.scaled(inputs), values).squeeze(-1))
     return torch.stack(columns, -1)
 

@@ -1,10 +1,13 @@
 """Causal tasks: roles that must fit together, rewards that are known, rows that can be learnt from."""
 
+import math
+
 import pytest
 import torch
 import yaml
 
 from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.problem_file.diagnostics import TaskError
 from rehearsal_torch.data.table import Table
 
 PLAIN = {
@@ -79,6 +82,37 @@ def test_actions_have_levels_as_in_a_rehearsal_task():
     assert task.to_plain()["actions"] == {"a": {"values": [0.0, 0.3, 1.0]}, "b": [-1.0, 2.0]}
     assert CausalTask.of(yaml.safe_load(yaml.safe_dump(task.to_plain()))).to_plain() == task.to_plain()
     assert task.flattened().box.levels == task.box.levels
+
+
+LOGGED = {**PLAIN, "actions": {"a": {"range": [0.001, 10], "scale": "log"}, "b": [-1, 2]}}
+
+
+def test_a_log_scale_counts_in_distances_and_is_kept_in_plain_data():
+    task = CausalTask.of({**LOGGED, "graph": "a -> Y; b -> Y; c -> Y", "context": {"c": {"scale": "log"}}})
+    assert CausalTask.of(yaml.safe_load(yaml.safe_dump(task.to_plain()))) == task
+    assert task.logs == ("a", "c")
+    apart = task.coordinates(torch.tensor([0.1, 1.0, 1.0])) - task.coordinates(
+        torch.tensor([0.01, 1.0, 10.0])
+    )
+    assert apart.tolist() == pytest.approx([math.log(10), 0.0, -math.log(10)])
+    # A hundredth of four decades, and two percent of a value.
+    assert task.tolerances(0.01)[0] == pytest.approx(0.01 * math.log(10_000))
+    assert task.tolerances({"a": 0.02})[0] == pytest.approx(math.log(1.02))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"actions": {"a": {"range": [0, 1], "scale": "log"}, "b": [0, 1]}}, "actions.a.scale: a log scale"),
+        ({"actions": {"a": {"range": [1, 2], "scale": "lgo"}, "b": [0, 1]}}, "did you mean 'log'"),
+        ({"limits": {"normals": [[1, 1]], "offsets": [2]}}, "limits are linear, and a has scale: log"),
+    ],
+)
+def test_what_a_log_scale_cannot_be_is_refused(change, words):
+    with pytest.raises(TaskError, match=words):
+        CausalTask.of({**LOGGED, **change})
+    with pytest.raises(ValueError, match="above 0, since its scale is log; got 0"):
+        CausalTask.of(LOGGED).held({"a": 0})
 
 
 def test_rows_at_none_of_the_levels_are_history():

@@ -69,3 +69,20 @@ def test_the_answer_is_exactly_the_same(method, change):
 @pytest.mark.parametrize("change", NEAR)
 def test_the_answer_is_the_same_to_a_ten_thousandth(method, change):
     assert answers(method, **NEAR[change]) == pytest.approx(plain(method), abs=1e-4)
+
+
+@of_method
+def test_on_a_log_scale_the_answer_is_that_of_the_logarithm(method):
+    frame, answers = inputs.experiments(12), list[list[float]]()
+    for scale in ("linear", "log"):
+        task = {"graph": {"parents": {"X": ["a0", "a1"], "Y": ["X"]}}, "reward": "Y"}
+        ends = {"range": [0, 1]} if scale == "linear" else {"range": [1, 100], "scale": "log"}
+        optimiser = rt.CausalOptimiser({**task, "actions": {"a0": ends, "a1": [0, 1]}}, method=method, seed=0)
+        optimiser.read(frame if scale == "linear" else frame.assign(a0=100 ** frame["a0"]))
+        asked, kept = optimiser.ask()[0], optimiser.recommend()
+        shares = [
+            np.log(action["a0"]) / np.log(100) if scale == "log" else action["a0"]
+            for action in (asked, kept[0])
+        ]
+        answers.append([*shares, asked["a1"], kept[0]["a1"], kept.predicted, kept.std])
+    assert answers[0] == pytest.approx(answers[1], rel=1e-4, abs=1e-4)

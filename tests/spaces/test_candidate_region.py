@@ -1,3 +1,4 @@
+import math
 from itertools import product
 
 import pytest
@@ -222,6 +223,22 @@ def test_the_derivative_at_a_level_is_zero():
     points = tensor([0.5, 0.5, 0.5]).requires_grad_(True)
     (gradient,) = torch.autograd.grad(region().units(points).sum(), points)
     assert gradient.tolist() == [[0.0, 10.0, 0.0]]
+
+
+def test_a_log_scale_is_spread_by_orders_of_magnitude_within_its_bounds():
+    made = CandidateRegion.within(tensor(0.001, 1.0), tensor(10.0, 1000.0), None, (0, 1)).at(
+        {1: range(1, 1001)}
+    )
+    actions = made.units(made.spread(256, 0))
+    for column, share in ((0, 1 / 4), (1, 1 / 3)):
+        assert float((actions[:, column] < 10 * made.logs[column][0]).double().mean()) == pytest.approx(
+            share, abs=0.05
+        )
+    ends = torch.tensor([[0.0, 0.0], [1.0, 1.0]], dtype=DOUBLE, requires_grad=True)
+    assert made.units(ends).tolist() == [[0.001, 1.0], [10.0, 1000.0]]
+    assert torch.allclose(made.units(made.unit(actions)), actions)
+    (gradient,) = torch.autograd.grad(made.units(ends).sum(), ends)
+    assert gradient[:, 0].tolist() == pytest.approx([0.001 * math.log(10_000), 10 * math.log(10_000)])
 
 
 def test_a_point_belongs_to_the_region_at_its_levels_only():

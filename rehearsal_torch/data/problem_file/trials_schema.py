@@ -7,6 +7,7 @@ A problem file asks which experiment to run next:
     variables:
       valve: {role: action, range: [0, 1]}
       dose: {role: action, levels: [0, 1, 2, 5], unit: ml}
+      catalyst: {role: action, range: [0.001, 10], scale: log}    # counts by its logarithm
       temperature: {role: other, unit: degrees}
       humidity: context               # a root that is known before acting
       yield: outcome
@@ -21,7 +22,7 @@ A problem file asks which experiment to run next:
 A task has fewer keys. What its reward reads are the outcomes, and the columns of M are the actions:
 
     graph: [valve -> temperature, dose -> yield, temperature -> yield]
-    actions: {valve: [0, 1], dose: {values: [0, 1, 2, 5]}}
+    actions: {valve: [0, 1], dose: {levels: [0, 1, 2, 5]}, catalyst: {range: [0.001, 10], scale: log}}
     reward: yield
     limits: {normals: [[2, 1]], offsets: [6]}
     constraints: [temperature <= 60 with 90 %]
@@ -81,7 +82,9 @@ ROLES_AS = (
     "action (may be set), outcome (the reward is made of it), context (known before acting), other (measured "
     "in each experiment)"
 )
-KINDS = ("continuous", "integer", "binary", "ordinal")
+KINDS, SCALES = ("continuous", "integer", "binary", "ordinal"), ("linear", "log")
+ACTIONS_AS = f"{SETTABLE[:-1]}, or the keys of an action under variables: {{range: ..., scale: log}}"
+CONTEXT_AS = "roots that are known before acting, [name, ...], or {name: {scale: log}}"
 REWARD_AS = (
     "the outcome to maximise, a sum such as yield - 0.2*waste, {weights: {outcome: weight}}, or {targets: "
     "{outcome: value}} for the smallest squared distance"
@@ -124,6 +127,9 @@ class TrialVariable(Schema):
     step: PositiveNumber | None = optional(
         "of an action: the distance of its values, from the lower end of range"
     )
+    scale: Annotated[str, BeforeValidator(one_of(SCALES)), WithJsonSchema({"enum": list(SCALES)})] = Field(
+        default="linear", description="log: an action or a context above 0 that counts by its logarithm"
+    )
 
     # Faults of settings that it therefore lacks: it is kept so that faults of other parts are listed as well.
     _faults: tuple[Fault, ...] = PrivateAttr(())
@@ -157,6 +163,12 @@ class TrialVariable(Schema):
         settings = [name for name in ("range", "levels", "step") if getattr(self, name) is not None]
         if self._faults:
             yield from self._faults
+        elif self.scale == "log" and self.role not in ("action", "context"):
+            words = f"a log scale is for actions and contexts; its role is {self.role}: leave it out"
+            yield Fault(".scale", words)
+        elif self.scale == "log" and self.role == "action" and self.ends()[0] <= 0:
+            words = f"a log scale has no place for {self.ends()[0]:g}: begin above 0, or leave it out"
+            yield Fault(".scale", words)
         elif self.role != "action":
             words = f"is for actions; its role is {self.role}: leave it out"
             yield from (Fault(f".{name}", words) for name in settings)
@@ -330,14 +342,21 @@ class TrialsProblem(Schema):
     def parts(
         self,
     ) -> tuple[
-        RehearsalGraph, Box, KnownReward, Polytope | None, tuple[OutcomeConstraint, ...], tuple[str, ...]
+        RehearsalGraph,
+        Box,
+        KnownReward,
+        Polytope | None,
+        tuple[OutcomeConstraint, ...],
+        tuple[str, ...],
+        tuple[str, ...],
     ]:
-        """Graph, actions, reward, limits, constraints and context of its task."""
+        """Graph, actions, reward, limits, constraints, context and what is on a log scale, of its task."""
         box = box_of(self.variables)
         limits = None if self.limits is None else limits_in(self.limits, box)
         reward = reward_in(self.reward, self.variables, of_role(self.variables, "outcome"))
         context = tuple(of_role(self.variables, "context"))
-        return self.graph.graph(), box, reward, limits, self.constraints, context
+        logs = tuple(name for name, variable in self.variables.items() if variable.scale == "log")
+        return self.graph.graph(), box, reward, limits, self.constraints, context, logs
 
 
 def box_of(variables: Mapping[str, TrialVariable]) -> Box:
@@ -462,15 +481,23 @@ def causal_faults(
             yield Fault("graph", f"{what}: add their edges, or take them out")
 
 
+def _context(plain: Any) -> Any:
+    names = isinstance(plain, list) and all(isinstance(name, str | int) for name in plain)
+    return {name: {} for name in plain} if names else plain
+
+
 class TaskKeys(Schema):
     """The schema of a task; its actions and limits are validated as those of a problem."""
 
     graph: WrittenGraph = Field(description=EXPECTED)
-    actions: Annotated[dict[Name, Any], mapping(SETTABLE)] = Field(description=SETTABLE)
+    actions: Annotated[dict[Name, Any], mapping(ACTIONS_AS)] = Field(description=ACTIONS_AS)
     reward: Reward = Field(description=REWARD_AS)
     limits: Any = None
     constraints: Any = ()
-    context: list[Name] = Field(default_factory=list, description="roots that are known before acting")
+    context: Annotated[
+        dict[Name, dict[str, Any]],
+        BeforeValidator(_context, json_schema_input_type=list[Name] | dict[Name, Any]),
+    ] = Field(default_factory=dict, description=CONTEXT_AS)
 
 
 TASK_PARTS = tuple(TaskKeys.model_fields)
@@ -483,14 +510,17 @@ def problem_of_task(plain: Mapping[str, Any], source: str = "the task") -> Trial
     actions, keys = dict[str, Any](), dict[str, str]()
     for name, settable in parts.pop("actions", {}).items():
         path, task_path = key("variables", name), key("actions", name)
-        keys |= {path: task_path, f"{path}.range": task_path, f"{path}.levels": f"{task_path}.values"}
-        setting = "levels" if isinstance(settable, dict) else "range"
-        values = settable["values"] if setting == "levels" and set(settable) == {"values"} else settable
-        actions[name] = {"role": "action", setting: values}
+        keys[path] = task_path
+        if not isinstance(settable, dict):
+            settable, keys[f"{path}.range"] = {"range": settable}, task_path
+        elif "values" in settable:
+            settable = {"levels": settable["values"], **{k: v for k, v in settable.items() if k != "values"}}
+            keys[f"{path}.levels"] = f"{task_path}.values"
+        actions[name] = {**settable, "role": "action"}
     if isinstance(parts.get("limits"), dict):
         parts["limits"] = {"names": list(actions), **parts["limits"]}
     nodes, reward = parts["graph"].named() if "graph" in parts else [], parts.get("reward")
-    context = parts.pop("context", ())
+    context = parts.pop("context", {})
     keys |= {key("variables", name): key("context", name) for name in context if name not in actions}
     faults += [Fault(key("context", name), "is an action") for name in context if name in actions]
     try:
@@ -501,7 +531,8 @@ def problem_of_task(plain: Mapping[str, Any], source: str = "the task") -> Trial
     for name in rewarded:
         keys.setdefault(key("variables", name), "reward" if reward == name else key("reward", *part, name))
     roles = dict.fromkeys([*actions, *nodes], "other") | dict.fromkeys(rewarded, "outcome")
-    if variables := roles | dict.fromkeys(context, "context") | actions:
+    contexts = {name: {**plain, "role": "context"} for name, plain in context.items()}
+    if variables := roles | contexts | actions:
         parts["variables"] = variables
     valid, more = read(TrialsProblem, parts)
     # Missing parts are already among the faults, with the keys of the task.

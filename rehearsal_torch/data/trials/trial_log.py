@@ -6,7 +6,8 @@ the completed trials in the order of their numbers, regardless of the order of t
 Settings without a number belong to the pending trial that they are up to rounding: every action lies within a
 tolerance of what was suggested. It is half a unit of the last digit that is written, 0.005 for 0.12, and at
 most a twentieth of the action's range; or it is given, as a share of each range or in an action's own unit.
-Between levels it is at most a quarter of their distance. Of several such trials it is the nearest.
+Between levels it is at most a quarter of their distance. Of several such trials it is the nearest. Distances
+are those of `CausalTask.coordinates`.
 
 Settings include the context, which a report measures anew: it does not count for which trial a report is of,
 but the same actions in another context are another experiment.
@@ -108,8 +109,9 @@ class TrialLog:
     def times(self, action: Tensor, *states: State) -> Tensor:
         """How many trials in some states are the same experiment as actions (..., k), asked or run, (...)."""
         chosen = torch.tensor([trial.state in states for trial in self.trials], dtype=torch.bool)
-        gap = (action.unsqueeze(-2).unsqueeze(-2) - self._points[chosen].to(action)).abs()
-        slack = torch.minimum(SAME * self.task.box.width, self.task.box.near).to(action)
+        point, points = map(self.task.coordinates, (action, self._points[chosen].to(action)))
+        gap = (point.unsqueeze(-2).unsqueeze(-2) - points).abs()
+        slack = torch.minimum(SAME * self.task.width, self.task.near).to(action)
         slack = torch.nn.functional.pad(slack, (0, len(self.task.context)))
         return (gap <= slack).all(-1).any(-1).sum(-1)
 
@@ -119,11 +121,11 @@ class TrialLog:
 
     def tried_at(self, settings: Mapping[str, float]) -> tuple[Trial, ...]:
         """The completed trials within `TRIED` of settings."""
-        completed, width = self.settings("completed"), self.task.box.width
-        gap = (completed - self._rows([settings])).abs()
+        completed, point = map(self.task.coordinates, (self.settings("completed"), self._rows([settings])))
+        width, gap = self.task.width, (completed - point).abs()
         observed = [numbers.max() - numbers.min() for numbers in completed[:, len(width) :].mT]
         close = gap <= TRIED * torch.cat([width, width.new_tensor(observed)])
-        close[:, : len(width)] &= gap[:, : len(width)] <= self.task.box.near
+        close[:, : len(width)] &= gap[:, : len(width)] <= self.task.near
         near = close.all(-1).tolist()
         return tuple(trial for trial, hit in zip(self.in_states("completed"), near, strict=True) if hit)
 
@@ -222,14 +224,12 @@ class TrialLog:
         without a result (pending) are left out.
         """
         log, repeated, known = self, 0, {trial.id: trial for trial in self.trials}
-        exact = torch.minimum(1e-9 + 1e-6 * self.task.box.width, self.task.box.near)
         for row in rows:
             if row.state == "pending":
                 continue
             trial = known[row.id]
-            moved = bool(
-                ((self._actions([row.settings]) - self._actions([trial.settings])).abs() > exact).any()
-            )
+            gap = (self._coordinates([row.settings]) - self._coordinates([trial.settings])).abs()
+            moved = bool((gap[:, : len(self.task.actions)] > self._exact).any())
             moved |= any(row.settings.get(name) != trial.settings.get(name) for name in self.task.context)
             fields = {name: getattr(row, name) for name in ("nodes", "altered", "reason")}
             changed = log._changed(trial, row.state, row.settings if moved else None, fields)
@@ -318,7 +318,7 @@ class TrialLog:
         measured = dict(nodes) if isinstance(nodes, Mapping | pd.Series) else {}
         complete = self._in_context(trial, settings, measured)
         names = [name for name in self.task.context if trial is None or name in complete]
-        complete |= named_numbers(complete, names, "context", faults, others=True)
+        complete |= self.task.numbers(complete, names, "context", faults, others=True)
         known = settings is None and (trial is None or complete == trial.settings)
         return trial, None if known else complete
 
@@ -337,7 +337,7 @@ class TrialLog:
         """Settings as numbers; of the context those that are there."""
         known = settings if isinstance(settings, Mapping | pd.Series) else {}
         names = [*self.task.actions, *(name for name in self.task.context if name in known)]
-        return named_numbers(settings, names, "action", faults)
+        return self.task.numbers(settings, names, "action", faults)
 
     def _referenced(
         self, reference: Any, ran: Any, faults: list[str], notes: list[str]
@@ -385,21 +385,21 @@ class TrialLog:
         waiting = [trial for trial in self.in_states("pending") if among is None or trial.id in among]
         if not waiting:
             return None, False
-        box, gaps = self.task.box, self._rows(trial.settings for trial in waiting) - self._rows([settings])
-        distance, context = gaps.abs().split([len(box.names), len(self.task.context)], -1)
-        context = context[:, [name in settings for name in self.task.context]].nan_to_num(torch.inf).sum(-1)
+        task, points = self.task, self._coordinates(trial.settings for trial in waiting)
+        gaps, width, near = points - self._coordinates([settings]), task.width, task.near
+        distance, context = gaps.abs().split([len(task.actions), len(task.context)], -1)
+        context = context[:, [name in settings for name in task.context]].nan_to_num(torch.inf).sum(-1)
         point = self._actions([settings])[0]
         digits = [Decimal(repr(float(number))).normalize().as_tuple().exponent for number in point.tolist()]
         slack = torch.tensor([0.5000001 * 10.0 ** min(int(n), 0) for n in digits], dtype=torch.float64)
-        slack = torch.minimum(slack, NEAR * box.width)
+        slack = torch.minimum(task.coordinates(point + slack) - task.coordinates(point), NEAR * width)
         if self.tolerance is not None:
             chosen = torch.tensor(self.tolerance, dtype=torch.float64)
             slack = torch.where(chosen.isnan(), slack, chosen)
-        exact = torch.minimum(1e-9 + 1e-6 * box.width, box.near)
-        close = (distance <= torch.maximum(torch.minimum(slack, box.near), exact)).all(-1)
+        close = (distance <= torch.maximum(torch.minimum(slack, near), self._exact)).all(-1)
         if not bool(close.any()):
             return None, False
-        same, away = (distance <= exact).all(-1), (distance / box.width).amax(-1)
+        same, away = (distance <= self._exact).all(-1), (distance / width).amax(-1)
         ranks = zip((~same).tolist(), context.tolist(), away.tolist(), range(len(waiting)), strict=True)
         nearest = min(rank for rank, near in zip(ranks, close.tolist(), strict=True) if near)[-1]
         equal = bool(same[nearest]) and not float(context[nearest])
@@ -423,8 +423,8 @@ class TrialLog:
         waiting = [trial for trial in self.in_states("pending") if among is None or trial.id in among]
         if not waiting:
             return []
-        distance = (self._actions(trial.settings for trial in waiting) - self._actions([settings])[0]).abs()
-        distance = (distance / self.task.box.width).amax(-1)
+        gaps = self._coordinates(trial.settings for trial in waiting) - self._coordinates([settings])
+        distance = (gaps[:, : len(self.task.actions)].abs() / self.task.width).amax(-1)
         nearest = int(distance.argmin())
         if float(distance[nearest]) > NEAR:
             return []
@@ -438,6 +438,14 @@ class TrialLog:
 
     def _actions(self, settings: Iterable[Mapping[str, float]]) -> Tensor:
         return self._rows(settings)[:, : len(self.task.actions)]
+
+    def _coordinates(self, settings: Iterable[Mapping[str, float]]) -> Tensor:
+        return self.task.coordinates(self._rows(settings))
+
+    @property
+    def _exact(self) -> Tensor:
+        """The distances at which settings are equal, (k,)."""
+        return torch.minimum(1e-9 + 1e-6 * self.task.width, self.task.near)
 
     def _rows(self, settings: Iterable[Mapping[str, float]]) -> Tensor:
         rows = [[values.get(name, math.nan) for name in self.task.settings] for values in settings]

@@ -46,7 +46,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from rehearsal_torch.data.causal_task import MIN_ROWS, CausalTask
+from rehearsal_torch.data.causal_task import MIN_ROWS, POSITIVE, CausalTask
 from rehearsal_torch.data.finding import recorded
 from rehearsal_torch.data.problem_file.diagnostics import Findings
 from rehearsal_torch.data.problem_file.task_file import task_content
@@ -213,8 +213,9 @@ def open_points(
 
     def near(settings: Tensor) -> Tensor:
         width = len(task.actions)
-        distances = (settings[:, :width].to(points) - points[:, None, :width]).abs()
-        return ((distances / task.box.width <= NEAR) & (distances <= task.box.near)).all(-1)
+        done, asked = (task.coordinates(part[:, :width].to(points)) for part in (settings, points))
+        distances = (done - asked[:, None]).abs()
+        return ((distances / task.width <= NEAR) & (distances <= task.near)).all(-1)
 
     points = points[~near(begun).any(-1) & ~near(points).tril(-1).any(-1)]
     often = near(done).sum(-1)
@@ -240,6 +241,7 @@ def experiments_of(
     ``set:`` column names no node or has values other than 0 and 1.
     """
     table = read_rows(source)
+    _check_positive(table.frame, task, table.where)
     states, trials = states_of(table.frame, task, table.where), list[Trial]()
     completed = _parse_experiments(table.frame[states == "completed"], task, table.where)
     # Abandoned rows without settings are left out.
@@ -263,6 +265,15 @@ def experiments_of(
         else:
             trials.append(Trial(id=int(line) + 2, state=state, ran=settings, nodes=nodes, reason=reason))
     return completed, tuple(trials)
+
+
+def _check_positive(frame: pd.DataFrame, task: CausalTask, source: str) -> None:
+    """A TableError for numbers that are not above 0 on a log scale."""
+    for name in task.logs:
+        cells = numbers_of(frame[name]) if name in frame.columns else np.ones(len(frame))
+        if (low := cells <= 0).any():
+            got = f"got {cells[low][0]:g} in {line_words(int(frame.index[low][0]))}"
+            raise TableError(f"{source}: {name}: {POSITIVE}; {got}: leave such rows out, or scale: log")
 
 
 def read_rows(source: str | Path | IntoDataFrame | ReadTable | None) -> ReadTable:

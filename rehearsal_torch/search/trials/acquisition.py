@@ -352,7 +352,7 @@ def margins(
     ranges, bounds = [], objective.box.bounds()
     for index, name in enumerate(objective.task.actions):
         values = best.new_tensor(objective.levels[name]) if name in objective.levels else None
-        values = torch.linspace(*bounds[name], MOVES).to(best) if values is None else values
+        values = objective.task.grid(name, bounds[name], MOVES).to(best) if values is None else values
         values = torch.cat([values, best[index].unsqueeze(0)]).unique()
         moved = best.repeat(len(values), 1)
         moved[:, index] = values

@@ -180,9 +180,10 @@ def at_bounds(log: TrialLog, initial: int) -> tuple[AtBound, ...]:
             continue
         ends: dict[Side, float] = {"lower": box.lower_ends[index], "upper": box.upper_ends[index]}
         for side, bound in ends.items():
-            edge = EDGE * float(box.width[index])
+            edge, end = EDGE * log.task.spans[index], log.task.coordinate(name, bound)
             recommended, proposals = (
-                sum(abs(settings[name] - bound) <= edge for settings in group) for group in (kept, asked)
+                sum(abs(log.task.coordinate(name, settings[name]) - end) <= edge for settings in group)
+                for group in (kept, asked)
             )
             if recommended or (len(asked) >= FEWEST and 2 * proposals > len(asked)):
                 advice.append(AtBound(name, side, bound, bool(recommended), proposals, len(asked)))

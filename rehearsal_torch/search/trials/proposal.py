@@ -155,9 +155,9 @@ def expected_rows(model: CausalModel, task: CausalTask, log: TrialLog) -> Table:
     A node that the model does not represent takes the value of the nearest completed trial; this is used only
     if the model is one of the reward alone and the reward reads several nodes.
     """
-    table, actions, width = log.table, log.settings("pending", "failed"), task.box.width
-    away = actions[:, : len(width)] / width, table.columns(task.actions) / width
-    nearest = torch.cdist(*away).argmin(-1)
+    table, actions, width = log.table, log.settings("pending", "failed"), task.width
+    asked, done = actions[:, : len(width)], table.columns(task.actions)
+    nearest = torch.cdist(task.coordinates(asked) / width, task.coordinates(done) / width).argmin(-1)
     nodes = dict(zip(task.nodes, table.columns(task.nodes)[nearest].unbind(-1), strict=True))
     network, reward = model.network(), task.reward
     with torch.no_grad():

@@ -139,11 +139,17 @@ def broadcast(*shapes: Sequence[int]) -> torch.Size:
 
 
 def inputs_of(task: CausalTask, node: str, known: Mapping[str, Tensor], shape: Sequence[int]) -> Tensor:
-    """A node's inputs (..., p), or (*shape, 0) without any."""
-    names = task.inputs(node)
-    if not names:
+    """A node's inputs as its mechanism takes them (..., p), or (*shape, 0) without any."""
+    inputs = [task.coordinate(name, known[name]) for name in task.inputs(node)]
+    if not inputs:
         return next(iter(known.values())).new_empty(*shape, 0)
-    return torch.stack(torch.broadcast_tensors(*(known[name] for name in names)), -1)
+    return torch.stack(torch.broadcast_tensors(*inputs), -1)
+
+
+def inputs_in(task: CausalTask, node: str, table: Table) -> Tensor:
+    """A node's inputs in the rows of a table, (n, p)."""
+    known = {name: table.columns((name,))[:, 0].double() for name in task.inputs(node)}
+    return inputs_of(task, node, known or {"": table.values.double()}, (len(table),))
 
 
 def reward_of(task: CausalTask, values: Tensor) -> Tensor:

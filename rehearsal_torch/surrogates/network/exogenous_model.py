@@ -63,6 +63,7 @@ from rehearsal_torch.surrogates.network.causal_surrogate import (
     CausalModel,
     CausalNetwork,
     PlausibleNetworks,
+    inputs_in,
     inputs_of,
 )
 from rehearsal_torch.surrogates.surrogate import Fits
@@ -94,9 +95,8 @@ class NodeRows:
             name = "reward"
             while name in task.settings:
                 name += "_"
-            graph = RehearsalGraph.of({name: task.settings})
-            reward = WeightedSum({name: 1.0})
-            self.structured_task = CausalTask(graph, task.box, reward, task.limits, context=task.context)
+            graph, reward = RehearsalGraph.of({name: task.settings}), WeightedSum({name: 1.0})
+            self.structured_task = replace(task, graph=graph, reward=reward, constraints=())
         self.inputs = tuple(self.structured_task.inputs(node) for node in self.structured_task.nodes)
         self.max_inputs = max(1, *map(len, self.inputs))
 
@@ -121,9 +121,10 @@ class NodeRows:
 
     def examples(self, table: Table) -> tuple[Tensor, Tensor, Tensor]:
         """Inputs (n, N, p), values and mask of used rows (n, N); ValueError if these are few or constant."""
+        task = self.structured_task
         columns = [
-            torch.nn.functional.pad(table.columns(names).double(), (0, self.max_inputs - len(names)))
-            for names in self.inputs
+            torch.nn.functional.pad(inputs_in(task, node, table), (0, self.max_inputs - len(names)))
+            for node, names in zip(task.nodes, self.inputs, strict=True)
         ]
         inputs, values, mask = torch.stack(columns, 1), self.values(table).double(), self.kept(table)
         for node, column, rows in zip(self.structured_task.nodes, values.T, mask.T, strict=True):
@@ -145,7 +146,11 @@ class UnitCube(Solved):
 
     def __init__(self, rows: NodeRows) -> None:
         super().__init__()
-        bounds, count = rows.structured_task.box.bounds(), rows.max_inputs
+        task, count = rows.structured_task, rows.max_inputs
+        bounds = {
+            name: (task.coordinate(name, low), task.coordinate(name, high))
+            for name, (low, high) in task.box.bounds().items()
+        }
 
         def padded(value_of: Callable[[str], float], padding: float) -> Tensor:
             table = [
@@ -155,7 +160,7 @@ class UnitCube(Solved):
 
         bounded = padded(lambda name: name in bounds, True).bool()
         lower = padded(lambda name: bounds.get(name, (0.0, 1.0))[0], 0.0)
-        levels = rows.structured_task.box.levels
+        levels = task.box.levels
 
         def unit_width(name: str) -> float:
             """The range of an action that becomes one unit."""
