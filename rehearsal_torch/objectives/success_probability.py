@@ -19,9 +19,9 @@ models (G_s, theta_s) with one row v_s(z) each:
     predictive   -(1/N) sum_s log sum_G p(G | D) p(v_s | G, D, x, z), the parameters of each graph integrated
                  out in closed form: unbiased, N log-densities for each graph;
     sampled      -(1/N) sum_s log (1/N) sum_j p(v_s | G_j, theta_j, x, z), a nested sample that includes the
-                 model of v_s itself: biased downwards and never above log N, but needs no closed form;
-    neighbours   the entropy of the N rows by nearest neighbours, as in the paper's Algorithm 4: converges
-                 slowly in the dimension.
+                 model of v_s itself: biased downwards and never above log N, but needs no closed form.
+
+The paper's Algorithm 4 estimates it by nearest neighbours, which converges slowly in the dimension.
 
 Rows of all z share models and noise (common random numbers).
 
@@ -33,17 +33,8 @@ and each clique follows from its parents, so that
 each term in closed form (a multivariate t, or a normal distribution if the noise is taken as known). Among
 rows that differ only in the altered variables, only the cliques that the alteration reaches differ.
 
-Nearest-neighbour entropy. Of N draws in d dimensions, each in its own unit, with r_i the distance from draw i
-to its k-th nearest neighbour,
-
-    H = psi(N) - psi(k) + log V_d + (d / N) sum_i log r_i,       V_d = pi^(d/2) / Gamma(d/2 + 1).
-
-Draws are scaled to unit standard deviation first, and the logarithms of the scales added back. The estimate
-is consistent, but slow in d: its bias decreases like N^(-1/d).
-
-Source: Qin et al. (2023), Eq. 5-6 and 9, Sec. 4.1 (the posterior factorises over cliques) to 4.3, App. C and
-Alg. 4 (the nearest-neighbour estimate); Foster et al. (2020), Unified stochastic gradient approach, Thm. 1
-(the nested sample); Kozachenko and Leonenko (1987), and Singh et al. (2003) for k > 1.
+Source: Qin et al. (2023), Eq. 5-6 and 9, Sec. 4.1 (the posterior factorises over cliques) to 4.3 and App. C;
+Foster et al. (2020), Unified stochastic gradient approach, Thm. 1 (the nested sample).
 """
 
 import math
@@ -62,30 +53,6 @@ from rehearsal_torch.seeding import generator
 from rehearsal_torch.surrogates.structural.graph_posterior import GraphBelief, StructuralPosterior
 from rehearsal_torch.surrogates.structural.linear_scm import Equation
 from rehearsal_torch.surrogates.structural.model_samples import SampledModels, ScenarioModel
-
-
-def nearest_neighbour_entropy(draws: Tensor, neighbours: int = 3) -> Tensor:
-    """The k-nearest-neighbour estimate of the entropy of draws (..., N, d), in nats, (...), with 1 <= k < N
-    (else a ValueError); minus infinity if a dimension does not vary.
-    """
-    count, width = draws.shape[-2:]
-    if not 1 <= neighbours < count:
-        raise ValueError(
-            f"expected 1 <= neighbours < draws; got {neighbours} and {count}: increase the draws or decrease "
-            "neighbours"
-        )
-    if not width:
-        return draws.new_zeros(draws.shape[:-2])
-    scale = draws.std(-2, keepdim=True)
-    constant = (scale == 0).any(-1).any(-1)
-    scaled = draws / torch.where(scale > 0, scale, torch.ones_like(scale))
-    distances = torch.cdist(scaled, scaled, compute_mode="donot_use_mm_for_euclid_dist")
-    # The nearest draw is the draw itself, at distance zero.
-    distance = distances.kthvalue(neighbours + 1, dim=-1).values.clamp_min(1e-300)
-    ball = width / 2 * math.log(math.pi) - math.lgamma(width / 2 + 1)
-    ranks = torch.digamma(draws.new_tensor(float(count))) - torch.digamma(draws.new_tensor(float(neighbours)))
-    entropy = ranks + ball + width * distance.log().mean(-1) + scale.clamp_min(1e-300).log().sum((-2, -1))
-    return torch.where(constant, -torch.inf, entropy)
 
 
 class PredictiveDensity:
@@ -129,8 +96,8 @@ def _reached(cliques: Sequence[Equation], altered: Sequence[str]) -> list[Equati
     return reached_cliques
 
 
-Entropy = Literal["predictive", "sampled", "neighbours"]
-ENTROPIES: tuple[Entropy, ...] = ("predictive", "sampled", "neighbours")
+Entropy = Literal["predictive", "sampled"]
+ENTROPIES: tuple[Entropy, ...] = ("predictive", "sampled")
 
 
 class Information:
@@ -150,8 +117,6 @@ class Information:
             raise ValueError(f"expected one of {list(ENTROPIES)}; got {entropy!r}")
         self.models, self.names, self.entropy = models, tuple(names), entropy
         self.scenarios = models.scenarios(contexts, self.names).only(surrogate.task.graph.names)
-        fixed = {*surrogate.task.context, *self.names}
-        self.free = [index for index, name in enumerate(surrogate.task.graph.names) if name not in fixed]
         self.known = models.entropy(self.names).mean()
         self.log_weights = surrogate.graph_weights().clamp_min(1e-300).log()
         self.densities: list[PredictiveDensity] = []
@@ -176,8 +141,6 @@ class Information:
         """The information of actions in one case, (..., k) -> (...)."""
         gain = self.scenarios.gain
         rows = self.scenarios.offset[index] + torch.einsum("sdk,...k->...sd", gain, actions.to(gain))
-        if self.entropy == "neighbours":
-            return nearest_neighbour_entropy(rows[..., self.free]) - self.known
         if self.entropy == "predictive":
             return -torch.logsumexp(self.densities[index](rows) + self.log_weights, -1).mean(-1) - self.known
         entropies = []

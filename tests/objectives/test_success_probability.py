@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from scipy.special import digamma, gammaln, logsumexp
+from scipy.special import logsumexp
 from scipy.stats import norm
 
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
@@ -16,7 +16,6 @@ from rehearsal_torch.objectives.success_probability import (
     PredictiveDensity,
     SuccessProbability,
     fresh,
-    nearest_neighbour_entropy,
 )
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
@@ -176,8 +175,8 @@ ONE_SLOPE = Toy((1.0,), (1.0,), (0.5,))
 BOTH = Toy((0.3, 0.7), (1.0, -0.5), (0.4, 0.2))
 
 
-def asked(toy, entropy, count):
-    return Information(toy, toy.sampled(count, 5), CONTEXT, ("a",), entropy).at(0, Z.unsqueeze(-1))
+def asked(toy, count):
+    return Information(toy, toy.sampled(count, 5), CONTEXT, ("a",), "sampled").at(0, Z.unsqueeze(-1))
 
 
 def test_the_closed_form_is_that_of_a_slope():
@@ -187,20 +186,17 @@ def test_the_closed_form_is_that_of_a_slope():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("toy", [TWO_GRAPHS, ONE_SLOPE, BOTH], ids=["two graphs", "one slope", "both"])
-@pytest.mark.parametrize(
-    ("entropy", "count", "within"), [("sampled", 1500, 0.06), ("neighbours", 1500, 0.15)]
-)
-def test_information_about_a_toy_is_the_closed_form(toy, entropy, count, within):
+def test_information_about_a_toy_is_the_closed_form(toy):
     true = torch.tensor([toy.information(z) for z in Z.tolist()], dtype=torch.float64)
-    found = asked(toy, entropy, count)
-    assert torch.allclose(found, true, atol=within)
+    found = asked(toy, 1500)
+    assert torch.allclose(found, true, atol=0.06)
     # Differences between alterations are not chance: the same models and noise stand behind all of them.
-    assert torch.allclose(found - found[0], true - true[0], atol=within)
+    assert torch.allclose(found - found[0], true - true[0], atol=0.06)
     assert (found[1:] > found[:-1]).all()
 
 
 def test_two_graphs_hold_at_most_one_bit_and_nothing_is_learnt_where_they_agree():
-    found = asked(TWO_GRAPHS, "sampled", 800)
+    found = asked(TWO_GRAPHS, 800)
     assert float(found[0]) == pytest.approx(0, abs=1e-9)
     assert float(
         Information(TWO_GRAPHS, TWO_GRAPHS.sampled(800, 5), CONTEXT, ("a",), "sampled").at(
@@ -217,17 +213,15 @@ def posterior():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("names", [("a",), ("m",), ("a", "m")], ids="+".join)
-def test_closed_forms_nested_samples_and_neighbours_agree(posterior, names):
+def test_closed_forms_and_nested_samples_agree(posterior, names):
     world, made = posterior
     contexts, models = made.task.given(world.cases(2)), made.sampled(1200, 3)
     actions = torch.linspace(-1, 1, 5, dtype=torch.float64).reshape(5, 1, 1).expand(5, 2, len(names))
-    predictive, sampled, neighbours = (
-        Information(made, models, contexts, names, entropy)(actions)
-        for entropy in ("predictive", "sampled", "neighbours")
+    predictive, sampled = (
+        Information(made, models, contexts, names, entropy)(actions) for entropy in ENTROPIES
     )
     assert predictive.shape == (5, 2)
     assert torch.allclose(predictive, sampled, atol=0.12)
-    assert torch.allclose(predictive, neighbours, atol=0.25)
     # Less one constant they agree closer: that is what alterations are compared by.
     assert torch.allclose(predictive - predictive[2], sampled - sampled[2], atol=0.05)
     if len(names) == 1:
@@ -257,10 +251,7 @@ def test_a_few_models_have_the_values_of_the_formulas() -> None:
     models, contexts = BOTH.sampled(7, 5), torch.tensor([[0.3], [-2.0]], dtype=torch.float64)
     actions = torch.tensor([[[0.5], [1.0]], [[-2.0], [0.0]], [[3.0], [0.1]]], dtype=torch.float64)
     slopes, errors = models.state_scale.numpy(), models.error[1].numpy()
-    sampled, neighbours = (
-        Information(BOTH, models, contexts, ("a",), entropy) for entropy in ("sampled", "neighbours")
-    )
-    found = sampled(actions)
+    found = Information(BOTH, models, contexts, ("a",), "sampled")(actions)
     assert found.shape == (3, 2)
     for place in np.ndindex(3, 2):
         z = float(actions[place])
@@ -268,10 +259,6 @@ def test_a_few_models_have_the_values_of_the_formulas() -> None:
         each = norm.logpdf(y[:, None], slopes * z, BOTH.noise)
         expected = np.mean(np.diag(each) - logsumexp(each, axis=1)) + math.log(7)
         assert float(found[place]) == pytest.approx(expected, abs=1e-12)
-        # Of what is neither given nor set, which is y alone.
-        entropy = float(nearest_neighbour_entropy(torch.from_numpy(y)[:, None]))
-        entropy -= 0.5 * math.log(2 * math.pi * math.e) + math.log(BOTH.noise)
-        assert float(neighbours(actions)[place]) == pytest.approx(entropy, abs=1e-12)
 
 
 @pytest.mark.parametrize("names", [("a",), ("m",), ("a", "m")], ids="+".join)
@@ -305,57 +292,3 @@ def test_what_has_no_predictive_density_is_refused(posterior) -> None:
     object.__setattr__(without, "regressions", [torch.nn.Identity() for _ in made.regressions])
     with pytest.raises(TypeError, match="expected a BayesianRegression; got Identity"):
         PredictiveDensity(without, ("m",), rows)
-    assert ENTROPIES == ("predictive", "sampled", "neighbours")
-
-
-@pytest.mark.parametrize(("width", "neighbours"), [(1, 8), (4, 3)])
-def test_normal_draws_have_the_entropy_of_the_normal_law(width, neighbours):
-    stream = torch.Generator().manual_seed(width)
-    root = torch.tril(torch.randn(width, width, generator=stream, dtype=torch.float64)) + 2 * torch.eye(
-        width, dtype=torch.float64
-    )
-    draws = (
-        torch.randn(2000, width, generator=stream, dtype=torch.float64)
-        @ root.mT
-        * torch.logspace(-2, 3, width, dtype=torch.float64)
-    )
-    true = (
-        width / 2 * math.log(2 * math.pi * math.e)
-        + float(root.diagonal().log().sum())
-        + math.log(10) * float(torch.linspace(-2, 3, width).sum())
-    )
-    assert float(nearest_neighbour_entropy(draws, neighbours)) == pytest.approx(true, abs=0.12)
-
-
-def test_uniform_draws_of_several_batches():
-    draws = torch.rand(2, 1, 1500, 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 8
-    assert torch.allclose(
-        nearest_neighbour_entropy(draws), torch.full((2, 1), math.log(8), dtype=torch.float64), atol=0.1
-    )
-
-
-def test_what_does_not_vary_and_what_has_no_dimension():
-    assert nearest_neighbour_entropy(torch.ones(20, 2, dtype=torch.float64)) == -torch.inf
-    assert nearest_neighbour_entropy(torch.ones(20, 0, dtype=torch.float64)) == 0
-
-
-@pytest.mark.parametrize("neighbours", [1, 3, 5])
-def test_a_few_draws_have_the_value_of_the_formula(neighbours) -> None:
-    draws = torch.randn(6, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float64) * 7.0
-    scale = draws.numpy().std(0, ddof=1)
-    points = draws.numpy() / scale
-    apart = np.sort(np.linalg.norm(points[:, None] - points, axis=-1), 1)[:, neighbours]
-    ball = math.log(math.pi) - gammaln(2)
-    expected = digamma(6) - digamma(neighbours) + ball + 2 * np.log(apart).mean() + np.log(scale).sum()
-    assert float(nearest_neighbour_entropy(draws, neighbours)) == pytest.approx(expected, rel=1e-12)
-    if neighbours == 3:
-        assert torch.equal(nearest_neighbour_entropy(draws), nearest_neighbour_entropy(draws, neighbours))
-
-
-def test_one_dimension_that_does_not_vary_is_enough_and_other_batches_do_not_count() -> None:
-    draws = torch.randn(2, 9, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    whole = nearest_neighbour_entropy(draws)
-    draws[0, :, 1] = 4.0
-    found = nearest_neighbour_entropy(draws)
-    assert found[0] == -torch.inf
-    assert found[1] == whole[1]
