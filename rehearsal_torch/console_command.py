@@ -471,19 +471,9 @@ _VERBS = (
     ),
     Verb(
         "prepare",
-        "Prepares data from public files, or an example of a table.",
+        "Writes an example of a table.",
         "machines out=FOLDER",
         verbs={
-            "bermuda": Verb(
-                "prepare bermuda",
-                "Fits the equations of the Bermuda reef to its measurements, and compares them with the "
-                "shipped ones.",
-                options=(
-                    Option("source", "the table of measurements, a CSV file", required=True),
-                    Option("out", "a file for the equations, as JSON"),
-                ),
-                work="prepare.bermuda",
-            ),
             "machines": Verb(
                 "prepare machines",
                 "Writes simulated machines in maintenance as an example of a table of episodes, with its "
@@ -494,7 +484,7 @@ _VERBS = (
                     Option("seed", "seed of the machines", "0", whole=_COUNT),
                 ),
                 work="prepare.machines",
-            ),
+            )
         },
     ),
     Verb(

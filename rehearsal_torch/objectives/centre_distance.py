@@ -3,16 +3,12 @@
 With fixed noise u_1, ..., u_n and outcomes Y_i(z) pushed forward through the altered graph, the loss of an
 alteration is
 
-    1/n sum_i distance(Y_i(z), o, r),       o, r: centre and radius of the largest ball in the region,
+    1/n sum_i |Y_i(z) - o|_1,       o: the centre of the largest ball in the region,
 
-in standardised outcomes, where distance is, with a = |y - o|,
-
-    mae          |y - o|_1                            mse    a^2
-    insensitive  max(0, a - r)                        huber  a^2 inside the ball, r (2 a - r) outside.
-
-It is differentiable in z, unlike the indicator of the region. It is not a probability, and an alteration that
-makes it small need not make P(Y in S) large; therefore the share of draws in the region is computed, too.
-Separate draws compare candidate sets, and further ones give the reported probability.
+in standardised outcomes. It is differentiable in z, unlike the indicator of the region. It is not a
+probability, and an alteration that makes it small need not make P(Y in S) large; therefore the share of draws
+in the region is computed, too. Separate draws compare candidate sets, and further ones give the reported
+probability.
 
 Its interval is Wilson's for a share p of n_e draws, with
 
@@ -39,7 +35,7 @@ App. C (where the centre misleads); Wilson (1927).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Self, get_args
+from typing import Self
 
 import numpy as np
 import torch
@@ -110,7 +106,6 @@ def _farthest_point(direction: np.ndarray, rows: np.ndarray, bounds: np.ndarray)
     return lp.x if lp.success else None
 
 
-Loss = Literal["mae", "mse", "huber", "insensitive"]
 TRAINING, VALIDATION, TEST = 0, 1, 2
 
 
@@ -120,22 +115,10 @@ class Aim:
 
     region: Polytope  # The desired region
     centre: Tensor  # o, (|Y|,)
-    radius: float  # r
-    loss: Loss  # The distance
 
     def distance(self, outcomes: Tensor) -> Tensor:
         """The distance of outcomes, (..., |Y|) -> (...)."""
-        difference = outcomes - self.centre.to(outcomes)
-        if self.loss == "mae":
-            return difference.abs().sum(-1)
-        square = difference.square().sum(-1)
-        if self.loss == "mse":
-            return square
-        # The floor keeps the gradient of the root finite at the centre itself.
-        distance = square.clamp_min(1e-12).sqrt()
-        if self.loss == "insensitive":
-            return (distance - self.radius).clamp_min(0)
-        return torch.where(distance <= self.radius, square, self.radius * (2 * distance - self.radius))
+        return (outcomes - self.centre.to(outcomes)).abs().sum(-1)
 
 
 class CentreDistance(AlterationObjective):
@@ -166,7 +149,6 @@ class CentreDistance(AlterationObjective):
         cls,
         surrogate: FlowStructural,
         cases: Sequence[RehearsalCase],
-        loss: Loss = "mae",
         draws: int = 1000,
         evaluation_draws: int = 4000,
         precision: int = 32,
@@ -175,23 +157,21 @@ class CentreDistance(AlterationObjective):
         """Minus the expected distance to the centre for each candidate set.
 
         Args:
-            loss: mae, mse, huber or insensitive.
             draws: n, number of noise draws for the search.
             evaluation_draws: Number of draws in each of the samples for validation and test.
             precision: 32 or 64 bits for the push-forward.
             level: Coverage probability of the interval.
         """
         sizes = {"draws": draws, "evaluation_draws": evaluation_draws, "precision": precision}
-        valid = loss in get_args(Loss) and min(draws, evaluation_draws) >= 1 and precision in (32, 64)
-        expected = f"a loss among {get_args(Loss)}, draws and evaluation_draws >= 1, precision 32 or 64"
-        require(valid, expected, loss=loss, **sizes)
+        valid = min(draws, evaluation_draws) >= 1 and precision in (32, 64)
+        require(valid, "draws and evaluation_draws >= 1, precision 32 or 64", **sizes)
         surrogate.require_fitted()
         task, scaler = surrogate.task, surrogate.scaler
         region = task.region.standardised(*(moment.cpu() for moment in scaler.moments(task.outcomes)))
         ends = scaler.deciles(task.outcomes)
         deciles = (scaler.standardised(task.outcomes, end).cpu() for end in ends)
-        centre, radius = centre_and_radius(region, *deciles)
-        aim, contexts = Aim(region, centre, radius, loss), task.given(cases).to(scaler.scale)
+        centre, _ = centre_and_radius(region, *deciles)
+        aim, contexts = Aim(region, centre), task.given(cases).to(scaler.scale)
         dtype = torch.float32 if precision == 32 else torch.float64
         counts = ((TRAINING, draws), (VALIDATION, evaluation_draws), (TEST, evaluation_draws))
         noise = [surrogate.noise(count, purpose).to(dtype) for purpose, count in counts]

@@ -22,34 +22,14 @@ from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.linear_truth import chain, managing
 
 
-@pytest.mark.parametrize(
-    ("loss", "inside", "outside"),
-    [
-        ("mae", 0.5 + 0.25, 3.0 + 4.0),
-        ("mse", 0.3125, 25.0),
-        ("insensitive", 0.0, 3.0),
-        ("huber", 0.3125, 2.0 * (10.0 - 2.0)),
-    ],
-)
-def test_distances_are_those_of_their_formulas(loss, inside, outside):
-    aim = Aim(
-        Polytope.of({"a": (-1, 3), "b": (-1, 3)}), torch.tensor([1.0, 1.0], dtype=torch.float64), 2.0, loss
-    )
-    points = torch.tensor([[1.5, 0.75], [4.0, 5.0]], dtype=torch.float64)
-    assert aim.distance(points).tolist() == pytest.approx([inside, outside])
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("loss", ["mae", "mse", "huber", "insensitive"])
-def test_its_slope_is_that_of_finite_differences(loss):
+def test_its_slope_is_that_of_finite_differences():
     world = managing()
     flow = partial(ConditionalFlow, hidden=(8,), bins=4)
     made = fit(
         FlowStructural(world.task, flow), world.table(150), Descent(5, 64, 5e-3, progress=False)
     ).double()
-    (one,) = CentreDistance.for_cases(
-        made, world.cases(3), loss=loss, draws=40, evaluation_draws=10, precision=64
-    ).sets
+    (one,) = CentreDistance.for_cases(made, world.cases(3), draws=40, evaluation_draws=10, precision=64).sets
     at = torch.tensor([[[1.0, 2.0], [0.5, -1.0], [3.0, 4.0]]], dtype=torch.float64)
     value, slope = one.value_and_gradient(at)
     step = 1e-6 * torch.eye(2, dtype=torch.float64)
@@ -187,7 +167,7 @@ def test_without_known_rows_there_is_no_interval(surrogate) -> None:
 def test_a_share_of_undefined_draws_alone_is_undefined(surrogate) -> None:
     one, *_ = made(surrogate)
     drawn = torch.tensor([[[math.nan], [math.nan]], [[math.nan], [99.0]], [[math.nan], [0.0]]])
-    one.aim = Aim(Polytope.of({"y": (-1.0, 1.0)}), one.aim.centre, 1.0, "mae")
+    one.aim = Aim(Polytope.of({"y": (-1.0, 1.0)}), one.aim.centre)
     one._outcomes = lambda pushforward, actions: drawn
     found = one.share(AT, TEST)
     assert found.isnan().tolist() == [True, False, False]
@@ -204,19 +184,9 @@ def test_starts_are_the_middle_and_sobol_points(surrogate) -> None:
     assert torch.allclose(narrow.starts(4), expected)
 
 
-def test_a_distance_has_a_finite_slope_at_the_centre() -> None:
-    for loss in ("huber", "insensitive"):
-        aim = Aim(Polytope.of({"y": (-1.0, 1.0)}), torch.zeros(1), 1.0, loss)
-        at = torch.zeros(1, 1, requires_grad=True)
-        (slope,) = torch.autograd.grad(aim.distance(at).sum(), at)
-        assert slope.tolist() == [[0.0]]
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"loss": "median"}, {"draws": 0}, {"evaluation_draws": 0}, {"precision": 16}]
-)
+@pytest.mark.parametrize("wrong", [{"draws": 0}, {"evaluation_draws": 0}, {"precision": 16}])
 def test_settings_out_of_range_are_refused_and_the_least_are_not(surrogate, wrong) -> None:
-    with pytest.raises(ValueError, match=r"expected a loss among .* draws and evaluation_draws >= 1"):
+    with pytest.raises(ValueError, match=r"expected draws and evaluation_draws >= 1"):
         made(surrogate, **wrong)
     assert len(made(surrogate, draws=1, evaluation_draws=1)) == 3
 

@@ -1,63 +1,22 @@
-"""The verb prepare: builds data from public files (Bermuda), and writes an example of a table.
-
-`prepare bermuda source=CSV [out=FILE]` refits Bermuda's structural equations, and prints the difference of
-their coefficients from the shipped ones; with `out`, it writes them in the format of the shipped file.
+"""The verb prepare: writes an example of a table.
 
 `prepare machines out=FOLDER` writes simulated machines in maintenance as an example of a table of episodes:
 machines.csv, machines.yaml with its task, and problem.yaml, the same task as a problem file.
 """
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from rehearsal_torch.cli.command_words import on_file
-from rehearsal_torch.cli.errors import check_output, check_own_file
+from rehearsal_torch.cli.errors import check_output
 from rehearsal_torch.files.atomic_write import write_text
 from rehearsal_torch.files.lock import locked
 from rehearsal_torch.files.schema import plain_of
-from rehearsal_torch.problems.cases.bermuda import figures, refit
 from rehearsal_torch.problems.sequences.machine_maintenance import TASK, simulate
 from rehearsal_torch.problems.sequences.sequence_schema import SequenceProblem, renamed
 from rehearsal_torch.user_error import as_user_error
-
-
-def bermuda(options: Mapping[str, str]) -> int:
-    """Refits Bermuda's equations, compares them with the shipped ones, and writes them."""
-    if "out" in options:
-        check_own_file(Path(options["out"]), '{\n "source": "')
-    with as_user_error("bermuda"):
-        fitted = refit(options["source"])
-    shipped = figures()
-    differences = [
-        abs(refitted - original)
-        for label in fitted
-        for refitted, original in zip(_leaves(fitted[label]), _leaves(shipped[label]), strict=True)
-    ]
-    print(
-        f"{len(differences)} coefficients refitted; the largest difference from the shipped ones is "
-        f"{max(differences):.2g}"
-    )
-    if "out" in options:
-        write_text(options["out"], json.dumps({"source": shipped["source"], **fitted}, indent=1) + "\n")
-        print(f"written to {options['out']}")
-    return 0
-
-
-def _leaves(tree: Any) -> Iterator[float]:
-    """Every number in nested dictionaries and lists, in the order of sorted keys."""
-    if isinstance(tree, Mapping):
-        for key in sorted(tree):
-            yield from _leaves(tree[key])
-    elif isinstance(tree, list):
-        for item in tree:
-            yield from _leaves(item)
-    else:
-        yield float(tree)
-
 
 _TABLE, _TASK, _PROBLEM = "machines.csv", "machines.yaml", "problem.yaml"
 _FIRST = "# The task of machines.csv, simulated machines in maintenance.\n"

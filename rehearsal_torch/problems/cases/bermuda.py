@@ -18,11 +18,11 @@ differ, and so do their best achievable probabilities:
 "Independent" means that Temp is not computed from Light, nor Sal from Temp, in observations and contexts
 alike; their edges stay in the graph, as in those papers.
 
-The equations are regressions on measurements, shipped as figures (`refit`): every column is standardised over
-its own complete rows; each variable is then regressed by least squares on its parents, over the rows in which
-all of them are measured. NEC is measured in 46 of the 95 rows, so that its equation, and only its, has an
-intercept. Released codes divide by the standard deviation with n - 1 (Qin et al., 2023 and 2025) or n (Du et
-al., 2024; Qin et al., 2025b).
+The equations are regressions on measurements, shipped as figures (``python -m reproduction.bermuda`` fits
+them again): every column is standardised over its own complete rows; each variable is then regressed by least
+squares on its parents, over the rows in which all of them are measured. NEC is measured in 46 of the 95 rows,
+so that its equation, and only its, has an intercept. Released codes divide by the standard deviation with n -
+1 (Qin et al., 2023 and 2025) or n (Du et al., 2024; Qin et al., 2025b).
 
 Source: Courtney et al. (2017) (measurements, Bermuda); Aglietti et al. (2020) and Qin et al. (2023) (graph);
 Qin et al. (2023) and released code (qwz23); Qin et al. (2025) (aaai); Qin et al. (2025b) (icml; icml_code is
@@ -34,10 +34,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.cases.linear_world import LinearEquations, LinearWorld
@@ -57,43 +54,6 @@ PARENTS: dict[str, tuple[str, ...]] = {
     "CO2": ("Sal", "TA", "DIC", "Temp"),
     "NEC": ("Nut", "Light", "pHsw", "Omega", "Chla", "CO2", "Temp"),
 }
-COLUMNS = {"Nut": "Nutrients_PC1"}
-
-
-def refit(path: str | Path) -> dict[str, Any]:
-    """The equations fitted to a CSV of measurements, a column for each variable; empty cells are missing.
-
-    Returns:
-        ``n - 1`` and ``n``, each with ``weights`` (child to parent to coefficient), ``intercepts``,
-        ``residuals`` (standard deviation by maximum likelihood), ``rows`` and ``ranges`` (of the roots).
-    """
-    import pandas as pd
-
-    table, columns = pd.read_csv(path), [COLUMNS.get(name, name) for name in PARENTS]
-    if missing := [name for name in columns if name not in table.columns]:
-        raise ValueError(f"{path}: no column {missing}; it has {list(table.columns)}")
-    raw = table[columns].set_axis(list(PARENTS), axis=1).astype(float)
-    centred = raw - raw.mean()
-    return {"n - 1": _fit(centred / raw.std(ddof=1)), "n": _fit(centred / raw.std(ddof=0))}
-
-
-def _fit(table: Any) -> dict[str, Any]:
-    fit: dict[str, Any] = {"weights": {}, "intercepts": {}, "residuals": {}, "rows": {}, "ranges": {}}
-    for child, parents in PARENTS.items():
-        rows = table[[child, *parents]].dropna().to_numpy()
-        if not parents:
-            fit["ranges"][child] = [float(rows.min()), float(rows.max())]
-            continue
-        design = np.column_stack([np.ones(len(rows)), rows[:, 1:]])
-        solution = np.linalg.lstsq(design, rows[:, 0], rcond=None)[0]
-        fit["weights"][child] = dict(zip(parents, solution[1:].tolist(), strict=True))
-        # Over complete columns the intercept is zero up to rounding.
-        fit["intercepts"][child] = float(solution[0]) if len(rows) < len(table) else 0.0
-        fit["residuals"][child] = float(np.sqrt(np.mean((rows[:, 0] - design @ solution) ** 2)))
-        fit["rows"][child] = len(rows)
-    return fit
-
-
 CONTEXT = ("Light", "Temp", "Sal")
 ACTIONABLE = ("DIC", "TA", "Omega", "Chla", "Nut")
 # Variances in the order Light, Temp, Sal, DIC, TA, Omega, Nut, Chla, pHsw, CO2, NEC.
@@ -192,6 +152,6 @@ class Bermuda(LinearWorld):
 
 
 def figures() -> dict[str, Any]:
-    """The shipped equations: ``source``, ``n - 1`` and ``n`` (see `refit`)."""
+    """The shipped equations: ``source``, ``n - 1`` and ``n``."""
     shipped = files("rehearsal_torch.problems.cases").joinpath("bermuda.json")
     return dict(json.loads(shipped.read_text(encoding="utf-8")))

@@ -18,7 +18,7 @@ from tests.toys.linear_truth import chain, managing
 def test_the_mean_is_brought_to_the_centre():
     world = managing()
     made, some_cases = fit(FlowStructural(world.task), world.table(1000)), world.cases(5)
-    objective = CentreDistance.for_cases(made, some_cases, loss="mse")
+    objective = CentreDistance.for_cases(made, some_cases)
     decisions = AdamInBox().batch_search(objective)
     for one_case, decision in zip(some_cases, decisions, strict=True):
         altered = dict(zip(decision.alteration.names, decision.alteration.values.tolist(), strict=True))
