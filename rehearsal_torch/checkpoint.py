@@ -1,10 +1,9 @@
 """Checkpoints: a fitted surrogate saved as a folder of configuration, weights and model card.
 
     config.yaml           the surrogate's resolved configuration: classes of this package and plain values
-    weights.safetensors   the tensors of its state, and labels: format, version, class, fingerprints of
-                          question and data, seed, commit (`surrogates.state_file`)
+    weights.safetensors   the tensors of its state
     card.yaml             for readers: data, command, seed, commit, versions, held-out metrics; the SHA-256 of
-                          the weights
+                          the two other files
 
 Loading runs no code from the folder. The configuration is read as plain YAML; each ``_target_`` must be a
 class that this package, or a module that the caller trusts, defines itself: the object decides, not the
@@ -13,9 +12,6 @@ built may hold no more numbers than they.
 
 A damaged state (non-finite numbers, inconsistent sizes) is refused on writing and on reading. The weights
 are written first and the card, with their SHA-256, last, so that a partly written folder is refused as well.
-
-The labels, by which a weights file is known where it is found alone, are compared with the configuration:
-another class, question or format is refused.
 
 Tensors that loading can compute from the others, to the last bit, such as factors of kernel matrices, are
 left out (`surrogates.state_file`). Those that a file has are taken from it.
@@ -49,10 +45,6 @@ from rehearsal_torch.run_folder import replace_folder
 from rehearsal_torch.surrogates.state_file import (
     DerivationError,
     compute_derived,
-    labelled,
-    labels_in,
-    odd_label,
-    weight_labels,
     with_absent,
     without_derived,
 )
@@ -61,6 +53,8 @@ from rehearsal_torch.surrogates.surrogate import Surrogate
 PACKAGE = "rehearsal_torch"
 # Bytes of all tensors of a state, those that weights.safetensors leaves out included.
 LARGEST = 4 * 2**30
+# Where the card has the SHA-256 of config.yaml; those of earlier versions have none.
+CONFIG_SHA = "config_sha256"
 
 
 class CheckpointError(InputError):
@@ -96,12 +90,15 @@ def save(
             f"expected weights of at most {LARGEST // 2**30} GiB; got {size / 2**30:.1f}: {remedy}"
         )
     stored = without_derived(unfitted, state, LARGEST)
-    weights = labelled(write_tensors(stored), weight_labels(unfitted, card or {}))
-    card_content = dict(card or {}) | {"weights_sha256": hashlib.sha256(weights).hexdigest()}
+    contents = {
+        "weights.safetensors": write_tensors(stored),
+        "config.yaml": yaml.safe_dump(dict(config), sort_keys=False).encode(),
+    }
+    sha = {CONFIG_SHA: _sha(contents["config.yaml"]), "weights_sha256": _sha(contents["weights.safetensors"])}
     # The card last: until it is there, the old card's SHA-256 refuses the new weights.
-    write_bytes(folder / "weights.safetensors", weights)
-    for name, content in (("config.yaml", dict(config)), ("card.yaml", card_content)):
-        write_text(folder / name, yaml.safe_dump(content, sort_keys=False))
+    for name, content in contents.items():
+        write_bytes(folder / name, content)
+    write_text(folder / "card.yaml", yaml.safe_dump(dict(card or {}) | sha, sort_keys=False))
     return folder
 
 
@@ -153,7 +150,7 @@ def load(
         raise CheckpointError(
             f"{folder} holds no {' and no '.join(missing)}: expected a checkpoint or a run folder"
         )
-    state, labels = _read_weights(folder)
+    state = _read_weights(folder)
     with allowance(sum(tensor.numel() for tensor in state.values())):
         surrogate = _build(_read_yaml(folder / "config.yaml"), str(folder / "config.yaml"), trusted)
     if not isinstance(surrogate, Surrogate):
@@ -161,8 +158,12 @@ def load(
         raise CheckpointError(f"expected a surrogate in {folder / 'config.yaml'}; got a {got}")
     source = str(folder / "weights.safetensors")
     _load_state(surrogate, state, source)
-    if fault := odd_label(surrogate, labels):
-        raise CheckpointError(f"{source}: {fault}")
+    config = folder / "config.yaml"
+    if _card(folder).get(CONFIG_SHA) not in (None, _sha(config.read_bytes())):
+        raise CheckpointError(
+            f"{config} is not the file that card.yaml was written for, and may ask another question than the "
+            "weights answer: fetch the whole folder again"
+        )
     remedy = "It was damaged, or belongs to another configuration: fetch or fit the checkpoint again"
     _refuse_faults([*non_finite(surrogate), *shared_faults(surrogate, state)], source, remedy)
     try:
@@ -233,8 +234,12 @@ def _read_yaml(path: Path) -> Any:
         ) from error
 
 
-def _read_weights(folder: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """The tensors and labels of a folder, if their SHA-256 is that of the card."""
+def _sha(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _read_weights(folder: Path) -> dict[str, Tensor]:
+    """The tensors of a folder, if their SHA-256 is that of the card."""
     path, expected = folder / "weights.safetensors", _card(folder).get("weights_sha256")
     size = path.stat().st_size
     if size > LARGEST:
@@ -242,7 +247,7 @@ def _read_weights(folder: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
             f"{path}: expected at most {LARGEST // 2**30} GiB; got {size / 2**30:.1f}: is it the right file?"
         )
     weights = path.read_bytes()
-    sha = hashlib.sha256(weights).hexdigest()
+    sha = _sha(weights)
     if expected is None:
         raise CheckpointError(
             f"{folder / 'card.yaml'} holds no SHA-256 of the weights, so that they cannot be verified: fetch "
@@ -254,7 +259,7 @@ def _read_weights(folder: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
             f"{path} is not the file that card.yaml was written for: fetch the checkpoint again"
         )
     try:
-        return read_tensors(weights), labels_in(weights)
+        return read_tensors(weights)
     except SafetensorError as error:
         raise CheckpointError(
             f"{path} holds no tensors in the safetensors format ({error}); nothing was read from it"

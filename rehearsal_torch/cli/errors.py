@@ -8,8 +8,6 @@ or left unchanged, the folder's status is "interrupted", and the exit code is 12
 
 Submitit's own handlers in a job ignore SIGTERM, so that the cluster kills the job half a minute later, and
 answer the warning before the time limit by an error within the computation; `obey_cluster` replaces them.
-
-The thread by which joblib manages its processes may fail while these end; its message is not shown.
 """
 
 import errno
@@ -36,11 +34,6 @@ PATIENCE = 5.0
 _signal_times: list[float] = []
 # The handlers that `obey_cluster` has set, by signal.
 _handlers: dict[int, Any] = {}
-# The class of joblib's manager thread, and the seconds by which a signal may reach its processes before this
-# one.
-MANAGER, AHEAD = "_ExecutorManagerThread", 0.5
-_interrupted = threading.Event()
-_usual_hook = [threading.excepthook]
 
 
 def exit_code(run: Callable[[], int], interrupted: str | Callable[[], str]) -> int:
@@ -160,26 +153,17 @@ def stopping() -> Iterator[None]:
         yield
         return
     _signal_times.clear()
-    _interrupted.clear()
-    if threading.excepthook is not _report_unless_interrupted:
-        _usual_hook[:] = [threading.excepthook]
-        threading.excepthook = _report_unless_interrupted
     handlers = {
         number: signal.getsignal(number)
-        for number in (getattr(signal, name, None) for name in (*SIGNALS, "SIGINT"))
+        for number in (getattr(signal, name, None) for name in SIGNALS)
         if number is not None
     }
     for number, handler in handlers.items():
         if handler == signal.SIG_DFL:
             signal.signal(number, _stop)
-        elif handler is signal.default_int_handler:
-            signal.signal(number, _interrupt)
     try:
         yield
     finally:
-        # A thread may fail some time after an interruption.
-        if not _interrupted.is_set():
-            threading.excepthook = _usual_hook[0]
         for number, handler in handlers.items():
             if handler is not None:
                 signal.signal(number, handler)
@@ -190,20 +174,8 @@ def code_of(error: KeyboardInterrupt) -> int:
     return 128 + (error.number if isinstance(error, Stopped) else int(signal.SIGINT))
 
 
-def _report_unless_interrupted(failure: threading.ExceptHookArgs) -> None:
-    """Reports an error in a thread, but for one of joblib's after an interruption."""
-    if type(failure.thread).__name__ != MANAGER or not _interrupted.wait(AHEAD):
-        _usual_hook[0](failure)
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    _interrupted.set()
-    signal.default_int_handler(number, frame)
-
-
 def _stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
     # Schedulers often send a signal twice: the second must not interrupt the clean-up.
-    _interrupted.set()
     now = time.monotonic()
     if _signal_times and now - _signal_times[-1] < PATIENCE:
         return

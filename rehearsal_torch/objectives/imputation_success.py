@@ -83,31 +83,34 @@ class ImputedSuccess(AlterationObjective):
 
     def __call__(self, actions: Tensor) -> Tensor:
         """The mean value, (..., B, k) -> (..., B)."""
-        return torch.stack([member(actions) for member in self.members]).mean(0)
+        return self._mean("__call__", actions)
+
+    def _mean(self, value: str, actions: Tensor) -> Tensor:
+        return torch.stack([getattr(member, value)(actions) for member in self.members]).mean(0)
 
     def sought(self, actions: Tensor) -> Tensor:
         """The mean value that searches maximise, (..., B, k) -> (..., B)."""
-        return torch.stack([member.sought(actions) for member in self.members]).mean(0)
+        return self._mean("sought", actions)
 
     def sought_at_last(self, actions: Tensor) -> Tensor:
         """The mean value that finally compares actions, (..., B, k) -> (..., B)."""
-        return torch.stack([member.sought_at_last(actions) for member in self.members]).mean(0)
+        return self._mean("sought_at_last", actions)
 
     def comparison_value(self, actions: Tensor) -> Tensor:
         """The mean comparison value, (..., B, k) -> (..., B)."""
-        return torch.stack([member.comparison_value(actions) for member in self.members]).mean(0)
+        return self._mean("comparison_value", actions)
 
     def probability(self, actions: Tensor) -> Tensor:
         """The mean probability by which a search weighs actions, (..., B, k) -> (..., B)."""
-        return torch.stack([member.probability(actions) for member in self.members]).mean(0)
+        return self._mean("probability", actions)
 
     def compared_probability(self, actions: Tensor) -> Tensor:
         """The mean probability by which sets are compared, (B, k) -> (B,)."""
-        return torch.stack([member.compared_probability(actions) for member in self.members]).mean(0)
+        return self._mean("compared_probability", actions)
 
     def level_value(self, actions: Tensor) -> Tensor:
         """The mean value of levels, (..., B, k) -> (..., B)."""
-        return torch.stack([member.level_value(actions) for member in self.members]).mean(0)
+        return self._mean("level_value", actions)
 
     def value_and_gradient(self, actions: Tensor) -> tuple[Tensor, Tensor]:
         """Mean values (..., B) and gradients (..., B, k)."""

@@ -3,8 +3,6 @@
 import os
 import signal
 import sys
-import threading
-from contextlib import suppress
 
 import pytest
 
@@ -119,36 +117,3 @@ def test_codes():
     assert code_of(Stopped(signal.SIGTERM)) == 143
     assert isinstance(Stopped(), KeyboardInterrupt)
     assert sys.exc_info() == (None, None, None)
-
-
-class _ExecutorManagerThread(threading.Thread):
-    """As joblib's thread is called."""
-
-
-@pytest.mark.parametrize("kind", [_ExecutorManagerThread, threading.Thread])
-@pytest.mark.parametrize("interrupted", [False, True])
-def test_threads_that_fail_after_an_interruption_are_silent_if_they_are_joblibs(
-    monkeypatch, kind, interrupted
-):
-    """Three lines of a traceback stood before the sentence that tells how to continue."""
-    told = []
-    monkeypatch.setattr(threading, "excepthook", told.append)
-    monkeypatch.setattr("rehearsal_torch.cli.errors.AHEAD", 0.01)
-    at_first = signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    def work():
-        if interrupted:
-            with suppress(KeyboardInterrupt):
-                os.kill(os.getpid(), signal.SIGINT)
-        thread = kind(target=lambda: {}[8])
-        thread.start()
-        thread.join()
-        return 0
-
-    try:
-        assert exit_code(work, "") == 0
-        assert len(told) == (0 if interrupted and kind is _ExecutorManagerThread else 1)
-        assert exit_code(lambda: 0, "") == 0
-        assert threading.excepthook == told.append, "a command without an interruption leaves it as it was"
-    finally:
-        signal.signal(signal.SIGINT, at_first)
