@@ -8,18 +8,12 @@ data is escaped. An error is {message} with a status of 400 or more: 422 where t
 while another one is being answered. One answer at a time: a method draws from torch's random state, and
 searches want the whole processor. FastAPI is used without its pages of documentation, which load scripts from
 elsewhere.
-
-uvicorn waits without end for the rest of a request, so that `MOST` connections with half a request each would
-keep everybody else out. A request, headers and body, therefore has `ARRIVAL` seconds from the opening of its
-connection, or from its first byte on one that is reused; then the connection is closed (CWE-400, uncontrolled
-resource consumption: "slowloris").
 """
 
 import socket
 import sys
 import traceback
 import webbrowser
-from asyncio import TimerHandle, Transport
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -27,7 +21,6 @@ from importlib.resources import files
 from threading import Lock
 from typing import Any, NamedTuple, Protocol
 
-import h11
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, Response
@@ -35,7 +28,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 from uvicorn import Config, Server
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from rehearsal_torch.data.estimate import percent
 from rehearsal_torch.explorer.loopback import App, Guard
@@ -212,40 +204,7 @@ async def _internal_error(request: Request, error: Exception) -> Response:  # no
     return message(500, f"{fault}; the window of the command says more")
 
 
-# Seconds for a whole request, at most 64 KiB from this machine; and connections that are answered at once.
-ARRIVAL, MOST = 5.0, 64
-
-
-class TimedProtocol(H11Protocol):
-    """A connection whose requests arrive within `ARRIVAL` seconds, or that is closed."""
-
-    _limit: TimerHandle | None = None
-
-    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
-        """Starts the timer of the first request."""
-        super().connection_made(transport)
-        self._update_timer()
-
-    def data_received(self, data: bytes) -> None:
-        """Stops the timer of a complete request, and starts that of the next one."""
-        super().data_received(data)
-        self._update_timer()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Stops the timer."""
-        self._stop_timer()
-        super().connection_lost(exc)
-
-    def _update_timer(self) -> None:
-        if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
-            self._stop_timer()
-        elif self._limit is None:
-            self._limit = self.loop.call_later(ARRIVAL, self.transport.close)
-
-    def _stop_timer(self) -> None:
-        if self._limit is not None:
-            self._limit.cancel()
-        self._limit = None
+MOST = 64  # Connections that are answered at once.
 
 
 def serve(session: Session, listener: socket.socket, host: str, browser: bool) -> None:
@@ -267,7 +226,6 @@ def configured(session: Session, port: int) -> Config:
     """uvicorn's settings for the server of a session."""
     return Config(
         server(session, port),
-        http=TimedProtocol,
         log_level="warning",
         access_log=False,
         lifespan="off",

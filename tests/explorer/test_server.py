@@ -1,13 +1,10 @@
 """The server over a real socket: its files, its answers, and messages for everything else."""
 
 import re
-import socket
-import time
 
 import pytest
 import yaml
 
-import rehearsal_torch.explorer.server as serving
 from rehearsal_torch.explorer.open_run import opened
 from rehearsal_torch.explorer.rehearsal_session import RehearsalSession
 from rehearsal_torch.explorer.server import page_file
@@ -122,105 +119,3 @@ def test_a_fault_is_named_and_printed(capsys):
     assert status == 500
     assert content["message"].startswith("a fault of this program (KeyError)")
     assert "gone" in capsys.readouterr().err
-
-
-LIMIT = 0.2
-
-
-@pytest.fixture(scope="module")
-def session(tmp_path_factory):
-    return RehearsalSession(opened(run_folder(tmp_path_factory.mktemp("runs") / "run")))
-
-
-@pytest.fixture
-def served_serving(session, monkeypatch):
-    monkeypatch.setattr(serving, "ARRIVAL", LIMIT)
-    found = Served(session)
-    yield found
-    found.end()
-
-
-def connected(served_serving, sent):
-    found = socket.create_connection(("127.0.0.1", served_serving.port), 10)
-    found.sendall(sent)
-    return found
-
-
-def until_closed(connection, every=()):
-    """What a connection receives until the other side has ended it, and in how many seconds; `every` is sent
-    to it meanwhile, a piece each twentieth of a second.
-    """
-    begun, got, pieces = time.monotonic(), b"", list(every)
-    connection.settimeout(0.05)
-    while True:
-        try:
-            found = connection.recv(65536)
-        except TimeoutError:
-            if pieces:
-                connection.sendall(pieces.pop(0))
-            assert time.monotonic() - begun < 20, "the connection stays open"
-            continue
-        except ConnectionError:
-            found = b""
-        if not found:
-            return got, time.monotonic() - begun
-        got += found
-
-
-def head(served_serving, first, *lines):
-    return "\r\n".join([first, f"Host: 127.0.0.1:{served_serving.port}", *lines, ""]).encode()
-
-
-def test_half_requests_keep_nobody_out_for_long(served_serving):
-    half = [connected(served_serving, b"GET / HTTP/1.1\r\nHost: 127") for _ in range(serving.MOST)]
-    try:
-        time.sleep(0.05)
-        assert served_serving.ask("/page/page.js")[0] == 503
-        for each in half:
-            assert until_closed(each)[0] == b""
-        assert served_serving.ask("/page/page.js")[0] == 200
-    finally:
-        for each in half:
-            each.close()
-
-
-@pytest.mark.parametrize(
-    "begun",
-    [
-        (),
-        ("GET / HTTP/1.1", "X-Slow: 1"),
-        ("POST /api/what-if HTTP/1.1", "Content-Type: application/json", "Content-Length: 10", ""),
-    ],
-    ids=["nothing", "headers", "body"],
-)
-def test_a_trickle_does_not_extend_the_time(served_serving, begun):
-    with connected(served_serving, head(served_serving, *begun) if begun else b"") as one:
-        _, took = until_closed(one, [b"a"] * 9 if begun else [])
-    assert took < 10 * LIMIT
-
-
-def test_a_body_that_is_never_read_does_not_keep_its_connection(served_serving):
-    sent = head(served_serving, "GET /page/page.js HTTP/1.1", "Content-Length: 10") + b"\r\n"
-    with connected(served_serving, sent) as one:
-        got, took = until_closed(one, [b"a"] * 9)
-    assert got.startswith(b"HTTP/1.1 200")
-    assert took < 10 * LIMIT
-
-
-def test_whole_requests_are_answered_on_one_connection(served_serving):
-    asked = head(served_serving, "GET /page/page.js HTTP/1.1") + b"\r\n"
-    with connected(served_serving, asked) as one:
-        one.settimeout(10)
-        for _ in range(2):
-            got = b""
-            while not got.endswith(b"\n}\n"):
-                got += one.recv(65536)
-            assert got.startswith(b"HTTP/1.1 200")
-            time.sleep(0.7 * LIMIT)
-            one.sendall(asked)
-
-
-def test_an_answer_may_take_longer_than_a_request(served_serving, session, monkeypatch):
-    first = session.opening
-    monkeypatch.setattr(session, "opening", lambda: time.sleep(2 * LIMIT) or first())
-    assert served_serving.ask("/")[0] == 200
