@@ -153,31 +153,6 @@ def test_the_tree_finds_the_optimum_in_pieces_of_any_size(
     assert (tree.gap(), tree.bound) == (0.0, tree.best)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_single_changes_are_rolled_out_step_by_step_by_descending_bounds(alone, seed: int) -> None:
-    objective = curved_episode(seed, 6, 1, 2, 3, 0.5)
-    tree = alone(objective)
-    tree.run()
-    bounds = GroupBounds(objective, objective.trajectory, CounterfactualProcess(objective, Effort()), 1)
-    rows, steps = torch.zeros(5, dtype=torch.long), torch.arange(5).unsqueeze(1)
-    found = bounds.of(bounds.observed, rows, steps)
-    best, expanded, evaluations = objective.outcome(), 0, 0
-    for step in found.argsort(descending=True).tolist():
-        if float(found[step]) <= best + tree.tolerance:
-            break
-        for action in objective.candidate_actions(step).tolist():
-            changed = objective.observed.clone()
-            changed[step] = action
-            best = max(best, float(objective(changed)))
-        expanded, evaluations = expanded + 1, evaluations + 2 * (5 - step)
-    assert tree.root == float(found.max())
-    assert tree.best == pytest.approx(best, abs=1e-9)
-    assert expanded > 0
-    # Tables of the observed path: its five steps under three actions each.
-    assert tree.effort == Effort(expanded, 2 * expanded, evaluations + 15)
-    assert tree.rolled_out == 2 * expanded
-
-
 def test_every_limit_may_be_met_and_ends_the_search_before_the_next_block(alone) -> None:
     objective = curved_episode(3, 4, 2, 2, 3, 1.0)
     whole = alone(objective)
@@ -316,88 +291,6 @@ def test_groups_may_begin_on_any_path():
             assert bound >= float(objective(sequences).max()) - 1e-9
 
 
-def bounds_of(objective: CounterfactualReturn) -> GroupBounds:
-    process = CounterfactualProcess(objective, Effort())
-    return GroupBounds(objective, objective.trajectory, process, objective.changes)
-
-
-def bound_by_equations(
-    objective: CounterfactualReturn, path: torch.Tensor, start: int, times: tuple
-) -> float:
-    """The bound of one group, step by step: rewards fall with each variable, and so are largest at the lower
-    ends; `path` has the states from `start` on."""
-    equations, states = Equations(objective, objective.choices), objective.trajectory.states
-    total, lower = 0.0, torch.zeros_like(states[0])
-    upper = lower
-    for time in range(start, objective.horizon):
-        here = path[time - start]
-        total += float(objective.rewards((here + lower).unsqueeze(0)))
-        if time == objective.horizon - 1:
-            break
-        far = float((here - states[time]).norm())
-        if time in times:
-            lower, upper = equations.next(
-                time, lower, upper, far, equations.effects(time, here).aminmax(dim=0)
-            )
-        elif time > times[0]:
-            lower, upper = equations.next(time, lower, upper, far)
-    return total
-
-
-@pytest.mark.parametrize(("seed", "bent"), [(1, 0.3), (2, 0.0)])
-def test_a_bound_is_the_sum_of_the_best_rewards_in_the_boxes_of_its_path(seed, bent, monkeypatch):
-    objective = curved_episode(seed, 5, 2, 2, 3, bent)
-    choices = objective.choices.clone()
-    choices[2, int(choices[2].nonzero()[0])] = choices[0, int(choices[0].nonzero()[0])] = False
-    objective.__dict__["choices"] = choices
-    bounds, made = bounds_of(objective), objective.trajectory
-    first = made.branch(made.states[:1], 0)[0]
-    for start, states in ((0, made.states[:1]), (1, first)):
-        paths = bounds.roll(states, start)
-        groups = [
-            (row, times)
-            for times in [*combinations(range(start, 4), 2), (3, 3), (start, start)]
-            for row in range(len(states))
-        ]
-        rows, times = torch.tensor([row for row, _ in groups]), torch.tensor([each for _, each in groups])
-        found = bounds.of(paths, rows, times)
-        wanted = [bound_by_equations(objective, paths.states[row], start, each) for row, each in groups]
-        assert found.tolist() == pytest.approx(wanted, abs=1e-8)
-        alone = [float(bounds.of(paths, rows[[place]], times[[place]])) for place in range(len(groups))]
-        assert alone == pytest.approx(wanted, abs=1e-8)
-        monkeypatch.setattr(step_tree, "BOXES", 3)
-        assert bounds.of(paths, rows, times).tolist() == pytest.approx(wanted, abs=1e-8)
-        monkeypatch.undo()
-    boxes = zip(Equations(objective, choices).boxes(2), made.states, strict=True)
-    best = sum(float(objective.rewards((state + lower).unsqueeze(0))) for (lower, _), state in boxes)
-    assert bounds.anywhere() == pytest.approx(best, abs=1e-8)
-
-
-def test_paths_are_rolled_out_as_observed_and_every_step_is_counted(monkeypatch):
-    objective = scored_episode(2, 5, 2, 3, fixed=(2,))
-    bounds, effort = bounds_of(objective), Effort()
-    bounds.process.effort = effort
-    made = objective.trajectory
-    start = made.branch(made.states[:1], 0)[0]
-    paths = bounds.roll(start, 1)
-    # One action is kept and two others are tried at steps 1 and 3; step 2 may not change.
-    assert effort.network_evaluations == 3 * (3 + 1 + 3)
-    actions = objective.observed.repeat(3, 1)
-    actions[:, 0] = torch.arange(3)
-    torch.testing.assert_close(paths.states, objective.replay(actions)[:, 1:])
-    torch.testing.assert_close(
-        paths.before[:, -1], objective(actions) - objective.rewards(made.states[:1])[0, 0]
-    )
-    assert paths.before.shape == (3, 5)
-    assert float(paths.before[:, 0].abs().max()) == 0
-    assert [hull is None for hull in paths.hulls] == [False, True, False, True]
-    monkeypatch.setattr(step_tree, "PATHS", 2)
-    again = bounds.roll(start, 1)
-    torch.testing.assert_close(again.states, paths.states)
-    for one, other in zip(paths.hulls, again.hulls, strict=True):
-        torch.testing.assert_close(one, other)
-
-
 @pytest.mark.parametrize("members", [1, 2])
 def test_doses_without_effect_on_states_are_bounded_by_the_truth(members):
     """Each step is then by itself: the best of the allowed doses where the group changes."""
@@ -405,18 +298,6 @@ def test_doses_without_effect_on_states_are_bounded_by_the_truth(members):
         objective = scored_episode(seed, 4, 2, 4, members, dosed=True, spread=0.0, fixed=(1,))
         for bound, truth in compare(objective):
             assert bound == pytest.approx(truth, abs=1e-9)
-
-
-def test_the_bound_of_the_mean_is_the_mean_of_the_members_bounds():
-    mean, worst = (scored_episode(4, 5, 2, 3, members=3, dosed=True, use=use) for use in ("mean", "worst"))
-    times = torch.tensor([(3, 4), (0, 1), (0, 3), (1, 2)])
-    found = []
-    for objective in (mean, worst):
-        bounds = bounds_of(objective)
-        found.append(bounds.of(bounds.observed, torch.zeros(4, dtype=torch.long), times))
-    assert found[1].shape == (4, 3)
-    torch.testing.assert_close(found[1].mean(-1), found[0])
-    assert bounds_of(worst).anywhere() <= bounds_of(mean).anywhere() + 1e-9
 
 
 def boxed(objective):
@@ -479,16 +360,6 @@ def test_a_step_encloses_the_images_of_random_points(seed, bent, size):
     assert bool(((lower[:, None] <= images) & (images <= upper[:, None])).all())
 
 
-def test_nothing_moves_without_a_change():
-    objective = scored_episode(1, 5, 2)
-    step = boxed(objective).steps[1]
-    still = nowhere(1, 4, 3, objective.trajectory.states)
-    here, ahead = objective.trajectory.states[1:3].unsqueeze(1)
-    after = step.kept(still, here, ahead)
-    assert float(after.centre.abs().max()) == 0
-    assert float(after.radius.max()) <= 1e-10
-
-
 def expanded(objective, changes, choices):
     made, equations = objective.trajectory, Equations(objective, choices)
     hulls = []
@@ -497,34 +368,6 @@ def expanded(objective, changes, choices):
         still = nowhere(1, 1, made.states.shape[-1], made.states)
         hulls.append(enclosed(*effects.aminmax(dim=0, keepdim=True), 1) if len(effects) else still)
     return equations, *expansions(made, 1, choices, changes, hulls)
-
-
-@pytest.mark.parametrize(
-    ("seed", "changes", "width", "bent"), [(1, 2, 2, 0.25), (2, 1, 3, 0.5), (3, 3, 1, 0.3), (4, 0, 2, 0.2)]
-)
-def test_boxes_and_steps_are_those_of_the_equations(seed, changes, width, bent):
-    objective = curved_episode(seed, 4, changes, width, 3, bent)
-    choices = objective.choices.clone()
-    choices[1, int(choices[1].nonzero()[0])] = False
-    equations, steps, boxes = expanded(objective, changes, choices)
-    states, stream = objective.trajectory.states, torch.Generator().manual_seed(seed)
-    for time, (box, wanted) in enumerate(zip(boxes, equations.boxes(changes), strict=True)):
-        found = torch.cat(box.ends(states[time : time + 1])) - states[time]
-        torch.testing.assert_close(found, torch.stack(wanted), rtol=1e-6, atol=1e-10)
-        # Boxes are wider than the equations ask for, by more than rounding.
-        assert bool((found[0] <= wanted[0] + 1e-14).all() & (found[1] >= wanted[1] - 1e-14).all())
-    for time, step in enumerate(steps):
-        ends = torch.randn(2, 5, width, generator=stream, dtype=torch.float64).sort(0).values
-        effects = torch.randn(2, 5, width, generator=stream, dtype=torch.float64).sort(0).values
-        here = states[time] + torch.randn(5, width, generator=stream, dtype=torch.float64)
-        before, hull = enclosed(*ends, 1), enclosed(*effects, 1)
-        kept, other = step.kept(before, here, here), step.changed(before, here, here, hull)
-        for row in range(5):
-            far = float((here[row] - states[time]).norm())
-            for found, hulls in ((kept, None), (other, effects[:, row])):
-                wanted = equations.next(time, *ends[:, row], far, hulls)
-                told = torch.cat(found.rows(torch.tensor([row])).ends(torch.zeros(1, width).double()))
-                torch.testing.assert_close(told, torch.stack(wanted), rtol=1e-6, atol=1e-10)
 
 
 def test_a_step_that_is_shut_moves_as_observed():
