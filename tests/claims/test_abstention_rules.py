@@ -30,8 +30,6 @@ WORLD = chain()
 DOUBLE = torch.float64
 # Nothing leads from a or m to y.
 CUT = replace(WORLD.task, graph=RehearsalGraph.of({"a": ["x"], "m": ["a"], "y": ["x"]}))
-# m leads nowhere, a does.
-HALF = replace(WORLD.task, graph=RehearsalGraph.of({"a": ["x"], "m": ["a"], "y": ["a", "x"]}))
 
 
 class Rows(RehearsalSurrogate):
@@ -205,15 +203,6 @@ def test_what_leads_nowhere_is_refused_whatever_its_estimate_says():
     assert any(text.startswith("the graph has no directed path from a to y") for text in kept.warnings)
 
 
-def test_a_path_by_any_graph_that_may_be_true_is_enough():
-    over = objective(CUT, graphs=(CUT.graph, HALF.graph))
-    assert over.linked(("a",))
-    assert not over.linked(("m",))
-    assert over.linked(("m", "a"))
-    assert ruled(over, [setting("a")])[0].alteration is not None
-    assert over.no_path(("m",)).text.startswith("the graph has no directed path from m to y: ")
-
-
 def test_nothing_is_known_of_variables_outside_the_graph_nor_without_a_surrogate():
     assert objective(CUT).linked(("elsewhere",))
     assert objective(None).linked(("a",))
@@ -299,36 +288,10 @@ def test_between_the_few_values_that_rows_repeat_is_said_in_other_words():
     assert ruled(objective(table=rows, x=1.0), [setting(value=-1.0)])[0].warnings == ()
 
 
-def test_of_a_set_that_is_no_candidate_only_the_ranges_are_known():
-    task = replace(WORLD.task, candidates=(("m",),))
-    (kept,) = ruled(objective(task), [setting("a", 30.0)])
-    assert [each.text[:9] for each in kept.findings if each.kind == "range"] == ["a is set "]
-
-
 def test_contradictions_between_graph_and_table_stand_beside_every_answer():
     for decision in (setting("a"), NOTHING):
         (kept,) = ruled(objective(CUT, WORLD.table(200)), [decision])
         assert sum("in the observations they depend on it" in text for text in kept.warnings) == 2
-
-
-def test_a_surrogate_that_has_seen_too_few_rows_says_nothing_of_them():
-    (kept,) = ruled(objective(table=WORLD.table(5), x=40.0), [setting(value=30.0)])
-    assert kept.warnings == ()
-
-
-@pytest.mark.parametrize("declines", [True, False])
-@pytest.mark.parametrize("task", [None, WORLD.task, CUT], ids=["none", "chain", "cut"])
-def test_guarding_twice_changes_nothing(task, declines):
-    for decision in (
-        setting(),
-        setting(done=0.1),
-        setting(value=30.0, findings=(Finding("note", "few rows"), Finding("note", "hidden cause"))),
-        NOTHING,
-    ):
-        over = objective(task, x=3.0)
-        once = ruled(over, [decision], declines)
-        assert [each.to_dict() for each in ruled(over, once, declines)] == [each.to_dict() for each in once]
-        assert once[0].warnings[: len(decision.warnings)] == decision.warnings
 
 
 def test_what_is_taken_back_is_remembered():
@@ -550,12 +513,6 @@ def test_states_of_the_reward_are_judged_and_others_are_not():
     both = LinearReward({"x1": 1.0, "x0": -1.0})
     told = model_error(episode(0.48, 0.101, reward=both))
     assert "(R2: x1 0.1, x0 0.48; at most 0.1 is noise)" in told.text
-
-
-def test_a_reward_of_costs_alone_reads_no_state_and_none_is_judged():
-    costs = EpisodeReward((), {"drug0": 1.0})
-    assert model_error(episode(0.9, 0.9, reward=costs)) is None
-    assert unknown_noise(episode(reward=costs)) == []
 
 
 def test_a_recommendation_says_where_the_noise_was_never_checked():

@@ -212,18 +212,6 @@ def test_the_variance_of_a_claim_is_the_sum_of_its_parts(draws):
     assert made(cases(1), [none])[0].estimate == none.estimate
 
 
-def test_a_claim_is_weighed_against_what_the_action_costs():
-    model = fitted(rows(200, 0))
-    made = CrossFittedClaims([model, model], [model, model], Share, torch.zeros(2, dtype=DOUBLE))
-    free = Decision(
-        ACTION, 0.4, estimate=Estimate(0.4, "chance"), baseline=Estimate(0.3, "chance"), worth=100.0
-    )
-    for cost, told in ((None, False), (0.0, False), (9.0, False), (10.0, True), (12.0, True)):
-        (found,) = made(cases(1), [replace(free, cost=cost)])
-        assert bool(gone(found)) == told
-    assert found.warnings[0].endswith("no action (0.400 against 0.300, and 0.120 for the cost)")
-
-
 def test_the_optimism_is_what_each_half_claims_beyond_what_the_other_says():
     made = claims(rows(200, 5), count=4)
     excess = []
@@ -331,14 +319,6 @@ HALF = Decision(ACTION, 0.5, estimate=Estimate(0.5, "chance"), baseline=Estimate
 def test_where_the_models_say_nothing_of_no_action_the_gain_has_no_interval():
     (found,) = sure(math.nan)(cases(1), [HALF])
     assert (found.gain, found.estimate.point) == (None, 0.5)
-
-
-def test_nothing_altered_keeps_its_claim():
-    none = Decision(None, 0.0, baseline=Estimate(0.5, "chance"))
-    made = claims(rows(100, 1))
-    (found,) = made(cases(1), [none])
-    assert (found.estimate, found.baseline) == (None, none.baseline)
-    assert set(found.trace) == {"brier", "brier_constant"}
 
 
 def test_each_row_is_predicted_by_a_model_that_has_not_seen_it():

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from rehearsal_torch.claims.rows_as_cases import alterations_for, in_batches, part_of, row_cases, weighed
+from rehearsal_torch.claims.rows_as_cases import alterations_for, row_cases, weighed
 from rehearsal_torch.data.cost_table import cost_of_setting
 from rehearsal_torch.data.costs import ActionCost
 from tests.claims.test_cross_fitting import TASK, Share, fitted, rows
@@ -29,17 +29,6 @@ def test_rows_are_priced_from_the_usual_values_where_costs_can_be_weighed():
     assert one.present == {}
     assert cost_of_setting(one.costs, ["a"], [5.0]) == 5.0
     assert row_cases(rows(6, seed=3), priced, torch.tensor([2]))[0].costs is None
-
-
-def test_a_part_of_a_table_has_those_rows():
-    table = rows(6, seed=3)
-    part = part_of(table, torch.tensor([5, 0]))
-    assert part.names == table.names
-    assert torch.equal(part.values, table.values[[5, 0]])
-
-
-def test_batches_hold_all_cases_in_order():
-    assert [list(each) for each in in_batches(list(range(5)), 2)] == [[0, 1], [2, 3], [4]]
 
 
 def test_an_objective_that_judges_no_given_action_is_refused():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rehearsal_torch.claims.abstention_rules import ruled
 from rehearsal_torch.claims.claim_context import Context
-from rehearsal_torch.claims.sequence_gains import FARTHEST, FORM, NORMAL, interval, sequence_gains
+from rehearsal_torch.claims.sequence_gains import FORM, NORMAL, interval, sequence_gains
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.change_rules import ChangeRules
@@ -41,13 +41,6 @@ def test_the_point_is_the_median_in_the_middle_of_the_interval():
     assert (found.of, found.level) == ("gain in return", 0.95)
 
 
-def test_refits_that_agree_leave_the_error_of_the_form():
-    found = interval(torch.full((REFITS,), -3.0, dtype=DOUBLE), 0.2)
-    assert (found.lower, found.upper) == pytest.approx((-3 - NORMAL * 0.6, -3 + NORMAL * 0.6))
-    found = interval(torch.zeros(REFITS, dtype=DOUBLE), 0.2)
-    assert (found.lower, found.point, found.upper) == (0.0, 0.0, 0.0)
-
-
 def test_errors_of_sampling_and_of_the_form_add_up_as_squares():
     gains = torch.tensor([1.0, 2.0, 3.0], dtype=DOUBLE)
     assert width(interval(gains, 0.0)) == pytest.approx(2 * NORMAL * math.sqrt(2 / 3))
@@ -67,18 +60,6 @@ def test_the_width_grows_with_the_error_and_with_the_unit(gains, errors, scale):
     scaled = interval(scale * torch.tensor(gains, dtype=DOUBLE), min(errors))
     assert scaled.point == pytest.approx(scale * one.point, rel=1e-9)
     assert width(scaled) == pytest.approx(scale * width(one), rel=1e-6, abs=1e-9 * scale)
-
-
-def test_a_single_wild_refit_does_not_decide():
-    gains = 2 + normal()
-    usual = interval(gains, 0.0)
-    for wild in (20.0, 1e6):
-        off = gains.clone()
-        off[7] = wild
-        found, plain = interval(off, 0.0), NORMAL * 2 * float(off.std(correction=0))
-        assert abs(found.point - usual.point) < 0.2
-        # Each of two rounds leaves it three standard deviations, to which it adds most itself.
-        assert width(found) < plain * (1.2 * FARTHEST / math.sqrt(REFITS)) ** 2 + 1.2 * width(usual)
 
 
 class Claimed(CounterfactualReturn):

@@ -12,7 +12,6 @@ from rehearsal_torch.methods.method_choice import (
     NOT_COMPARED,
     SIMPLEST_FIRST,
     Noted,
-    Standing,
     chosen,
     sentences,
     unit_error,
@@ -21,7 +20,7 @@ from rehearsal_torch.methods.method_choice import (
 from rehearsal_torch.methods.method_comparison import Compared
 from rehearsal_torch.methods.presets import AUTO, methods
 
-HALVES, ROWS = 4, 200
+ROWS = 200
 
 
 def found(values, nothing, predicted=None, panel=None, judges=None):
@@ -145,29 +144,11 @@ def test_a_method_whose_claim_without_an_action_contradicts_the_rows_is_not_take
     assert any("care claims 40.0% without an action where 50.0%" in text for text in sentences(choice))
 
 
-def test_where_nothing_cannot_be_done_an_action_is_taken():
-    backward = 0.5 - 0.3 * ((torch.arange(ROWS) % 2).double() - 0.5)
-    given = found({"care": [0.2, 0.2, 0.3, 0.2], "cme": [0.25] * 4}, NOTHING)
-    assert chosen(given, ROWS, idle=False).chosen == "cme"
-    given = found({"care": [0.6] * 4}, NOTHING, predicted={"care": backward})
-    assert chosen(given, ROWS).chosen == "none"
-    with pytest.raises(ValueError, match="care predict held-out rows worse than a constant, or claim"):
-        chosen(given, ROWS, idle=False)
-
-
 def test_the_bias_is_what_the_best_of_each_half_has_more():
     values = {"care": [0.6, 0.5, 0.6, 0.5], "cme": [0.5, 0.6, 0.5, 0.6]}
     choice = taken(values, NOTHING)
     # The best of each half has .6, the taken method .55 on average.
     assert (choice.chosen, choice.bias) == ("care", pytest.approx(0.05))
-
-
-def test_methods_that_were_not_compared_stand_last():
-    other = Standing("micns", True, False, "costs")
-    choice = chosen(found({"care": [0.6] * 4}, NOTHING), 900, [other])
-    assert choice.standings[-1] is other
-    assert math.isnan(other.value)
-    assert (choice.rows, choice.of, choice.cases, choice.halves) == (ROWS, 900, 10, 4)
 
 
 def test_errors_have_their_closed_forms():
@@ -186,11 +167,6 @@ def test_errors_have_their_closed_forms():
 def test_every_method_for_cases_of_a_table_is_compared_or_has_a_reason_why_not():
     assert sorted([*SIMPLEST_FIRST, *NOT_COMPARED, AUTO]) == sorted(methods("rehearse"))
     assert all((SIMPLEST_FIRST | NOT_COMPARED).values())
-
-
-def test_linear_equations_stand_before_kernels():
-    order = ["none", "care", "outcome_regression", "cme"]
-    assert sorted(order, key=list(SIMPLEST_FIRST).index) == order
 
 
 def test_the_trace_has_the_method_and_why_after_other_claims():

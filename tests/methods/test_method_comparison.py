@@ -13,14 +13,7 @@ from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.methods import method_comparison
-from rehearsal_torch.methods.method_comparison import (
-    LARGEST,
-    Candidate,
-    Limits,
-    compared,
-    panel_weights,
-    row_weights,
-)
+from rehearsal_torch.methods.method_comparison import Candidate, Limits, compared, panel_weights, row_weights
 from rehearsal_torch.progress import Progress
 from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.spaces.box import Box
@@ -224,15 +217,6 @@ def drawn(methods, rows, seed):
     return predicted, desired, 0.5 + torch.rand(rows, generator=stream, dtype=torch.float64)
 
 
-def test_of_two_methods_the_weight_is_the_closed_form():
-    predicted, desired, weights = drawn(2, 300, 1)
-    apart = predicted[0] - predicted[1]
-    best = (weights * (desired - predicted[1]) * apart).sum() / (weights * apart.square()).sum()
-    expected = [float(best), 1 - float(best)]
-    assert 0 < expected[0] < 1
-    assert panel_weights(predicted, desired, weights).tolist() == pytest.approx(expected, abs=1e-6)
-
-
 @settings(max_examples=25, deadline=None)
 @given(st.integers(1, 6), st.integers(2, 40), st.integers(0, 10_000))
 def test_the_mixture_is_a_mixture_and_no_worse_than_any_method(methods, rows, seed):
@@ -265,13 +249,6 @@ def slope(values, outcome, weights):
     return torch.linalg.solve(gram, inputs.mT @ (weights * outcome))[1:]
 
 
-def test_without_covariates_all_rows_count_the_same():
-    x, noise, other, *_ = weighted_rows(50)
-    table = Table.observed(("x", "a", "y"), torch.stack([x, x + noise, other], 1))
-    weights = row_weights(table, task({"x": (), "a": ("x",), "y": ("a", "x")}, ("a",)), ("a",))
-    assert torch.equal(weights, torch.ones(50, dtype=torch.float64))
-
-
 def test_a_covariate_that_drives_action_and_outcome_is_made_up_for():
     x, u, e, f, _ = weighted_rows(40_000)
     a = 0.5 * x + 0.4 * u + e
@@ -297,12 +274,3 @@ def test_actions_with_covariates_between_them_have_one_factor_each():
     # Setting a and b changes y by 1 + .6 through v, and by 1.
     found = slope((a, b, x), y, weights)[:2]
     assert found.tolist() == pytest.approx([1.6, 1.0], abs=0.08)
-
-
-def test_no_row_outweighs_the_others_by_far():
-    x, u, *_ = weighted_rows(200)
-    table = Table.observed(("x", "u", "a", "y"), torch.stack([x, u, u + 1e-3 * x, x], 1))
-    asked = task({"x": (), "u": (), "a": ("u",), "y": ("a", "u")}, ("a",))
-    weights = row_weights(table, asked, ("a",))
-    assert bool(weights.isfinite().all())
-    assert float(weights.max() / weights.mean()) <= LARGEST / float(weights.clamp_max(1).mean())

@@ -4,7 +4,7 @@ import pytest
 
 from rehearsal_torch.checkpoint import load
 from rehearsal_torch.methods.hydra_config import options
-from rehearsal_torch.methods.presets import capabilities, methods, methods_by, methods_with
+from rehearsal_torch.methods.presets import methods, methods_by, methods_with
 from rehearsal_torch.methods.run_parts import build, suits
 from rehearsal_torch.objectives.chance_cost import ChanceCost
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
@@ -44,25 +44,7 @@ def test_a_model_of_another_method_is_refused_with_the_methods_that_it_is_for(de
     assert "this model is a NestedRidge. Choose decision=cme or" in str(refused.value)
 
 
-def test_a_model_of_the_same_method_is_taken():
-    run = build(configured("+experiment=auf", "dataset=bank", "decision=cme"))
-    suits(run, load(ROOT / "checkpoints" / "loan"))
-
-
 def test_methods_are_found_by_what_they_maximise_and_how():
     assert methods_by(GaussianSuccess, ProjectionNewton) == ["care"]
     assert methods_by(ChanceCost, CheapestAlteration) == ["micns", "micns_online"]
     assert methods_by(GaussianSuccess, CheapestAlteration) == []
-
-
-def test_which_methods_weigh_costs():
-    others = sorted(name for name in methods("rehearse") if not capabilities(name).costs)
-    assert others == ["grad_rh", "micns", "micns_online", "qwz23", "qwz23_online", "qwz23_published"]
-
-
-def test_which_methods_pool_imputed_tables_and_which_tell_a_gain_with_an_interval():
-    pooling = {name for name in options("decision") if capabilities(name).imputation}
-    assert pooling == {"auto", "care", "none", "outcome_regression"}
-    intervals = {name for name in methods("rehearse") if capabilities(name).intervals}
-    assert {"care", "cme", "outcome_regression"} <= intervals
-    assert not {"grad_rh", "ucb", "greedy"} & intervals

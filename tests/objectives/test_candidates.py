@@ -58,12 +58,6 @@ def test_those_of_a_kernel_surrogate_too():
     assert values.shape == (2,)
 
 
-def test_sets_without_a_surrogate_are_kept_as_given():
-    case = RehearsalCase("0", {}, {"a": (0.0, 1.0)})
-    made = Candidates([case], [])
-    assert (made.cases, made.sets, made.surrogate) == ((case,), (), None)
-
-
 def test_each_action_is_appraised_by_the_objective_of_its_variables():
     world = managing(candidates=SINGLE_OR_BOTH)
     objective = GaussianSuccess.for_cases(fit(LinearStructural(world.task), world.table(300)), world.cases(3))
@@ -161,12 +155,6 @@ class Hill(AlterationObjective):
 def cases(count=2, levels=LEVELS):
     bounds = {"a": (0.0, 3.0), "b": (-1.0, 2.0)}
     return [RehearsalCase(str(index), {}, bounds, levels=levels) for index in range(count)]
-
-
-def test_objectives_without_levels_stay():
-    one = Hill(cases(levels={}), ("a", "b"))
-    assert list(one.boxes()) == [one]
-    assert one.label() == "a+b"
 
 
 @pytest.mark.parametrize("names", [("a", "b"), ("b", "a")])

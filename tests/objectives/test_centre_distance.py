@@ -1,4 +1,3 @@
-import math
 from functools import partial
 from types import SimpleNamespace
 
@@ -10,7 +9,6 @@ from rehearsal_torch.objectives.centre_distance import (
     TEST,
     TRAINING,
     VALIDATION,
-    Aim,
     CentreDistance,
     centre_and_radius,
 )
@@ -164,16 +162,6 @@ def test_without_known_rows_there_is_no_interval(surrogate) -> None:
     assert [(each.estimate.lower, each.estimate.upper) for each in one.appraise(AT)] == [(None, None)] * 3
 
 
-def test_a_share_of_undefined_draws_alone_is_undefined(surrogate) -> None:
-    one, *_ = made(surrogate)
-    drawn = torch.tensor([[[math.nan], [math.nan]], [[math.nan], [99.0]], [[math.nan], [0.0]]])
-    one.aim = Aim(Polytope.of({"y": (-1.0, 1.0)}), one.aim.centre)
-    one._outcomes = lambda pushforward, actions: drawn
-    found = one.share(AT, TEST)
-    assert found.isnan().tolist() == [True, False, False]
-    assert found[1:].tolist() == [0.0, 0.5]
-
-
 def test_starts_are_the_middle_and_sobol_points(surrogate) -> None:
     one = made(surrogate)[2]
     lower = torch.tensor([[1.0, 2.0]] * 3, dtype=torch.float64)
@@ -182,13 +170,6 @@ def test_starts_are_the_middle_and_sobol_points(surrogate) -> None:
     unit[0] = 0.5
     expected = lower + unit.unsqueeze(1) * torch.tensor([1.0, 4.0])
     assert torch.allclose(narrow.starts(4), expected)
-
-
-@pytest.mark.parametrize("wrong", [{"draws": 0}, {"evaluation_draws": 0}, {"precision": 16}])
-def test_settings_out_of_range_are_refused_and_the_least_are_not(surrogate, wrong) -> None:
-    with pytest.raises(ValueError, match=r"expected draws and evaluation_draws >= 1"):
-        made(surrogate, **wrong)
-    assert len(made(surrogate, draws=1, evaluation_draws=1)) == 3
 
 
 def ends(*values):
@@ -203,38 +184,12 @@ def test_a_triangle_has_its_incentre():
     assert centre.tolist() == pytest.approx([1.0, 1.0], abs=1e-6)
 
 
-def test_a_long_rectangle_has_its_middle():
-    centre, radius = centre_and_radius(Polytope.of({"a": (0, 1), "b": (2, 12)}), ends(-9, -9), ends(9, 9))
-    assert radius == pytest.approx(0.5)
-    assert centre.tolist() == pytest.approx([0.5, 7.0], abs=1e-6)
-
-
 def test_an_open_region_is_cut_at_what_was_observed():
     centre, radius = centre_and_radius(
         Polytope.of({"a": (None, 5.7), "b": (None, 100.0)}), ends(3.7, 60), ends(12, 300)
     )
     assert radius == pytest.approx(1.0)
     assert centre.tolist() == pytest.approx([4.7, 80.0], abs=1e-5)
-
-
-def test_only_open_sides_are_cut():
-    centre, _ = centre_and_radius(Polytope.of({"a": (0.6, None), "b": (0.0, 2.0)}), ends(0, -1), ends(1, 1))
-    assert centre.tolist() == pytest.approx([0.8, 1.0], abs=1e-6)
-
-
-def test_a_region_beyond_everything_observed_widens_the_cut():
-    # Observed 0 ... 1, wanted above 2: the range is widened to 0 ... 4 before something is left.
-    centre, _ = centre_and_radius(Polytope.of({"a": (2.0, None)}), ends(0), ends(1))
-    assert centre.tolist() == pytest.approx([3.0])
-
-
-def test_rows_of_any_length_have_the_same_middle():
-    # The rectangle [0, 1] x [2, 12] as faces of lengths 3, 0.5, 2 and 4.
-    normals = torch.tensor([[3.0, 0.0], [-0.5, 0.0], [0.0, 2.0], [0.0, -4.0]])
-    region = Polytope(("a", "b"), normals, torch.tensor([3.0, 0.0, 24.0, -8.0]))
-    centre, radius = centre_and_radius(region, ends(-9, -9), ends(9, 9))
-    assert radius == pytest.approx(0.5)
-    assert centre.tolist() == pytest.approx([0.5, 7.0], abs=1e-6)
 
 
 def test_a_region_below_everything_observed_widens_the_cut_downwards():

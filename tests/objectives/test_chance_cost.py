@@ -14,7 +14,6 @@ from rehearsal_torch.objectives.chance_cost import ChanceCost, best_level
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
 from rehearsal_torch.search.alterations.chance_projection import CheapestAlteration
 from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
-from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.linear_truth import chain, managing
@@ -136,15 +135,6 @@ def test_of_sets_of_equal_cost_the_first_is_taken():
     assert some.any()
     assert torch.equal(first.points[some], second.points[some][:, 1:])
     assert {each.trace["altered"] == ["m"] for each in CheapestAlteration().batch_search(made)} == {True}
-
-
-@pytest.mark.parametrize("outcomes", [1, 2, 5])
-def test_the_radius_is_that_of_a_chi_squared_quantile(outcomes):
-    region = Polytope.of({f"y{index}": (0.0, 1.0) for index in range(outcomes)})
-    for level in chance_cost.LEVELS:
-        assert chance_cost._radius(level, region) == pytest.approx(
-            chi2.ppf(level, outcomes) ** 0.5, rel=1e-14
-        )
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -18,7 +18,6 @@ from rehearsal_torch.objectives.gain import (
     SupportedGain,
 )
 from rehearsal_torch.search.alterations.projected_ascent import SampledRefinement
-from rehearsal_torch.search.search import check_worth
 from rehearsal_torch.surrogates.outcome.case_draws import Values
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
 from rehearsal_torch.training.surrogate_fit import fit
@@ -27,8 +26,6 @@ from tests.toys.rehearsal_toys import (
     confounded,
     confounded_table,
     confounded_truth,
-    levelled,
-    levelled_table,
     sequential,
     sequential_table,
     some_cases,
@@ -192,15 +189,6 @@ def test_differences_are_counted_with_the_same_draws(model):
         )
 
 
-@pytest.mark.parametrize("value", [0.2, 9.0])
-def test_an_action_gains_nothing_over_itself_exactly(model, value):
-    objective = first(model)
-    for none in objective.contrast(at(value), at(value)):
-        assert (none.point, none.lower, none.upper) == (0.0, 0.0, 0.0)
-    mixed = objective.contrast(at(value), torch.tensor([[value], [1.2], [value]], dtype=torch.float64))
-    assert [one.lower == one.upper for one in mixed] == [True, False, True], "each case by itself"
-
-
 def test_cases_decided_alone_are_decided_as_in_a_batch(model):
     cases, search = some_cases(model.task, 16), SampledRefinement(starts=6, samples=6, rounds=1)
     whole = search.batch_search(SupportedGain.for_cases(model, cases, **QUICK))
@@ -216,48 +204,11 @@ def test_cases_decided_alone_are_decided_as_in_a_batch(model):
             )
 
 
-@pytest.mark.parametrize(
-    ("task", "table"),
-    [(levelled(), levelled_table(120)), (sequential(), sequential_table(120))],
-    ids=["levels", "between"],
-)
-def test_a_model_that_is_read_again_decides_the_same(task, table):
-    model, again = fit(OutcomeRegression(task, **SMALL), table), OutcomeRegression(task, **SMALL)
-    again.load_state_dict(model.state_dict())
-    search, cases = SampledRefinement(starts=6, samples=6, rounds=1), some_cases(task, 2)
-    one, other = (
-        search.batch_search(SupportedGain.for_cases(each, cases, **QUICK)) for each in (model, again)
-    )
-    assert [each.to_dict() for each in one] == [each.to_dict() for each in other]
-
-
-def test_another_level_changes_the_intervals_alone(model):
-    for one, other in zip(
-        first(model).at_level(0.5).appraise(at(0.7)), first(model).appraise(at(0.7)), strict=True
-    ):
-        assert one.estimate.point == other.estimate.point
-        for name in ("estimate", "gain", "baseline"):
-            slim, wide = getattr(one, name), getattr(other, name)
-            assert wide.lower < slim.lower < slim.upper < wide.upper
-
-
-def test_starts_are_spread_evenly_over_the_rows_inside_the_box(model):
-    objective = first(model, 1)
-    assert len(objective.starts(10_000)) == 400
-    column = model.scaler.moments(("a",))
-    assert torch.equal(objective.frame()[0], column[0])
-    assert torch.equal(objective.project(objective.starts(8)), objective.starts(8))
-
-
 def test_an_adjustment_that_does_not_hold_is_no_reason_to_act():
     model = fit(OutcomeRegression(sequential(), **SMALL, sequential=False), sequential_table(60))
     (one, _) = first(model, 2).appraise(at(0.0, 2, 2))
     assert one.unsupported.kind == "adjustment"
     assert "v lie between alterations" in one.unsupported.text
-
-
-def test_its_probabilities_can_be_weighed_against_costs():
-    assert check_worth(SupportedGain, SampledRefinement()) is None
 
 
 SHAPES = {

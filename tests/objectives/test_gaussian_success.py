@@ -200,28 +200,6 @@ ACTIONS = torch.tensor(
 
 
 @pytest.mark.parametrize("width", [1, 2, 3])
-def test_plug_in_values_of_all_and_of_some_cases(width) -> None:
-    made = written(width, COVARIANCES[width])
-    expected = [[true(made, made.model.response, at[row], row) for row in range(3)] for at in ACTIONS]
-    np.testing.assert_allclose(made(ACTIONS).exp(), expected, rtol=2e-6)
-    some = torch.tensor([2, 0])
-    np.testing.assert_allclose(made.values(ACTIONS[0, some], some), made(ACTIONS)[0, some])
-    at = ACTIONS[1, some].clone().requires_grad_(True)
-    (slope,) = torch.autograd.grad(made.values(at, some).sum(), at)
-    found = made.expansion(at.detach(), some)
-    np.testing.assert_allclose(found.value, made(ACTIONS)[1, some])
-    np.testing.assert_allclose(found.gradient, slope, rtol=1e-6, atol=1e-9)
-    step = 1e-5
-    for column in range(2):
-        ahead, behind = (
-            made.expansion(at.detach() + sign * step * torch.eye(2, dtype=DOUBLE)[column], some).gradient
-            for sign in (1, -1)
-        )
-        curvature = (ahead - behind) / (2 * step)
-        np.testing.assert_allclose(found.curvature[:, column], curvature, rtol=1e-4, atol=1e-6)
-
-
-@pytest.mark.parametrize("width", [1, 2, 3])
 def test_the_predictive_probability_is_the_mean_over_the_draws(width) -> None:
     made = written(width, COVARIANCES[width])
     each = [[true(made, draw(made, place), ACTIONS[0, row], row) for row in range(3)] for place in range(3)]
@@ -260,12 +238,6 @@ def test_intervals_are_normal_on_the_logistic_scale() -> None:
     assert [not each.declined for each in found] == better
     assert {*better} == {True, False}
     assert [each.baseline for each in written(1, [[0.4]], nothing=None).appraise(ACTIONS[0])] == [None] * 3
-
-
-def test_an_alteration_as_good_as_none_is_not_declined() -> None:
-    plain = written(1, [[0.4]], draws=0)
-    even = written(1, [[0.4]], draws=0, nothing=plain(ACTIONS[0]).exp().tolist())
-    assert [each.declined for each in even.appraise(ACTIONS[0])] == [None] * 3
 
 
 def test_certain_success_has_an_interval_too() -> None:
@@ -320,15 +292,6 @@ def test_outcomes_that_follow_from_each_other_have_a_probability(beyond) -> None
     actions = torch.full((3, 1), 0.5, dtype=DOUBLE)
     np.testing.assert_allclose(made(actions).exp(), expected, atol=1e-4)
     np.testing.assert_allclose(made.chances(actions)[0], expected, atol=1e-4)
-
-
-def test_what_lies_very_far_inside_an_open_region_is_certain() -> None:
-    # The mean of the second case is a million standard deviations inside, that of the first as far outside.
-    region = Polytope.of({"y": (0.0, None), "w": (0.0, None)})
-    made = of_two_outcomes(region, [[1e-12, 4e-13], [4e-13, 1e-12]], [-0.5, -0.5])
-    actions = torch.tensor([[-0.8], [2.7], [-0.3]], dtype=DOUBLE)
-    for found in (made(actions).exp(), made.chances(actions)[0]):
-        np.testing.assert_allclose(found, [0.0, 1.0, 0.25 + math.asin(0.4) / (2 * math.pi)], atol=1e-4)
 
 
 def test_sets_are_compared_with_doing_nothing_under_the_same_draws() -> None:

@@ -59,13 +59,6 @@ def test_equal_estimates_keep_their_interval(point, below, above, count, level):
     assert found.missing == pytest.approx(0, abs=1e-6)
 
 
-def test_without_estimates_or_intervals():
-    one = Estimate(0.4, CHANCE, 0.3, 0.5, 0.95)
-    assert pool([one, None]) is None
-    bare = pool([one, Estimate(0.6, CHANCE)])
-    assert (bare.point, bare.lower, bare.upper, bare.missing) == (0.5, None, None, 0.0)
-
-
 def holes(share, rows=120):
     table = WORLD.table(rows)
     values = table.values.clone()

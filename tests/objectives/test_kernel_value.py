@@ -3,9 +3,8 @@
 import pytest
 import torch
 
-from rehearsal_torch.objectives.kernel_value import KernelValue, _count_text
+from rehearsal_torch.objectives.kernel_value import KernelValue
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
-from rehearsal_torch.search.search import check_worth
 from rehearsal_torch.surrogates.kernel.nested_ridge import AlterationValue
 from tests.toys.rehearsal_toys import (
     confounded,
@@ -43,31 +42,6 @@ def test_caution_takes_off_that_many_standard_deviations(model):
     actions = points(objective)
     value, std = objective.estimator.value_and_std(objective.prepared, objective.standardised(actions))
     assert torch.equal(objective.comparison_value(actions), value - 3.0 * std)
-
-
-def test_its_probabilities_can_be_weighed_against_costs():
-    assert check_worth(KernelValue, ProjectedAscent()) is None
-
-
-def test_intervals_grow_with_their_level_and_hold_the_estimate(model):
-    appraisals = [
-        KernelValue.for_cases(model, some_cases(model.task, 6), level=level)
-        .sets[0]
-        .appraise(torch.zeros(6, 1, dtype=torch.float64))
-        for level in (0.5, 0.99)
-    ]
-    for narrow, wide in zip(*appraisals, strict=True):
-        assert (
-            0
-            <= wide.estimate.lower
-            <= narrow.estimate.lower
-            <= narrow.estimate.point
-            <= narrow.estimate.upper
-            <= wide.estimate.upper
-            <= 1
-        )
-        assert wide.estimate.upper - wide.estimate.lower > narrow.estimate.upper - narrow.estimate.lower
-        assert 0 <= narrow.baseline.point <= 1
 
 
 def test_starts_are_historical_actions_inside_the_box(model):
@@ -142,34 +116,6 @@ def test_wrong_settings_are_refused(model, settings):
         KernelValue.for_cases(model, some_cases(model.task, 1), **settings)
 
 
-def test_the_least_settings_are_allowed(model):
-    settings = {"caution": 0, "min_support": 0, "low_support": 0}
-    (objective, _) = KernelValue.for_cases(model, some_cases(model.task, 2), **settings).sets
-    far = torch.full((2, 1), 40.0, dtype=torch.float64)
-    assert objective.acceptable(far).all()
-    assert torch.equal(objective.comparison_value(far), objective(far)), "without caution"
-    assert not any(one.refused or one.findings for one in objective.appraise(far))
-
-
-def test_as_much_as_is_asked_for_is_enough(model):
-    cases, at = some_cases(model.task, 1), torch.zeros(1, 1, dtype=torch.float64)
-    (known,) = KernelValue.for_cases(model, cases).sets[0].appraise(at)
-    near = known.trace["support"]
-    assert near == round(near, 2), "in hundredths of an observation"
-    objective = KernelValue.for_cases(model, cases, min_support=near, low_support=near).sets[0]
-    objective.before = torch.tensor([known.estimate.upper]).double()
-    (one,) = objective.appraise(at)
-    assert one.baseline.point == one.estimate.upper
-    assert (one.refused, one.declined, one.findings) == (None, None, ())
-
-
-def test_every_action_of_several_is_looked_at_for_support(model):
-    objective = KernelValue.for_cases(model, some_cases(model.task, 2)).sets[0]
-    actions = torch.tensor([[[0.0], [40.0]], [[40.0], [0.0]], [[0.0], [0.0]]], dtype=torch.float64)
-    assert objective.acceptable(actions).tolist() == [[True, False], [False, True], [True, True]]
-    assert objective.acceptable(actions[None]).shape == (1, 3, 2)
-
-
 def test_too_few_rows_are_the_reason_even_where_nothing_is_better_than_doing_nothing(model):
     objective = KernelValue.for_cases(
         model, some_cases(model.task, 3), level=0.1, min_support=1e6, low_support=1e6
@@ -179,25 +125,6 @@ def test_too_few_rows_are_the_reason_even_where_nothing_is_better_than_doing_not
         one.refused.text.startswith("no support")
         for one in objective.appraise(torch.full((3, 1), -1.0, dtype=torch.float64))
     )
-
-
-@pytest.mark.parametrize("beside", [-1e-3, 1e-3])
-def test_a_wide_interval_around_the_baseline_is_no_reason_to_refuse(model, beside):
-    objective = KernelValue.for_cases(model, some_cases(model.task, 3), level=0.999).sets[0]
-    at = torch.zeros(3, 1, dtype=torch.float64)
-    predicted = objective.estimator.value(objective.prepared, objective.standardised(at), 1)
-    objective.before = predicted + beside
-    for one in objective.appraise(at):
-        assert one.estimate.lower < one.baseline.point < one.estimate.upper
-        assert not one.refused
-        assert not one.declined
-
-
-def test_another_level_changes_the_interval_alone(model):
-    made, actions = KernelValue.for_cases(model, some_cases(model.task, 3)).sets[0], torch.zeros(3, 1)
-    direct = KernelValue.for_cases(model, some_cases(model.task, 3), level=0.5).sets[0]
-    assert made.at_level(0.5).appraise(actions.double()) == direct.appraise(actions.double())
-    assert made.level == 0.95
 
 
 def test_differences_are_those_of_the_estimates_with_an_interval_of_their_own(model):
@@ -226,11 +153,3 @@ def test_an_estimator_without_a_covariance_between_actions_has_no_differences(mo
     objective = KernelValue.for_cases(model, some_cases(model.task, 2)).sets[0]
     monkeypatch.setattr(type(objective.estimator), "difference_and_std", AlterationValue.difference_and_std)
     assert objective.contrast(points(objective), points(objective)) is None
-
-
-@pytest.mark.parametrize(
-    ("count", "words"),
-    [(0, "no observation lies"), (1, "only 1 observation lies"), (2.5, "only 2.5 observations lie")],
-)
-def test_what_lies_near_is_counted_in_words(count, words):
-    assert _count_text(count) == words

@@ -1,6 +1,5 @@
 import math
 from dataclasses import replace
-from functools import partial
 
 import pytest
 import torch
@@ -18,7 +17,6 @@ from tests.toys.fitted_pair import DOUBLE, PAIR, fitted_pair
 
 POINTS = torch.tensor([[0.2, 0.1], [1.0, -0.3], [1.9, 0.9]], dtype=DOUBLE)
 PENDING = torch.tensor([[0.7, 0.2], [1.5, -0.6]], dtype=DOUBLE)
-MANY = partial(MonteCarlo, members=1024, draws=4)
 every = pytest.mark.parametrize("function", FUNCTIONS)
 
 
@@ -59,20 +57,6 @@ def test_values_and_gradients_are_those_of_botorchs_class(function, pending):
     values.sum().backward()
     others.sum().backward()
     torch.testing.assert_close(found.grad, wanted.grad)
-
-
-@pytest.mark.parametrize("at", [0.0, 0.3, 0.9])
-@pytest.mark.parametrize("unit", [1.0, 1e-6, 1e6])
-def test_of_one_normal_node_they_have_closed_forms_in_any_unit(at, unit):
-    model = one_node(unit=unit, offset=0.0 if unit == 1 else 1e3)
-    point, spread = torch.tensor([[at]], dtype=DOUBLE), math.sqrt(2) * 0.15
-    improvement = MANY(model, one_case(model.task), "qlogei")
-    assert improvement(point).exp().item() * spread == pytest.approx(closed_form(at, 0.5, 0.4), rel=0.02)
-    bound = MANY(model, one_case(model.task), "qucb")(point).item()
-    assert bound * spread == pytest.approx(at - 0.4 + 2 * 0.5, rel=0.01)
-    # The same deviation at every action cancels against that of the incumbent.
-    noisy = MANY(model, one_case(model.task), "qlognei")
-    assert noisy(point).exp().item() * spread == pytest.approx(max(at - 0.4, 0), abs=1e-4)
 
 
 def test_the_graph_carries_the_ignorance_of_the_nodes_before():

@@ -10,20 +10,15 @@ from hypothesis import strategies as st
 
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.objectives.objective import (
-    CHANCE,
     AlterationObjective,
     Objective,
     chance,
     class_of,
     difference,
     gradient,
-    no_improvement,
-    normal_quantile,
     objective_for,
     settings_of,
 )
-from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
-from rehearsal_torch.search.search import check_worth
 from rehearsal_torch.spaces.box import Alteration
 
 DOUBLE = torch.float64
@@ -70,14 +65,6 @@ BOXES = [case("0", a=(-1.0, 3.0), b=(0.0, 10.0)), case("1", b=(5.0, 6.0), a=(2.0
 BOTH = Cubic(BOXES, ("a", "b"))
 
 
-def test_bounds_are_each_cases_own_in_the_order_of_the_set():
-    assert BOTH.lower.tolist() == [[-1.0, 0.0], [2.0, 5.0]]
-    assert BOTH.upper.tolist() == [[3.0, 10.0], [2.0, 6.0]]
-    assert Cubic(BOXES, ("b",)).upper.tolist() == [[10.0], [6.0]]
-    assert Cubic(BOXES, ()).lower.shape == (2, 0)
-    assert Cubic([], ("a",)).lower.shape == (0, 1)
-
-
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(a=st.floats(-20, 20), b=st.floats(-20, 20))
 def test_the_projection_is_the_nearest_point_of_each_box(a, b):
@@ -91,22 +78,6 @@ def test_a_projection_keeps_the_precision_of_what_it_is_handed():
     far = torch.full((3, 2, 2), 50.0)
     assert BOTH.project(far).dtype == torch.float32
     assert BOTH.project(far).shape == (3, 2, 2)
-
-
-def test_by_default_actions_are_compared_by_their_value_and_all_are_acceptable():
-    actions = torch.randn(4, 2, 2, dtype=DOUBLE, generator=torch.Generator().manual_seed(0))
-    assert torch.equal(BOTH.comparison_value(actions), BOTH(actions))
-    assert BOTH.acceptable(actions).all()
-    assert BOTH.acceptable(actions).shape == (4, 2)
-
-
-def test_the_frame_spans_the_boxes_of_all_cases():
-    location, scale = BOTH.frame()
-    assert location.tolist() == [1.0, 5.0]
-    assert scale.tolist() == [2.0, 5.0]
-    fixed = Cubic([case(a=(4.0, 4.0))], ("a",))
-    location, scale = fixed.frame()
-    assert (location.tolist(), scale.tolist()) == ([4.0], [1.0]), "a scale is positive"
 
 
 @settings(max_examples=25, deadline=None, derandomize=True)
@@ -146,11 +117,6 @@ def test_what_is_no_number_is_no_estimate(point):
     assert chance(point, 0.1, 0.9) is None
 
 
-@pytest.mark.parametrize("ends", [(None, None), (0.1, None), (None, 0.9), (math.nan, 0.9), (0.1, math.inf)])
-def test_an_interval_needs_both_ends(ends):
-    assert chance(0.5, *ends).to_dict() == {"point": 0.5, "of": CHANCE}
-
-
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(point=st.floats(0, 1), lower=st.floats(0, 1), width=st.floats(0, 1))
 def test_an_interval_always_holds_its_point(point, lower, width):
@@ -162,17 +128,6 @@ def test_an_interval_always_holds_its_point(point, lower, width):
     assert found.of == "probability of a desired outcome"
 
 
-def test_that_nothing_helps_is_said_with_both_numbers():
-    assert no_improvement(0.12345, 0.5).text == "no alteration helps: 0.123 at best, 0.500 without one"
-
-
-def test_an_objective_without_steps_has_no_trajectory_and_refuses_no_settings():
-    assert Objective.check(None, anything=1) is None
-    assert (Objective.kind, AlterationObjective.kind) == (None, "rehearse")
-    with pytest.raises(TypeError, match="abstract"):
-        AlterationObjective(BOXES, ("a",))
-
-
 def test_differences_lie_within_minus_one_and_one_around_their_point():
     found = difference(0.4, -2.0, 1.5, 0.9)
     assert (found.point, found.lower, found.upper, found.level) == (0.4, -1.0, 1.0, 0.9)
@@ -181,11 +136,6 @@ def test_differences_lie_within_minus_one_and_one_around_their_point():
     outside = difference(-0.25, -0.2, -0.1, 0.95)
     assert (outside.lower, outside.point, outside.upper) == (-0.25, -0.25, -0.1)
     assert difference(0.1, float("nan"), 0.2, 0.95) is None
-
-
-def test_an_objective_of_one_case_is_built_for_one_case():
-    made = Single.for_cases("model", ["case"], power=3)
-    assert (made.surrogate, made.case, made.power) == ("model", "case", 3)
 
 
 def test_factories_are_classes_partials_with_settings_or_functions():
@@ -219,11 +169,6 @@ def test_the_objective_of_a_batch_has_one_part_for_each_candidate_set():
     assert found.cases == tuple(BOXES)
 
 
-@pytest.mark.parametrize(("level", "wanted"), [(0.95, 1.959964), (0.5, 0.6744898), (0.99, 2.5758293)])
-def test_half_the_width_of_an_interval_is_a_quantile_of_the_normal_distribution(level, wanted):
-    assert normal_quantile(level) == pytest.approx(wanted, abs=1e-7)
-
-
 def test_levels_are_those_of_the_variables_of_the_set_and_the_same_in_all_cases():
     few, more = {"a": (0.0, 1.0), "c": (0.0,)}, {"a": (0.0, 0.5, 1.0), "c": (0.0,)}
     box = {"a": (0.0, 1.0), "b": (0.0, 1.0), "c": (0.0, 0.0)}
@@ -231,12 +176,6 @@ def test_levels_are_those_of_the_variables_of_the_set_and_the_same_in_all_cases(
     assert Cubic(same, ("a", "b")).levels == {"a": (0.0, 1.0)}
     other = [*same, case("3", more, **box)]
     assert Cubic(other, ("b", "c")).levels == {"c": (0.0,)}
-
-
-def test_given_alterations_stand_in_their_cases():
-    found = BOTH.with_alterations({1: Alteration(("a", "b"), torch.tensor([7.0, 8.0]))})
-    assert found.tolist() == [[-1.0, 0.0], [7.0, 8.0]]
-    assert found.dtype == DOUBLE
 
 
 def test_narrower_bounds_leave_the_objective_itself_as_it_is():
@@ -248,16 +187,6 @@ def test_narrower_bounds_leave_the_objective_itself_as_it_is():
     assert Cubic([case(a=(0.0, 1.0))], ("a",)).label() == "a"
     assert held.levels == {}
     assert BOTH.upper.tolist() == [[3.0, 10.0], [2.0, 6.0]]
-
-
-def test_by_default_nothing_is_estimated_beside_the_value():
-    actions = torch.randn(2, 2, dtype=DOUBLE, generator=torch.Generator().manual_seed(1))
-    for asked in (BOTH.level_value, BOTH.probability, BOTH.compared_probability):
-        assert torch.equal(asked(actions), BOTH(actions))
-    assert BOTH.enumerable
-    assert (BOTH.at_level(0.5), BOTH.contrast(actions, actions)) == (None, None)
-    with pytest.raises(ValueError, match=r"Cubic with ProjectedAscent\) looks for something else"):
-        check_worth(Cubic, ProjectedAscent())
 
 
 @pytest.mark.parametrize("names", [("a",), ("a", "b")])

@@ -7,12 +7,10 @@ from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.objectives.scenario_success import (
     ScenarioCount,
     Scenarios,
-    origin_of,
     rowwise,
     scenarios_of,
     success,
 )
-from rehearsal_torch.seeding import sobol
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
@@ -114,16 +112,6 @@ def chances_of(made, actions):
     return norm.cdf((1.5 - mean) / spread) - norm.cdf(-mean / spread)
 
 
-def test_rows_of_any_length_become_faces_of_length_one() -> None:
-    region = Polytope(("y", "w"), number([[3.0, 4.0], [0.0, -0.5]]), number([10.0, 1.0]))
-    outcomes, slopes = drawn(6, 3, 2), drawn(6, 2, 4, seed=1)
-    found = rowwise(outcomes, slopes, region)
-    faces, ends = np.array([[0.6, 0.8], [0.0, -1.0]]), np.array([2.0, 2.0])
-    np.testing.assert_allclose(found.gains, np.einsum("lo,nok->nlk", faces, slopes))
-    np.testing.assert_allclose(found.slack, ends - outcomes.numpy() @ faces.T)
-    assert torch.equal(found.unit, number([1.0, 1.0]))
-
-
 def test_what_happens_without_an_action_does_not_depend_on_the_unit_of_the_outcome() -> None:
     """What missed the region by less than 1e-9 of any unit was once desired."""
     outcomes, slopes, nothing = drawn(50, 2, 1), drawn(50, 1, 0), torch.zeros(2, 0, dtype=torch.float64)
@@ -137,25 +125,6 @@ def test_what_happens_without_an_action_does_not_depend_on_the_unit_of_the_outco
         assert torch.equal(desired(unit), desired(1.0))
 
 
-def test_parts_of_scenarios_are_those_asked_for() -> None:
-    whole = Scenarios(drawn(5, 2, 3), drawn(5, 4, 2), 7.0)
-    at = drawn(6, 4, 3, seed=2)
-    all_of_them = whole.desired(at)
-    assert all_of_them.shape == (6, 5, 4)
-    np.testing.assert_allclose(whole.share(at), all_of_them.numpy().mean(1))
-    some = torch.tensor([4, 1])
-    for part, rows in ((whole.first(2), slice(0, 2)), (whole.some(some), some)):
-        assert torch.equal(part.desired(at), all_of_them[:, rows])
-        assert part.unit == 7.0
-    assert torch.equal(whole.one(2).desired(at[:, [2]]), all_of_them[:, :, [2]])
-
-
-def test_a_face_is_violated_beyond_a_billionth_of_its_scale_and_of_its_slack() -> None:
-    scenarios = Scenarios(number([[[1.0]]]), number([[[2.0]]]), number([3.0]))
-    for over, desired in ((0.9 * 5e-9, True), (1.1 * 5e-9, False)):
-        assert bool(scenarios.desired(number([[2.0 + over]]))) is desired
-
-
 @pytest.mark.parametrize(
     ("slack", "unit"), [(1.0, 1.0), (1e-3, 1.0), (0.9e-3, 0.9e-3), (1e3, 1.0), (1.1e3, 1.1e3), (1e-9, 1e-9)]
 )
@@ -163,21 +132,6 @@ def test_the_scale_of_a_face_is_one_unless_its_numbers_are_of_another_order(slac
     made = Scenarios(torch.zeros(3, 1, 1, dtype=DOUBLE), number([[[slack]], [[-slack]], [[1e12]]]))
     box = number([[1.0]])
     assert made.relative_to(0 * box, 0 * box, box).unit.tolist() == [unit]
-
-
-def test_the_scale_of_a_face_counts_its_gains_over_the_widest_box_and_rounding_far_away() -> None:
-    gains, slack = number([[[2e4, 1e4]], [[-2e4, -1e4]], [[9e9, 9e9]]]), number([[[3e4]] * 2] * 3)
-    made, lower = Scenarios(gains, slack), number([[0.0, -2.0], [1.0, 0.0]])
-    upper = number([[1.0, 1.0], [5.0, 2.0]])
-    found = made.relative_to(torch.zeros_like(lower), lower, upper)
-    assert found.unit.tolist() == [3e4 + 2e4 * 4.0 + 1e4 * 3.0]
-    assert torch.equal(found.slack, slack)
-    # From an origin far away: what is left of the slack there, and the rounding of actions of that size.
-    origin = number([[1e10, 0.0], [1e10, 0.0]])
-    moved = made.relative_to(origin, origin + lower, origin + upper)
-    np.testing.assert_allclose(moved.slack[:2, :, 0], [[3e4 - 2e14] * 2, [3e4 + 2e14] * 2])
-    rounding = 4 * np.finfo(np.float64).eps / 1e-9 * (2e4 * (1e10 + 5.0) + 1e4 * 2.0)
-    assert moved.unit.tolist() == pytest.approx([2e14 + 2e4 * 4 + 1e4 * 3 + rounding], rel=1e-9)
 
 
 def test_undefined_scenarios_are_never_desired_and_none_at_all_leaves_no_share() -> None:
@@ -205,20 +159,6 @@ def test_counts_are_of_actions_in_their_units_wherever_the_box_lies(shift, origi
     for share, more in ((made, 0.0), (made.share, 0.4)):
         inside = np.einsum("nlk,mbk->mnbl", gains, at) <= slack.numpy() + more
         np.testing.assert_allclose(share(at + shift), inside.all(-1).mean(1))
-
-
-@pytest.mark.parametrize(("lower", "upper", "origin"), [(1e3, 1e3 + 1, 0.0), (1e3 + 1, 1e3 + 2, 1e3 + 1)])
-def test_a_thousand_widths_are_not_far_away(lower, upper, origin) -> None:
-    assert origin_of(number([[lower]]), number([[upper]])).tolist() == [[origin]]
-    assert origin_of(number([[-upper]]), number([[-lower]])).tolist() == [[-origin]]
-
-
-def test_starts_are_the_middle_and_sobol_points() -> None:
-    made = written(lower=3.0, upper=5.0)
-    unit = sobol(1).draw(4, dtype=DOUBLE)
-    unit[0] = 0.5
-    np.testing.assert_allclose(made.starts(4), 3.0 + 2.0 * unit[:, None].expand(4, 2, 1))
-    assert made.starts(1).tolist() == [[[4.0], [4.0]]]
 
 
 def test_scenarios_are_draws_of_noise_that_all_cases_share() -> None:

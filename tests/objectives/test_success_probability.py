@@ -1,25 +1,18 @@
 import math
 from copy import copy
-from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
-from scipy.special import logsumexp
-from scipy.stats import norm
 
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.objectives import success_probability
 from rehearsal_torch.objectives.success_probability import (
     ENTROPIES,
     Information,
     PredictiveDensity,
     SuccessProbability,
-    fresh,
 )
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
-from rehearsal_torch.surrogates.structural.model_samples import ScenarioModel
 from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.linear_truth import chain, managing
 from tests.toys.rehearsal_methods import learnt
@@ -48,36 +41,6 @@ def test_each_sample_says_the_probability_of_the_closed_form():
         for each in said:
             assert each.tolist() == pytest.approx([TOY.success(z)] * 2, abs=0.025)
         assert float(one.share_of(1, actions[:1])) == float(one.share(actions)[1])
-
-
-def test_the_first_of_the_scenarios_that_a_search_sees_are_a_sample_of_the_graphs():
-    # Models come sorted by graph: the slopes of the first graph alone would be 1.
-    sure = Toy((0.5, 0.5), (1.0, 0.0), (0.0, 0.0))
-    (one,) = SuccessProbability.for_cases(
-        sure,
-        toy_cases(1),
-        search_scenarios=1000,
-        validation_scenarios=10,
-        test_scenarios=10,
-        information_models=10,
-        entropy="sampled",
-    ).sets
-    assert float(one.search_scenarios.first(200).gains.abs().amax(1).mean()) == pytest.approx(0.5, abs=0.1)
-
-
-def test_doing_nothing_is_the_same_beside_every_alteration():
-    (one,) = SuccessProbability.for_cases(
-        TOY,
-        toy_cases(1),
-        search_scenarios=10,
-        validation_scenarios=10,
-        test_scenarios=4000,
-        information_models=10,
-        entropy="sampled",
-    ).sets
-    (worse,), (better,) = (one.appraise(torch.tensor([[z]], dtype=torch.float64)) for z in (-3.0, 1.5))
-    assert worse.estimate.point < worse.baseline.point < better.estimate.point
-    assert worse.baseline == better.baseline
 
 
 @pytest.mark.parametrize(
@@ -116,56 +79,12 @@ def few(toy, cases, **settings):
     return one
 
 
-def test_samples_have_the_sizes_asked_for_and_one_of_each_is_enough() -> None:
-    one = few(TOY, toy_cases(2))
-    parts = (one.search_scenarios, one.validation_scenarios, one.test_scenarios)
-    assert [len(part.gains) for part in parts] == [6, 5, 4]
-    assert len(one.information.scenarios.gain) == 3
-    assert {each.draws for each in one.appraise(torch.ones(2, 1, dtype=torch.float64))} == {4}
-    assert (one.enumerable, one.of_success, one.takes) == (False, True, (ScenarioModel,))
-    names = ("search_scenarios", "validation_scenarios", "test_scenarios", "information_models")
-    few(TOY, toy_cases(1), **dict.fromkeys(names, 1))
-
-
-def test_one_case_is_counted_in_the_sample_asked_for_wherever_its_box_lies() -> None:
-    far = [replace(each, feasible={"a": (1e6, 1e6 + 2.0)}) for each in toy_cases(2)]
-    for cases, start in ((toy_cases(2), -3.0), (far, 1e6)):
-        one = few(TOY, cases, search_scenarios=40, validation_scenarios=30)
-        actions = start + torch.linspace(0.0, 2.0, 5, dtype=torch.float64).reshape(5, 1)
-        both = actions.unsqueeze(1).expand(5, 2, 1)
-        assert one.origin.tolist() == [[max(start, 0.0)]] * 2
-        for index in (0, 1):
-            assert torch.equal(one.share_of(index, actions), one.share(both)[:, index])
-            assert torch.equal(one.share_of(index, actions, validating=False), one(both)[:, index])
-        at = torch.tensor([[start], [start + 2.0]], dtype=torch.float64)
-        desired = one.test_scenarios.desired(at - one.origin).double().mean(0)
-        assert [each.estimate.point for each in one.appraise(at)] == desired.tolist()
-
-
 def test_only_several_graphs_are_judged_one_by_one() -> None:
     at = torch.ones(1, 1, dtype=torch.float64)
     (several,) = few(TOY, toy_cases(1), test_scenarios=50).appraise(at)
     (single,) = few(Toy(), toy_cases(1), test_scenarios=50).appraise(at)
     assert list(several.trace) == ["graphs"]
     assert single.trace == {}
-
-
-def test_no_sample_of_a_seed_is_one_of_another_seed() -> None:
-    asked = []
-
-    class Asked(Toy):
-        def sampled(self, count, seed=0):
-            asked.append(seed)
-            return super().sampled(count, seed)
-
-    for seed in (0, 1):
-        few(Asked(), toy_cases(1), seed=seed)
-        fresh(Asked(), toy_cases(1), ("a",), 5, seed)
-        asked.append(success_probability.STAGES * seed + success_probability.MODELS)
-    assert len(set(asked)) == len(asked) == 12
-    # Those of a certificate are the last of a seed, so that there is room for further samples of a search.
-    assert max(asked[:6]) < min(asked[6:])
-    assert sorted(asked[:6])[-2:] == [6, 7] == [success_probability.MODELS, success_probability.FRESH]
 
 
 Z = torch.tensor([0.0, 0.5, 1.0, 2.0, 3.0], dtype=torch.float64)
@@ -229,36 +148,11 @@ def test_closed_forms_and_nested_samples_agree(posterior, names):
         assert (predictive[0] > predictive[2]).all() or (predictive[4] > predictive[2]).all()
 
 
-def test_more_rows_leave_less_to_learn(posterior):
-    world, made = posterior
-    later = fit(StructuralPosterior(world.task), world.table(400))
-    point, contexts = torch.ones(1, 1, dtype=torch.float64), made.task.given(world.cases(1))
-    few, many = (
-        float(Information(each, each.sampled(500, 3), contexts, ("a",)).at(0, point))
-        for each in (made, later)
-    )
-    assert 0 < many < 0.3 * few
-
-
 def test_an_estimate_that_does_not_exist_is_refused():
     with pytest.raises(ValueError, match="expected one of"):
         Information(ONE_SLOPE, ONE_SLOPE.sampled(5), CONTEXT, ("a",), "histogram")
     with pytest.raises(ValueError, match="choose entropy=sampled"):
         Information(ONE_SLOPE, ONE_SLOPE.sampled(5), CONTEXT, ("a",), "predictive")
-
-
-def test_a_few_models_have_the_values_of_the_formulas() -> None:
-    models, contexts = BOTH.sampled(7, 5), torch.tensor([[0.3], [-2.0]], dtype=torch.float64)
-    actions = torch.tensor([[[0.5], [1.0]], [[-2.0], [0.0]], [[3.0], [0.1]]], dtype=torch.float64)
-    slopes, errors = models.state_scale.numpy(), models.error[1].numpy()
-    found = Information(BOTH, models, contexts, ("a",), "sampled")(actions)
-    assert found.shape == (3, 2)
-    for place in np.ndindex(3, 2):
-        z = float(actions[place])
-        y = slopes * z + errors
-        each = norm.logpdf(y[:, None], slopes * z, BOTH.noise)
-        expected = np.mean(np.diag(each) - logsumexp(each, axis=1)) + math.log(7)
-        assert float(found[place]) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("names", [("a",), ("m",), ("a", "m")], ids="+".join)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rehearsal_torch.data.decision import EpisodeCase
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, return_record
-from rehearsal_torch.objectives.step_reward import Doses, LinearReward
+from rehearsal_torch.objectives.step_reward import Doses
 from rehearsal_torch.objectives.task_reward import (
     WITH_DOSES,
     WITHOUT_DOSES,
@@ -44,11 +44,6 @@ def test_weights_score_and_costs_add_up():
     assert found.tolist() == [[-5.0, -9.0, -11.0], [-4.0, -8.0, -10.0]]
 
 
-def test_costs_are_those_of_levels_and_of_units():
-    assert whole.cost(ACTIONS).tolist() == [0.0, 4.0, 6.0]
-    assert EpisodeReward((), {"oil": 2})(states([0.0, 0.0]), NAMES, ACTIONS).tolist() == [[0.0, -8.0, 0.0]]
-
-
 def test_where_nothing_was_done_nothing_is_charged():
     still = Doses(ACTIONS.names, torch.full((1, 2), torch.nan, dtype=torch.float64))
     dosed = episode_reward({"heat": -0.1}, {"low": {"oil": {"< 1": 2}}}, {"service": [5.0, 0.0]}, ["oil"])
@@ -66,26 +61,6 @@ def test_the_actions_may_differ_from_step_to_step_and_states_have_members():
     members = states([60.0, 40.0], [60.0, 40.0]).unsqueeze(1).expand(2, 4, 2)  # (T, M, D)
     spread = whole(members, NAMES, Doses(ACTIONS.names, each.unsqueeze(-3)))
     assert torch.equal(spread, found.unsqueeze(1).expand(2, 4, 3))
-
-
-def test_a_part_alone_is_what_it_is():
-    assert isinstance(episode_reward({"wear": -1}), LinearReward)
-    score = episode_reward(None, SCORE, name="risk")
-    assert isinstance(score, StepScore)
-    assert score.name == "risk"
-    assert isinstance(episode_reward(costs={"oil": 1}), EpisodeReward)
-
-
-def test_it_says_what_it_reads():
-    assert (whole.reads, whole.reads_doses, whole.acts) == (("heat", "wear"), ("service", "oil"), True)
-    dosed = episode_reward({"heat": 1.0}, {"shock": {"oil": {"> 3": 1}}}, doses=["oil"])
-    assert (dosed.reads, dosed.reads_doses, dosed.acts) == (("heat",), ("oil",), True)
-    still = episode_reward({"heat": 1.0}, SCORE)
-    assert not still.acts
-    assert still(states([60.0, 40.0]), NAMES).tolist() == [[39.0]]
-    assert still(states([60.0, 40.0]), NAMES, ACTIONS).tolist() == [[39.0]]
-    with pytest.raises(ValueError, match=r"reads the actions \['service', 'oil'\]: pass those of each step"):
-        whole(states([60.0, 40.0]), NAMES)
 
 
 def test_what_costs_make_of_a_gain_is_reported():
@@ -279,22 +254,6 @@ def test_scores_with_and_without_doses_are_each_others_related_ones():
     assert StepScore({"a": {"x": {"> 1": 1}}}).related() == {}
 
 
-@given(RULES, st.integers(-40, 40), st.integers(0, 80))
-def test_the_smallest_points_over_an_interval_are_those_of_its_best_point(rules, start, length):
-    made = StepFunction.of(rules, "here")
-    values = torch.arange(start, start + length + 1, dtype=torch.float64) / 8
-    # Between two neighbouring points of this grid lies no limit, but the limits themselves are on it.
-    assert made.lowest(values[:1], values[-1:]).item() == made(values).min().item()
-
-
-def test_an_end_of_an_interval_that_is_not_a_number_is_infinite():
-    lost, ends = torch.tensor([math.nan], dtype=torch.float64), torch.tensor([5.0], dtype=torch.float64)
-    for rules, below, above in (({"< 3": 1}, 0, 0), ({"> 3": 1}, 0, 1), ({"> 3": 1, "< 2": 2}, 0, 1)):
-        made = StepFunction.of(rules, "here")
-        assert made.lowest(lost, ends).item() == below
-        assert made.lowest(ends, lost).item() == above
-
-
 @pytest.mark.parametrize("sign", ["<", "<=", ">", ">="])
 @pytest.mark.parametrize(
     ("quantity", "limit", "scale", "margin"),
@@ -319,30 +278,11 @@ def test_a_value_within_the_tolerance_of_a_limit_is_at_the_limit(sign, quantity,
         assert tolerant(state, ("x", "y")).item() == exact(state, ("x", "y")).item()
 
 
-def test_one_stray_value_in_a_column_does_not_let_points_of_two_limits_count():
-    score = StepScore({"a": {"x": {"> 1": 1}}, "b": {"x": {"< 1.5": 2}}})
-    states = torch.tensor([[0.5], [1.25], [2.0]], dtype=torch.float64)
-    assert score(states, ("x",)).flatten().tolist() == [-2, -3, -1]
-    tolerant = score.tolerant(("x",), torch.tensor([1e9], dtype=torch.float64))
-    assert torch.equal(tolerant(states, ("x",)), score(states, ("x",)))
-    # The rounding of a replay in a range of 1e9.
-    assert tolerant(torch.tensor([[1.0 + 1e-6]], dtype=torch.float64), ("x",)).item() == -2
-
-
 def test_a_dose_is_compared_with_its_limit_exactly_and_a_variable_that_never_varies_too():
     dose = StepScore({"a": {"drug": {"> 0": 1}}}, ["drug"])
     assert dose.tolerant(("x",), torch.ones(1)).components == dose.components
     still = StepScore({"a": {"x": {"< 0": 1}}}).tolerant(("x",), torch.zeros(1))
     assert still(torch.tensor([[0.0], [-1e-300]], dtype=torch.float64), ("x",)).tolist() == [[0.0], [-1.0]]
-
-
-def test_a_score_among_other_rewards_is_tolerant_as_well():
-    whole = EpisodeReward([StepScore({"a": {"x": {"< 2": 1}}}), LinearReward({"x": 1})], {"drug": 2})
-    found = whole.tolerant(("x",), torch.ones(1, dtype=torch.float64))
-    state = torch.tensor([2 - 1e-12], dtype=torch.float64)
-    none = Doses(("drug",), torch.zeros(1, 1, dtype=torch.float64))
-    assert whole(state, ("x",), none).item() == pytest.approx(1)
-    assert found(state, ("x",), none).item() == pytest.approx(2)
 
 
 @given(st.integers(0, 10_000), st.sampled_from([0.0, 1e-12, 0.1, 1.0, 10.0]), st.booleans(), st.booleans())

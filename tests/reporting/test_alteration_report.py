@@ -8,7 +8,7 @@ import math
 import pytest
 
 from rehearsal_torch.cli.method_of_problem import record
-from rehearsal_torch.evaluation.claim_rows import COLUMNS, NUMBERS, row, truth_bounds, typed, written
+from rehearsal_torch.evaluation.claim_rows import COLUMNS, row, truth_bounds, typed, written
 from rehearsal_torch.evaluation.method_summaries import summed
 from rehearsal_torch.files.csv_rows import as_csv
 from rehearsal_torch.methods.method_choice import chosen, with_method
@@ -144,14 +144,6 @@ def test_the_deviation_is_that_of_the_means_of_seeds():
     assert math.isnan(summed(rows[:2], 0).std)
 
 
-def test_seconds_that_nobody_measured_are_a_dash():
-    one = summed(
-        [{"dataset": "bank", "method": "cme", "seed": 0, "context": "0"} | dict.fromkeys(NUMBERS, math.nan)],
-        0,
-    )
-    assert "nan" not in str(method_rows({"cme": one}))
-
-
 ACTED = {
     "identity": "7",
     "kind": "rehearse",
@@ -174,14 +166,6 @@ REFUSED = ACTED | {
     "findings": [],
     "score": {"probability": 0.25, "oracle": 0.9, "no_action": 0.25, "share": 0.0},
 }
-
-
-def test_what_would_overturn_a_case_has_columns():
-    sensitivity = {"tipping": 1.5, "basis": "interval", "yardstick": 1.7, "covariate": "age"}
-    known = ACTED | {"sensitivity": sensitivity}
-    first, second = alteration_report.per_decision([known, REFUSED], "bank", "cme", 0)
-    assert (first["tipping"], first["yardstick"]) == (1.5, 1.7)
-    assert "tipping" not in second
 
 
 BOTH = ACTED | {
@@ -227,13 +211,6 @@ def test_a_share_of_cases_without_a_row_nearby_has_a_column():
     lines = alteration_report.per_decision([told, REFUSED], "w", "m", 3)
     first, second = csv.DictReader(io.StringIO(as_csv(lines)))
     assert (first["beyond"], second["beyond"]) == ("0.4", "")
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"), [(0.12345, "0.123"), (None, "-"), ("", "-"), ("0.5", "0.500"), (math.nan, "-")]
-)
-def test_probabilities_have_three_decimals(value, shown):
-    assert alteration_report.figure(value) == shown
 
 
 VALUES = {"care": [0.61, 0.61, 0.62, 0.60], "outcome_regression": [0.60, 0.64, 0.62, 0.62]}

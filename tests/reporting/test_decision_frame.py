@@ -1,7 +1,6 @@
 import math
 
 import pandas as pd
-import pytest
 
 from rehearsal_torch.data.estimate import DIFFERENCE, Estimate
 from rehearsal_torch.data.mean_gain import Overall
@@ -67,14 +66,6 @@ def test_a_row_holds_settings_claims_and_context():
     assert frame["set/diet"].isna().all()
 
 
-def test_where_nothing_is_set_the_estimate_is_that_of_no_action_without_an_interval():
-    frame = decision_frame([NONE, REFUSED])
-    assert frame["estimate"].tolist()[0] == frame["no_action"].tolist()[0] == 0.4
-    assert math.isnan(frame["estimate"][1])
-    assert frame[["lower", "upper", "level"]].isna().to_numpy().all()
-    assert frame["reason"].tolist() == ["no alteration helps", "no support"]
-
-
 def test_the_index_is_the_one_asked_for_and_no_decision_is_a_frame_with_columns():
     assert list(decision_frame([ACTED], index=pd.Index(["x"])).index) == ["x"]
     empty = decision_frame([], ["dose"])
@@ -117,12 +108,6 @@ def test_the_means_are_over_the_decisions_within_the_data():
     assert summary(frame[1:], OF).endswith("Where one is recommended, it lies outside the data.")
 
 
-@pytest.mark.parametrize("missing", ["estimate", "baseline"])
-def test_a_missing_estimate_is_nan(missing):
-    (row,) = decision_frame([ACTED | {missing: None}]).to_dict("records")
-    assert math.isnan(row["estimate" if missing == "estimate" else "no_action"])
-
-
 def test_present_values_have_columns_where_there_are_some():
     against = ACTED | {
         "present": {"dose": 1.0},
@@ -136,14 +121,6 @@ def test_present_values_have_columns_where_there_are_some():
     assert summary(frame, OF, "y is at most 1").endswith(
         "the estimated chance that y is at most 1 is 80 % on average, 45 % with the present values."
     )
-
-
-def test_a_gain_over_no_action_has_columns_where_it_is_known():
-    gain = {"gain": {"point": 0.3, "lower": 0.1, "upper": 0.4, "level": 0.95}}
-    frame = decision_frame([ACTED | gain, NONE])
-    assert frame[["gain", "gain_lower", "gain_upper"]].iloc[0].tolist() == [0.3, 0.1, 0.4]
-    assert frame["gain"].isna().tolist() == [False, True]
-    assert not {"unchanged", "gain"} & {*decision_frame([ACTED, NONE])}
 
 
 BOUGHT = {

@@ -12,10 +12,8 @@ from rehearsal_torch.reporting.page.page_content import material
 from rehearsal_torch.reporting.page.run_page import notes_of_sequences, overall_of_sequences
 from rehearsal_torch.reporting.run_report import report
 from rehearsal_torch.reporting.sequence_report import (
-    cells,
     changed_doses,
     contradicted,
-    finite,
     observed_groups,
     summary,
     wilson,
@@ -60,10 +58,6 @@ def test_rows_of_several_searches_say_nothing_of_the_truth(sepsis_run):
     assert not any(name.startswith("truth/") for row in summary(run, WORDS) for name in row)
 
 
-def test_only_finite_numbers_count():
-    assert finite([1, 2.5, math.inf, math.nan, None, "3", True]) == [1.0, 2.5, 1.0]
-
-
 def test_refusals_and_bookkeeping_are_sentences(sepsis_run):
     run = read(sepsis_run)
     for one, kind in zip(run.decisions, ("losing_members", "no_gain"), strict=False):
@@ -101,14 +95,6 @@ def test_a_truth_that_contradicts_the_model_is_said_beside_its_claim(sepsis_run,
     )
     notes = sentences("episodes_notes", row, WORDS, told_columns)
     assert [text.startswith(caution) for text in notes] == [True] * told
-
-
-def test_shares_are_in_per_cent_with_their_intervals(sepsis_run):
-    found = cells(summary(read(sepsis_run), WORDS))
-    assert found["improvement"][0].startswith("5 % (")
-    assert found["proven"] == ["80 %"]
-    assert found["observed"] == ["50"]
-    assert not [name for name in found if name.endswith(("_low", "_high")) or name in ("search", "k")]
 
 
 def decided(index: int, status: str, improvement: float, died: float | None) -> dict:
@@ -150,24 +136,6 @@ DECISIONS += [
     decided(7, "refused", 0.0, 0.0),
     decided(8, "no_action", 0.0, None),
 ]
-
-
-def test_groups_are_counted():
-    found = observed_groups(Recorded(Path(), DECISIONS))
-    assert [(row["group"], row["observed"], row["episodes"]) for row in found] == [
-        ("nothing recommended", 1, 2),
-        ("change recommended", 2, 6),
-        ("smallest third of predicted improvements, 1.0 to 2.0%", 2, 2),
-        ("middle third of predicted improvements, 3.0 to 4.0%", 0, 2),
-        ("largest third of predicted improvements, 5.0 to 6.0%", 0, 2),
-    ]
-    lines = sentences("observed", found)
-    first = (
-        "Observed died_in_hosp, with at most 2 changes, and 95% intervals: nothing recommended: 1 of 2, 50.0%"
-    )
-    assert lines[0].startswith(first)
-    assert lines[-1].startswith("Observed outcomes are a comparison of patients, not an effect")
-    assert len(lines) == 6
 
 
 def test_every_changed_dose_has_a_row_in_names_and_units():

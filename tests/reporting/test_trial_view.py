@@ -47,15 +47,6 @@ def test_the_recommendation_is_drawn_with_its_interval():
     assert len(made.plot(Figure().subplots(), recommended=False).lines) == 2
 
 
-def test_the_sentence_counts_states_and_names_the_best(made):
-    made.ask()
-    made.fail(made.ask()[0], "spilt")
-    assert made.summary() == (
-        "6 trials: 1 pending, 4 completed, 1 failed; the largest reward so far is 0.95, of trial 4 (a = 0.3, "
-        "b = 1)."
-    )
-
-
 def test_without_trials_there_is_a_sentence_alone():
     made = optimiser()
     assert made.summary() == "0 trials; no reward is known yet."

@@ -278,19 +278,6 @@ def test_one_coordinate_reaches_the_soft_threshold(peak, origin, cost, curvature
         assert float(found) == origin
 
 
-@given(st.floats(-3, 3), st.floats(-3, 3), sizes, sizes, st.floats(0.2, 4))
-def test_a_higher_cost_never_moves_an_action_further(peak, origin, one, other, curvature):
-    low, high = sorted((one, other))
-    moved = [
-        abs(
-            float(best(bowl(row(peak), curvature, cost, row(origin)), row(-3.0), row(3.0), row(origin))[0])
-            - origin
-        )
-        for cost in (low, high)
-    ]
-    assert moved[1] <= moved[0] + 2e-3
-
-
 def test_what_can_be_had_from_either_action_is_had_from_the_cheaper_one():
     # A concave function of z1 + 2 z2: z2 moves it for half the price.
     def value(actions):
@@ -352,82 +339,6 @@ def test_what_is_undefined_never_wins_and_a_spent_budget_ends_the_climb():
     )
     assert spent.ran_out
     assert float(points[0, 0, 1]) == 0.0
-
-
-class Recorded:
-    """A function of actions, and where it was evaluated."""
-
-    def __init__(self, value):
-        self.value, self.seen = value, []
-
-    def __call__(self, actions):
-        self.seen.append(actions.clone())
-        return self.value(actions)
-
-    def counts(self):
-        return [len(each) for each in self.seen]
-
-
-def test_a_line_has_a_grid_and_finer_ones_around_the_best_each_a_third_as_wide():
-    peak, value = 13.37, Recorded(lambda actions: -(actions[..., 0] - 13.37).abs())
-    points, _ = climb(value, row(3.0)[None], row(0.0), row(24.0), row(5.5))
-    assert value.counts() == [1, 26] + [7] * 6
-    grid = [*range(25), 5.5]
-    assert value.seen[1].flatten().tolist() == pytest.approx(grid)
-    best, width = 13.0, 1.0
-    for each in value.seen[2:]:
-        expected = [best + width * share / 3 for share in range(-3, 4)]
-        assert each.flatten().tolist() == pytest.approx(expected)
-        best, width = min([best, *expected], key=lambda z: abs(z - peak)), width / 3
-    assert float(points) == pytest.approx(best)
-
-
-def test_sweeps_are_coarse_at_first_and_at_most_eight():
-    # Every evaluation is better than those before.
-    value = Recorded(lambda actions: torch.full(actions.shape[:-1], float(len(value.seen)), dtype=DOUBLE))
-    start = row(0.5, -0.25)
-    climb(value, start[None], row(-2.0, -2.0), row(2.0, 2.0), row(0.0, 0.0))
-    first, later = [27, 7, 7] * 3, ([2] + [7] * 6) * 2 + [27, 7, 7]
-    assert value.counts() == [1, *first, *later * 7]
-    # The third line of a sweep goes through the point before it and the one after.
-    change = value.seen[7][:, 0] - start
-    after = value.seen[7][0, 0] - start[0]
-    assert (change[:, 0] * after[1] - change[:, 1] * after[0]).abs().max() < 1e-12
-    assert change.abs().amax(0).min() > 0.5
-
-
-def test_a_climb_that_no_longer_improves_ends_and_ties_stay():
-    value = Recorded(lambda actions: torch.zeros_like(actions[..., 0]))
-    start = row(0.5, -0.25)
-    points, _ = climb(value, start[None], row(-2.0, -2.0), row(2.0, 2.0), row(0.0, 0.0))
-    assert len(value.seen) == 10
-    assert torch.equal(points[0], start)
-
-
-@pytest.mark.parametrize(("upper", "calls"), [((0.5, 3.0), 8), ((0.5, 0.25), 1)])
-def test_coordinates_that_are_held_have_no_lines(upper, calls):
-    value = Recorded(bowl(row(2.0, 2.0), 1.0, 0.0, row(0.0, 0.0)))
-    climb(value, row(0.5, 0.25)[None], row(0.5, 0.25), row(*upper), row(0.0, 0.0))
-    assert len(value.seen) == calls
-
-
-def test_the_two_best_starts_go_on_and_two_keep_their_order():
-    # Nothing improves: with a step that is the same everywhere, all starts stay.
-    heights = torch.tensor([1.0, 3.0, 2.0], dtype=DOUBLE)
-    starts = torch.tensor([[-2.0, -1.0], [0.3, 2.0], [2.0, 0.5]], dtype=DOUBLE)
-
-    def value(actions):
-        return heights @ (actions.unsqueeze(-2) == starts).all(-1).to(heights).movedim(-1, 0).flatten(1)
-
-    def reached(some):
-        zeros = row(0.0, 0.0)
-        at = starts[some].unsqueeze(1)
-        points, values = climb(lambda z: value(z).reshape(z.shape[:-1]), at, zeros - 3, zeros + 3, zeros)
-        assert torch.equal(value(points), values.flatten())
-        return values.flatten().tolist()
-
-    assert reached([0, 1, 2]) == [3.0, 2.0]
-    assert reached([0, 2]) == [1.0, 2.0]
 
 
 @pytest.mark.parametrize("size", [1.0, 1e-7])

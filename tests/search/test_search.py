@@ -12,25 +12,10 @@ from rehearsal_torch import search as rooms
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
-from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn
-from rehearsal_torch.objectives.gaussian_success import GaussianSuccess
-from rehearsal_torch.objectives.objective import AlterationObjective, Appraisal, chance
-from rehearsal_torch.objectives.scenario_success import CountObjective
-from rehearsal_torch.search.alterations.mixed_integer import MixedInteger
+from rehearsal_torch.objectives.objective import Appraisal, chance
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
-from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton
-from rehearsal_torch.search.search import (
-    UNLIMITED,
-    BatchSearch,
-    Budget,
-    NoAction,
-    Search,
-    chosen,
-    in_time,
-    task_actions,
-)
+from rehearsal_torch.search.search import UNLIMITED, BatchSearch, Budget, NoAction, Search, chosen, in_time
 from rehearsal_torch.search.sequences.astar import AStar
-from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
 from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
@@ -93,11 +78,6 @@ def test_what_the_objective_accepts_comes_before_larger_values():
     decisions = decided([[3.0, 3.0, 3.0], [1.0, 1.0, -math.inf]], accepted=accepted)
     assert [each.alteration.names for each in decisions] == [("b",), ("a",), ("a",)]
     assert [each.value for each in decisions] == [1, 3, 3]
-
-
-def test_further_facts_are_kept():
-    decisions = decided([[1.0, 2.0], [0.0, 0.0]], facts=[{"steps": 3}, {"steps": 4}])
-    assert [each.trace["steps"] for each in decisions] == [3, 4]
 
 
 def test_a_refusal_says_why_and_what_it_would_have_set():
@@ -188,11 +168,6 @@ def test_every_search_declares_the_kind_of_problem_that_it_is_for():
     assert (Search.kind, BatchSearch.kind) == (None, None), "a search of one's own need not declare it"
 
 
-def test_what_a_search_is_unless_it_says_otherwise():
-    assert (Search.declines, Search.weighs, Search.budget_s, Search.kind) == (True, True, None, None)
-    assert (BatchSearch.batch_size, NoAction.kind) == (256, "rehearse")
-
-
 def test_never_acting_is_said_of_each_case():
     objective = Functions(cases(0.0, 0.0, 0.0), [])
     found = NoAction().batch_search(objective)
@@ -201,12 +176,6 @@ def test_never_acting_is_said_of_each_case():
         assert (each.alteration, each.reason.kind) == (None, "never_acts")
         assert each.trace == {"search": "none", "altered": []}
         assert 0 <= each.seconds < 1
-
-
-def test_the_variables_of_all_sets_are_named_once():
-    some_cases = cases(0.0)
-    sets = [Said(some_cases, names, BOTH[0]) for names in (("b",), ("a", "b"), ("a",))]
-    assert task_actions(Functions(some_cases, sets)) == ("b", "a")
 
 
 class Spent:
@@ -237,41 +206,11 @@ def test_seconds_are_shared_among_the_cases(monkeypatch):
         assert [each.seconds for each in idle] == [6.0 / count] * count
 
 
-@pytest.mark.parametrize(
-    ("search", "objective"),
-    [
-        (ProjectionNewton, GaussianSuccess),
-        (MixedInteger, CountObjective),
-        (NoAction, AlterationObjective),
-        (BranchAndBound, CounterfactualReturn),
-        (Search, None),
-        (type("Mine", (ProjectionNewton,), {}), GaussianSuccess),
-        (type("Open", (Search,), {}), None),
-    ],
-)
-def test_a_search_says_what_it_maximises(search, objective):
-    assert search.maximises() is objective
-
-
 @pytest.fixture
 def clock(monkeypatch):
     hands = [100.0]
     monkeypatch.setattr("rehearsal_torch.search.search.perf_counter", lambda: hands[0])
     return hands
-
-
-def test_time_is_counted_from_the_beginning(clock):
-    budget = Budget(2.0)
-    assert (budget.spent(), budget.left(), budget.out()) == (0.0, 2.0, False)
-    clock[0] = 101.5
-    assert (budget.spent(), budget.left(), budget.out()) == (1.5, 0.5, False)
-    clock[0] = 102.0
-    assert (budget.spent(), budget.left()) == (2.0, 0.0)
-    assert not budget.ran_out
-    assert budget.out()
-    assert budget.ran_out
-    clock[0] = 110.0
-    assert (budget.spent(), budget.left()) == (10.0, 0.0)
 
 
 def test_without_a_limit_there_is_always_time(clock):

@@ -54,10 +54,6 @@ def test_cells_are_as_fine_as_leaves_what_was_given_with_five_others(units):
     assert len(part.middles) <= min(CELLS, len(features) // EACH)
 
 
-def test_more_units_make_finer_cells():
-    assert len(fitted(*steps(20)).middles) < len(fitted(*steps(400)).middles)
-
-
 def test_neither_unit_nor_order_of_columns_matters():
     features, actions, begins = steps()
     found = fitted(features, actions, begins).counts(features)
@@ -111,25 +107,3 @@ def test_damaged_cells_are_found(damage, said):
     for name, value in damage(part).items():
         setattr(part, name, value)
     assert any(said in fault for fault in part.faults())
-
-
-def test_no_row_is_kept():
-    features, actions, begins = steps()
-    part = fitted(features, actions, begins)
-    kept = (part.middles * part.spread + part.centre).unsqueeze(1)
-    assert float((kept - features).abs().amax(-1).min()) > 1e-3
-
-
-def test_few_different_states_are_a_cell_each():
-    features, actions, begins = steps(300)
-    part = fitted(features[:, :1].sign(), actions, begins)
-    assert len(part.middles) == 2
-
-
-def test_a_constant_feature_and_a_single_unit_do():
-    features, actions, begins = steps(1)
-    features[:, 1] = 4.0
-    part = fitted(features, actions, begins)
-    assert part.counts(features).max() == 1
-    assert part.faults() == []
-    assert len(part.middles) == 1

@@ -57,15 +57,6 @@ def test_values_beyond_all_rows_are_named():
     )
 
 
-def test_many_cases_get_the_sentences_of_each():
-    made, rows = seen(WORLD.table(100)), [[0.0, 30.0], [0.1, 0.1], [-40.0, 50.0]]
-    each = [made.outside(("x", "a"), row) for row in rows]
-    assert made.outside_each(("x", "a"), rows) == each
-    assert [len(said) for said in each] == [1, 0, 2]
-    assert made.outside_each((), [[], []]) == [[], []]
-    assert made.outside_each(("x", "a"), []) == []
-
-
 def test_a_value_beyond_all_rows_is_said_in_digits_that_show_it():
     made = seen(WORLD.table(100))
     low, high = (float(end) for end in (made.lowest[1], made.highest[1]))
@@ -73,13 +64,6 @@ def test_a_value_beyond_all_rows_is_said_in_digits_that_show_it():
         (said,) = made.outside(("a",), [value])
         stated, ends = said.text.removeprefix("a is set to ").split("; the observations lie between ")
         assert stated not in ends.split(" and ")
-
-
-def test_many_rows_are_thinned_and_few_are_never_far():
-    assert len(seen(WORLD.table(500), max_points=50).rows) == 50
-    few = seen(WORLD.table(5))
-    assert not few.known
-    assert few.limit(("a",)) == float("inf")
 
 
 def test_a_graph_that_the_table_contradicts_is_reported_and_a_true_one_is_not():

@@ -5,13 +5,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.task_compatibility import Columns, OtherQuestionError
 from rehearsal_torch.data.trainable_part import NotFittedError, Solved
-from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate, sample
-from tests.toys.curved_episodes import curved_episode
+from rehearsal_torch.surrogates.surrogate import Surrogate, sample
 from tests.toys.second_device import second_device
 
 TASK = RehearsalTask.of(
@@ -100,13 +98,6 @@ def test_what_was_not_fitted_is_named_with_the_remedy(count, shown):
     assert made.faults() == []
 
 
-def test_a_part_that_no_answer_needs_may_stay_blank():
-    made = fitted(Means())
-    made.extra.mean = torch.empty(0)
-    made.require_fitted()
-    assert made.faults() == []
-
-
 def test_numbers_that_are_not_finite_and_wrong_sizes_are_faults_of_the_part():
     made = fitted(Means(2))
     made.means[0].mean[1] = torch.nan
@@ -142,12 +133,6 @@ def test_each_field_that_was_used_and_differs_is_named_and_nothing_is_taken():
     assert made.question().box.names == ("a", "b")
 
 
-def test_a_question_of_another_kind_is_refused():
-    causal = CausalTask.of({"graph": {"parents": {"Y": ["a"]}}, "actions": {"a": [0.0, 1.0]}, "reward": "Y"})
-    with pytest.raises(OtherQuestionError, match="expected a rehearsal task; got a CausalTask"):
-        Means(question=TASK).adopt(causal)
-
-
 def test_columns_may_be_more_than_are_needed_and_not_fewer():
     made = Means(question=Columns(("x", "a")), used=("columns",))
     made.adopt(["a", "more", "x"])
@@ -163,17 +148,6 @@ def test_a_surrogate_that_does_not_say_what_it_is_for_can_be_asked_nothing_else(
     ):
         Silent().adopt(plain())
     assert (Silent().question(), Silent().used(), Silent.kind) == (None, (), None)
-
-
-def test_by_default_nothing_is_guaranteed_and_everything_may_be_selected():
-    assert Silent().lipschitz(None) == {}
-    objective = curved_episode(0, 4)
-    assert isinstance(objective.surrogate, EpisodeSurrogate)
-    assert objective.surrogate.outside(objective.case.episode) == ()
-    assert objective.surrogate.selectable is None
-    assert EpisodeSurrogate.kind == "look_back"
-    with pytest.raises(TypeError, match="abstract"):
-        Surrogate()
 
 
 def test_it_says_on_which_device_it_is_and_copies_itself_to_the_cpu():

@@ -11,9 +11,8 @@ from rehearsal_torch.data.decision import Decision, Estimate
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.data.task_compatibility import Columns
 from rehearsal_torch.objectives.objective import chance, difference
-from rehearsal_torch.problems.cases.nonlinear_examples import Loan, NonSyn2
+from rehearsal_torch.problems.cases.nonlinear_examples import Loan
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.tipping_strength import (
@@ -22,7 +21,6 @@ from rehearsal_torch.surrogates.tipping_strength import (
     UNRECORDED,
     Overturning,
     RecordedStrengths,
-    for_question,
 )
 
 LOAN = Loan(size=SampleSize(400, 1))
@@ -93,12 +91,6 @@ def test_the_strongest_covariate_of_the_bank_is_the_sector():
     assert weighed(chance(0.8)).yardstick == pytest.approx(found["U1"], rel=1e-5)
 
 
-def test_covariates_between_two_alterations_count_and_the_alterations_do_not():
-    world = NonSyn2(size=SampleSize(400, 1))
-    found = Overturning(world.task, world.observations).covariates(("A1", "A2"))
-    assert set(found) == {"X1", "X2", "U1", "U2"}
-
-
 def test_nothing_is_said_where_it_does_not_apply():
     table = LOAN.observations()
     some = table.altered.clone()
@@ -109,12 +101,6 @@ def test_nothing_is_said_where_it_does_not_apply():
     assert weighed(chance(0.8), None) is None
     nothing = Decision(None, 0.0, estimate=chance(0.5), baseline=chance(0.5))
     assert Overturning(LOAN.task, LOAN.observations).with_sensitivity([nothing], [None])[0] is nothing
-
-
-def test_a_missing_yardstick_is_explained():
-    table = LOAN.observations()
-    few = Table(table.names, table.values[:6], table.altered[:6])
-    assert weighed(chance(0.8), table=few).note == FEW_ROWS
 
 
 def test_without_covariates_it_says_so():
@@ -131,12 +117,6 @@ def test_without_covariates_it_says_so():
     decision = setting(chance(0.8), chance(0.5), ("a",))
     found = Overturning(task, lambda: table).with_sensitivity([decision], [None])[0].sensitivity
     assert (found.note, found.yardstick) == (NO_COVARIATE, None)
-
-
-def test_a_question_without_roles_has_none():
-    assert for_question(None, LOAN.observations) is None
-    assert for_question(Columns(("a", "y")), LOAN.observations) is None
-    assert for_question(LOAN.task, LOAN.observations).covariates(("A2",)) is not None
 
 
 def test_recorded_strengths_say_the_same_without_the_observations():

@@ -177,15 +177,6 @@ def test_half_of_the_members_have_seen_each_half_of_the_units():
         assert 5 < len(seen) < 20, "drawn with replacement"
 
 
-def test_one_unit_that_was_held_out_is_that_of_both_halves():
-    torch.manual_seed(0)
-    made = TransitionEnsemble(MEMBER, 2)
-    trainer = Descent(max_epochs=1, progress=False)
-    fit(made, observations(), trainer, observations(1, seed=1))
-    with pytest.raises(ValueError, match=r"expected transitions of at least 2 units.*; got units=1"):
-        fit(TransitionEnsemble(MEMBER, 2), observations(1, 30), trainer)
-
-
 def test_the_closed_form_is_searched_where_the_noise_of_the_members_can_be_predicted(ensemble):
     reward, width = LinearReward({"x": -1.0}), len(ensemble.names)
     kept = ensemble.noise_check.shares, ensemble.closed.noise_check.shares
@@ -206,11 +197,6 @@ def test_the_closed_form_is_searched_where_the_noise_of_the_members_can_be_predi
         assert best.value == pytest.approx(Exhaustive()(objective(ensemble.closed, reward)).value)
     finally:
         ensemble.noise_check.shares, ensemble.closed.noise_check.shares = kept
-
-
-def test_what_is_not_fitted_claims_nothing():
-    torch.manual_seed(0)
-    assert TransitionEnsemble(MEMBER, 2).claimant is None
 
 
 def test_its_counterfactual_is_the_mean_of_the_members(ensemble):

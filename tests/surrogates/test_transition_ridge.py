@@ -9,7 +9,6 @@ import torch
 from rehearsal_torch.checkpoint import load, save
 from rehearsal_torch.claims.abstention_rules import ruled
 from rehearsal_torch.data.decision import EpisodeCase
-from rehearsal_torch.data.table import Table
 from rehearsal_torch.mechanisms.mechanism import replay
 from rehearsal_torch.objectives.change_rules import ChangeRules
 from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, return_record
@@ -90,14 +89,6 @@ def test_the_half_that_chooses_is_drawn_by_the_name_of_the_episode_and_the_seed(
     assert made().choosing(one) == made().choosing(EPISODES[1].changed(identity="a"))
 
 
-def test_a_fit_is_that_of_its_seed():
-    one, again, other = (fit(made(seed), rows()).state_dict() for seed in (4, 4, 5))
-    assert all(torch.equal(value, again[name]) for name, value in one.items())
-    assert torch.equal(one["halves.forms.0.weights"], other["halves.forms.0.weights"])
-    for half in (0, 1):
-        assert not torch.equal(one[f"halves.forms.{half}.refitted"], other[f"halves.forms.{half}.refitted"])
-
-
 def test_a_saved_model_answers_to_the_last_digit(tmp_path):
     one, other = known(), load(save(known(), CONFIG, tmp_path / "ridge"))
     assert isinstance(other, TransitionRidge)
@@ -151,21 +142,6 @@ def test_of_every_second_unit_each_half_is_fitted():
     assert torch.equal(*(form.unmoved for form in one.halves.forms)), "tested by all units"
 
 
-def test_rows_of_unknown_units_stand_alone():
-    table = Table.observed(rows().names, rows().values)
-    assert begins_of(table).all()
-    assert place_of(table).tolist()[:5] == [0, 1, 2, 3, 4]
-    alone = fit(made(), table)
-    assert alone.unmoved == ()
-    for form in alone.halves.forms:
-        assert form.kappa.tolist() == [0.0, 0.0]
-
-
-def test_a_single_unit_has_no_halves():
-    with pytest.raises(ValueError, match=r"expected transitions of at least 2 units, .*; got units=1"):
-        fit(made(), observations(1, 40))
-
-
 def test_one_is_built_beside_a_model_with_its_columns_and_levels():
     drugs = [f"drug{number}" for number in range(12)]
     many = TransitionRidge(["x"], [], ["c"], drugs, levels=2)
@@ -178,12 +154,6 @@ def test_one_is_built_beside_a_model_with_its_columns_and_levels():
         assert form.doses is many.levels
     assert not beside.halves.needed
     assert many.halves.needed
-
-
-def test_the_next_values_of_what_no_step_predicts_are_not_needed():
-    kept = [name for name in rows().names if name not in ("age'", "vent'", "vaso'", "fluid'")]
-    few = Table(tuple(kept), rows().columns(kept), rows().altered[:, : len(kept)], units=rows().units)
-    assert torch.equal(known().residuals(few), known().residuals(rows()))
 
 
 def test_what_no_action_moves_is_named_and_keeps_its_course():

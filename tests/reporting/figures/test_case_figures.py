@@ -127,30 +127,6 @@ def test_a_panel_shows_the_claim_its_interval_and_the_marks():
     assert (axes.get_xlabel(), axes.get_title()) == ("dose (mg)", "Case one")
 
 
-def test_bars_are_shares_of_the_panel_and_few_rows_are_hatched():
-    (axes,) = claims_drawn(rows()).axes
-    known, hidden = axes.containers
-    assert [each.get_height() for each in known] == pytest.approx([0.1, 0.0, 0.0, 0.2])
-    assert [(each.get_x(), each.get_hatch()) for each in hidden] == [(0.25, "////")]
-
-
-def test_a_line_is_broken_where_there_is_no_number():
-    (axes,) = claims_drawn(rows(gap=(0, 10))).axes
-    curve = next(each for each in axes.lines if each.get_label().startswith("estimate, "))
-    assert list(np.isnan(curve.get_ydata())).count(True) == 2
-    shaded = [each for each in axes.patches if each.get_label() == "outside the data"]
-    assert [(each.get_x(), each.get_x() + each.get_width()) for each in shaded] == [
-        pytest.approx((0.0, 0.05)), pytest.approx((0.95, 1.0))
-    ]  # fmt: skip
-
-
-def test_the_decision_stands_on_its_curve():
-    (axes,) = claims_drawn(rows(gap=range(8))).axes
-    (point,) = [each for each in axes.lines if each.get_marker() == "o"]
-    assert (*point.get_xdata(), *point.get_ydata()) == (0.8, 0.62)
-    assert axes.collections[-1].get_segments()[0].tolist() == [[0.8, 0.52], [0.8, 0.72]]
-
-
 def test_a_decision_outside_the_data_has_no_point_and_no_interval():
     with drawing():
         (axes,) = draw_claims(rows(gap=range(8, 11)), beyond=["one"]).axes

@@ -14,11 +14,6 @@ METRICS = {
 }
 
 
-def test_parts_are_those_with_a_training_loss():
-    assert trained_parts(METRICS) == ["mechanism"]
-    assert trained_parts({"train_loss": [], "a/b/train_loss": [], "a/held_out_loss": []}) == ["", "a/b"]
-
-
 def test_epochs_count_from_one_and_the_best_is_that_of_held_out_rows():
     with drawing():
         (axes,) = draw_training(METRICS, ["mechanism"]).axes
@@ -125,15 +120,6 @@ def test_the_band_is_two_standard_deviations_and_far_trials_do_not_stretch_the_p
 def test_a_system_of_ones_own_has_no_true_curves():
     figure, _ = drawn(curves(world=False))
     assert not [text for text in figure.legends[0].get_texts() if "true" in text.get_text()]
-
-
-def test_of_many_actions_those_that_matter_most_are_shown_in_their_order():
-    names = tuple(f"a{place}" for place in range(14))
-    figure, panels = drawn(curves(names))
-    assert [name for name in panels if name.startswith("Reward")] == [
-        f"Reward along {name}" for name in names[2:]
-    ]
-    assert "(12 of 14 actions shown)" in figure.get_suptitle().replace("\n", " ")
 
 
 def in_lines(figure):

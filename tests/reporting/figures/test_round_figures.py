@@ -3,23 +3,13 @@
 import math
 
 import numpy as np
-import pytest
 
 from rehearsal_torch.reporting.figure_style import drawing
 from rehearsal_torch.reporting.figures import round_figures
-from rehearsal_torch.reporting.figures.round_figures import draw_online, mean_of_repeats
+from rehearsal_torch.reporting.figures.round_figures import draw_online
 from tests.toys.online_rows import bounded
 from tests.toys.online_rows import rows as online_rows
 from tests.toys.trial_lines import rows
-
-
-def test_an_average_ends_where_the_shortest_seed_does():
-    number, means, errors = round_figures.mean_of_seeds(
-        [*rows(), *rows(seed=1)[:2]], "expected", running=True
-    )
-    assert number.tolist() == [1, 2]
-    assert means.tolist() == [2.0, 1.25]
-    assert errors.tolist() == [0.0, 0.0]
 
 
 def test_figures_show_every_method_beside_the_optimum():
@@ -31,20 +21,6 @@ def test_figures_show_every_method_beside_the_optimum():
     assert regret.get_yscale() == "log"
     assert np.allclose(regret.lines[0].get_ydata(), [7.0, 4.0, 2.0])
     assert len(average.lines) == 3
-
-
-def test_curves_are_means_with_deviations():
-    rounds, means, stds = mean_of_repeats(online_rows(), "p_true")
-    assert rounds.tolist() == list(range(1, 31))
-    assert means[-1] == pytest.approx(0.7 - 0.4 / 30 + 0.01)
-    np.testing.assert_allclose(stds, 0.01)
-    assert mean_of_repeats(online_rows(), "success", summed=True)[1][-1] == 15
-    assert (
-        mean_of_repeats(
-            [*online_rows(1, 30), *({**row, "repeat": 1} for row in online_rows(1, 12))], "p_true"
-        )[0][-1]
-        == 12
-    ), "as far as all repeats go"
 
 
 def test_a_figure_has_a_line_of_panels_a_world():

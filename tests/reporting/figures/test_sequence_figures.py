@@ -1,14 +1,11 @@
 from dataclasses import replace
 
-import matplotlib.pyplot as plt
 import pytest
 
 from rehearsal_torch.reporting.figure_style import drawing, save
 from rehearsal_torch.reporting.figures import sequence_figures
 from rehearsal_torch.reporting.figures.sequence_figures import (
-    changed,
     chosen,
-    diagonal,
     draw_courses,
     draw_improvements,
     draw_true_improvements,
@@ -28,16 +25,6 @@ def test_several_groups_share_their_bins_and_empty_ones_are_left_out():
     assert left.min() == right.min() == pytest.approx(0.0)
     assert left.max() == right.max() == pytest.approx(24.0)
     assert [patch.get_xy()[:, 1].max() for patch in axes.patches] == [1.0, 2.0]
-
-
-def test_the_diagonal_spans_what_both_axes_show():
-    with drawing():
-        figure, axes = plt.subplots()
-        axes.set(xlim=(1, 4), ylim=(-2, 3))
-        diagonal(axes, "equal")
-    (line,) = axes.lines
-    plt.close(figure)
-    assert list(line.get_xdata()) == list(line.get_ydata()) == [-2, 4]
 
 
 def test_points_are_percentages_with_their_means_beside_the_line_of_equality():
@@ -108,29 +95,6 @@ def of(*improvements):
 )
 def test_the_best_the_median_and_the_worst_are_chosen(improvements, picked):
     assert [(why, one["identity"]) for why, one in chosen(of(*improvements))] == picked
-
-
-def test_the_first_of_ties_is_taken():
-    tied = [{"identity": name, "trajectory": {"improvement": 0.5}} for name in "abc"]
-    assert [one["identity"] for _, one in chosen(tied)] == ["a", "b", "c"]
-
-
-def test_a_column_holds_the_outcome_and_what_was_done_of_one_unit():
-    one = decision(0)
-    one["trajectory"] |= {"observed_doses": [[0.5, 0.0], [0.0, 1.0]], "doses": [[0.5, 0.0], [0.0, 0.0]]}
-    with drawing():
-        outcome, vasopressor, service = draw_courses([("largest", one)], 7, WORDS).axes
-    observed, predicted = outcome.lines
-    assert list(observed.get_ydata()) == [12.5] * 4
-    assert list(predicted.get_ydata()) == pytest.approx([12.5 * 0.98] * 4)
-    assert [list(line.get_ydata()) for line in service.lines] == [[0.0, 1.0], [0.0, 0.0]]
-    assert [label.get_text() for label in service.get_yticklabels()] == ["none", "major"]
-    assert vasopressor.get_ylabel() == "vasopressor\n(mcg)"
-    assert (
-        outcome.get_title() == "Episode stay-0: 2.0% better by the model\n(largest improvement of 7 episodes)"
-    )
-    assert changed(one) == [1]
-    assert [patch.get_x() for patch in service.patches] == pytest.approx([1.65]), "the changed step is shaded"
 
 
 def test_the_range_of_the_models_is_drawn_where_there_are_several():

@@ -9,19 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jinja2 import UndefinedError
 
-from rehearsal_torch.data.finding import KINDS
-from rehearsal_torch.reporting.page.html import (
-    CSS,
-    MARK,
-    POLICY,
-    SORT,
-    name_of,
-    render,
-    sentence,
-    sentences,
-    words,
-)
-from rehearsal_torch.reporting.page.views import VERDICTS, case_of
+from rehearsal_torch.reporting.page.html import CSS, MARK, POLICY, SORT, render, sentence, sentences
+from rehearsal_torch.reporting.page.views import case_of
 from tests.toys.read_page import Page
 
 EVIL = "<script>alert(1)</script>"
@@ -71,12 +60,6 @@ def test_a_field_that_does_not_exist_is_an_error():
         sentence("headline", object())
 
 
-def test_a_case_has_its_identity_or_its_number_as_name():
-    assert name_of({"identity": "ann", "index": 3}) == "ann"
-    assert name_of({"index": 3}) == "3"
-    assert name_of({"identity": "", "index": 0}) == "0"
-
-
 COLOURS = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", CSS))
 
 
@@ -99,8 +82,3 @@ def test_there_are_rules_for_paper_and_phones_and_boxes_scroll_by_themselves():
     assert "@media (max-width: 40rem)" in CSS
     assert re.search(r"\.scroll \{[^}]*overflow-x: auto", CSS)
     assert not re.search(r"url\(|@import|https?:|<", CSS)
-
-
-def test_every_kind_of_finding_and_every_verdict_has_words():
-    assert set(words("kinds")) == set(KINDS)
-    assert set(words("verdicts")) == set(VERDICTS)

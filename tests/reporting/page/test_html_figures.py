@@ -48,17 +48,6 @@ def test_a_wide_picture_takes_the_whole_width(folder):
     assert (wide.width, wide.steps, other.steps) == (round(4 * 5.2 * 96), 3, 0)
 
 
-def test_known_figures_come_first_and_others_keep_their_name(folder):
-    for name in ("zebra_crossing", "training_a", "overturning"):
-        (folder / f"figures/{name}.svg").write_bytes(TINY)
-    alternatives = [image["alt"] for name, image in shown(folder).tags if name == "img"]
-    assert [text.partition(".")[0] for text in alternatives] == [
-        CAPTIONS["overturning"][0],
-        "Training: a",
-        "zebra crossing",
-    ]
-
-
 def test_what_is_no_picture_is_named_and_not_shown(folder):
     (folder / "figures/patient.svg").write_bytes(b"\x89PNG\r\n")
     (folder / "figures/effort.svg").mkdir()

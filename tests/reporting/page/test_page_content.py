@@ -22,22 +22,6 @@ from tests.toys import recorded_runs
 from tests.toys.linear_truth import chain
 
 
-def test_a_folder_is_read_whole(tmp_path):
-    found = material(recorded_runs.alterations(tmp_path), cases=1, ended=False)
-    assert (found.alterations, found.trials, found.sequences) == (True, False, False)
-    assert found.card["rows"] == 400
-    assert found.record["commit"] == "0123abcd"
-    assert found.status["state"] == "ok"
-    assert found.nouns == ("case", "cases")
-    assert material(tmp_path, ended=True).status == {}
-
-
-def test_episodes_are_known_by_their_trajectories(sepsis_run):
-    found = material(sepsis_run)
-    assert (found.sequences, found.words.variable) == (True, "SOFA")
-    assert found.nouns == ("episode", "episodes")
-
-
 def test_values_of_another_form_are_left_out():
     assert mapping([1]) == {} == mapping(None)
     assert mapping({1: 2}) == {"1": 2}
@@ -67,15 +51,6 @@ def test_values_of_another_form_are_left_out():
 )
 def test_values_in_words(value, words):
     assert shown(value) == words
-
-
-def test_cases_are_held_out_rows_where_as_many_were_kept_aside(tmp_path):
-    card = recorded_runs.CARD | {"kept_aside": 2, "cases": 2}
-    assert material(recorded_runs.alterations(tmp_path / "held", card=card)).withholds
-    assert not material(tmp_path / "held", rows=True).withholds
-    given = recorded_runs.CARD | {"kept_aside": 0, "cases": 2}
-    assert not material(recorded_runs.alterations(tmp_path / "given", card=given)).withholds
-    assert not material(recorded_runs.trials(tmp_path / "trials")).withholds
 
 
 def test_a_sentence_keeps_all_but_the_values_of_the_case():

@@ -5,16 +5,8 @@ from itertools import pairwise
 
 import pytest
 
-from rehearsal_torch.reporting.page.data_card import limits
 from rehearsal_torch.reporting.page.page_content import material
-from rehearsal_torch.reporting.page.reasons import (
-    DRAWN,
-    adjustments,
-    by_kind,
-    graph_view,
-    overturning,
-    warnings_of_run,
-)
+from rehearsal_torch.reporting.page.reasons import DRAWN, adjustments, by_kind, graph_view, warnings_of_run
 from rehearsal_torch.reporting.page.run_page import page
 from tests.toys import recorded_runs
 from tests.toys.read_page import Page
@@ -38,15 +30,6 @@ def test_findings_of_a_kind_are_one_group_with_the_numbers_of_its_first_case():
     assert (reason.kind, reason.texts) == ("no_gain", ("none",))
     (edited,) = by_kind([{"reason": {"kind": "<b>", "text": "none"}}], "reason")
     assert edited.kind == "note"
-
-
-def test_graphs_that_may_be_true(tmp_path):
-    line = recorded_runs.recommended()
-    graphs = {"stand": 0.75, "worst": -0.05, "worst_named": "a -> b", "judged": 1.0, "graphs": 4}
-    line["trace"]["graphs"] = graphs
-    said = " ".join(overturning(material(recorded_runs.alterations(tmp_path, [line]))))
-    told = "Of 4 graphs that may be true, better than no action under 75.0%; under the worst graph (a -> b)"
-    assert told in said
 
 
 EDGES = "age-bmi age-s5 s5-bp bmi-bp bp-y s5-y bmi-y"
@@ -99,19 +82,7 @@ def test_a_graph_that_is_none_or_too_large_is_told(tmp_path):
     assert "v39 → v40" in view.edges
 
 
-def test_the_limits_of_the_task():
-    found = [("may be set", "rate (from 0 to 1)"), ("desired region", "repaid ≥ 0.6")]
-    assert limits(recorded_runs.CARD) == found
-    assert limits({}) == []
-
-
 def test_a_checkpoint_that_has_seen_the_rows_is_told(tmp_path):
     record = recorded_runs.RECORD | {"held_out_seen": True}
     run = recorded_runs.alterations(tmp_path, record=record, config={"checkpoint": "there"})
     assert any("in the fit of the checkpoint" in text for text in warnings_of_run(material(run)))
-
-
-def test_no_warnings_are_told(tmp_path):
-    line = recorded_runs.recommended() | {"findings": []}
-    shown = Page(page(material(recorded_runs.alterations(tmp_path, [line], card={}))))
-    assert "The run recorded no warnings." in shown.said

@@ -11,7 +11,7 @@ from rehearsal_torch.files.atomic_write import write_text
 from rehearsal_torch.files.bounded_yaml import PlainFileError
 from rehearsal_torch.reporting import run_report
 from rehearsal_torch.reporting.page.page_content import material
-from rehearsal_torch.reporting.page.run_page import FILE, origin, page, recorded_rows, run_page, tally
+from rehearsal_torch.reporting.page.run_page import FILE, origin, page, recorded_rows, run_page
 from rehearsal_torch.reporting.run_report import report
 from tests.conftest import MACHINE_WORDS, machines
 from tests.toys import recorded_runs
@@ -132,11 +132,6 @@ def test_the_page_says_what_a_step_counts_and_which_change_adds_nothing(tmp_path
     assert Page(page(material(folder))).said.count("this change alone adds nothing") == 1
 
 
-@pytest.mark.parametrize("edited", ["text", 3, [1], {"units_of": "x", "levels": [1], "unit": EVIL}])
-def test_edited_words_never_break_the_page(tmp_path, edited):
-    assert read(machines(tmp_path / "run", words=edited), rows=True).faults == []
-
-
 def test_equal_folders_have_equal_pages_and_a_page_is_replaced_as_a_whole(tmp_path):
     run = recorded_runs.alterations(tmp_path)
     write_page(run)
@@ -226,13 +221,6 @@ def test_episodes_step_by_step_as_the_table_calls_them(sepsis_run, machine_run):
         assert recorded_rows(replace(found, words=words))[0].heads[0] == head
     row = recorded_rows(material(machine_run))[0].rows[1]
     assert row == ["2", "12.5", "12.25", "major", "none", "reduced", "reduced"]
-
-
-def test_what_decisions_come_to_is_counted():
-    refused = recorded_runs.refused()
-    nothing = refused | {"reason": {"kind": "no_gain", "text": "nothing is better"}}
-    lines = [recorded_runs.recommended(), refused, refused, nothing]
-    assert tally(lines) == [("do", 0), ("may", 1), ("leave", 1), ("unclear", 2)]
 
 
 def test_values_of_held_out_rows_are_left_out_unless_rows_are_asked_for(tmp_path):

@@ -7,14 +7,13 @@ import torch
 from rehearsal_torch.objectives.objective import Candidates
 from rehearsal_torch.objectives.success_probability import SuccessProbability
 from rehearsal_torch.search.alterations.information_gain import Informative, Qualifying, apart, explored
-from rehearsal_torch.search.alterations.interval_sweep import spread, swept
-from rehearsal_torch.search.alterations.mixed_integer import AlterationBudget, joint_candidates
+from rehearsal_torch.search.alterations.interval_sweep import spread
+from rehearsal_torch.search.alterations.mixed_integer import AlterationBudget
 from tests.toys.counted import bands, cases
 from tests.toys.linear_truth import chain
 from tests.toys.rehearsal_methods import learnt
 from tests.toys.toy_posteriors import Toy, toy_cases
 
-POSITIVE = ("pool", "probes", "scenarios", "nodes", "batch_size")
 # Information grows with |z|: the most informative qualifying z is the end of the interval that lies further
 # from 0.
 TOY = Toy((1.0,), (1.0,), (0.2,), 0.5, (0.5, 2.5))
@@ -94,24 +93,6 @@ def test_a_budget_bounds_what_is_spent():
     assert none.reason.text == "the cost budget allows none of the candidate alterations: raise its limit"
 
 
-def test_two_pieces_that_qualify_are_both_looked_at():
-    # The slope is 1 or -1: z and -z are equally probable to succeed, and what lies between is not.
-    toy = Toy((0.5, 0.5), (1.0, -1.0), (0.05, 0.05), 0.2, (1.0, 5.0))
-    objective = SuccessProbability.for_cases(
-        toy,
-        toy_cases(1),
-        search_scenarios=4000,
-        validation_scenarios=4000,
-        test_scenarios=100,
-        information_models=100,
-        entropy="sampled",
-    )
-    pieces = Informative(tau=0.4).qualifying.pieces(objective.sets[0], 0)
-    assert pieces.shape == (2, 2)
-    assert (float(pieces[0, 0]), float(pieces[1, 1])) == (-3.0, 3.0)
-    assert float(pieces[0, 1]) == pytest.approx(-float(pieces[1, 0]), abs=0.05)
-
-
 @pytest.fixture(scope="module")
 def posterior():
     world = chain()
@@ -182,18 +163,6 @@ def test_what_is_less_informative_by_no_more_than_the_indifference_contends():
     assert nearly.trace["altered"] == ["b"]
 
 
-def test_pools_of_different_sizes_and_a_share_of_zero():
-    def nothing(z):
-        return -z.abs()
-
-    only, _ = decided(nothing, nothing, tau=0.7, pool=5)
-    # Three of three or two of two are needed; b reaches two of three.
-    assert only.trace["qualifying"] == [["a"]]
-    assert float(only.alteration.values) == 2.0
-    everything, _ = decided(nothing, nothing, tau=1.0, fallback="drop")
-    assert everything.trace["qualifying"] == [["a"]], "tau may be 1"
-
-
 def test_what_was_not_searched_in_time_has_no_points():
     nothing = {"limit": 0.0, "reference": {"a": 50.0, "b": 50.0}}
     first, second = decided(lambda z: z, lambda z: z, budget=nothing, budget_s=1e-9)
@@ -201,11 +170,6 @@ def test_what_was_not_searched_in_time_has_no_points():
     assert [each.trace["evaluations"] for each in (first, second)] == [0, 0]
     found, _ = decided(lambda z: z, lambda z: z, budget_s=1e-9)
     assert (found.trace["qualifying"], float(found.alteration.values)) == ([["a"]], 6.0)
-
-
-def test_settings_may_be_as_small_as_possible():
-    least = dict.fromkeys(POSITIVE, 1) | {"iterations": 0, "programs": 0, "kappa": 0.0, "tau": 1.0}
-    assert Informative(**least).weighs is False
 
 
 GRID = torch.linspace(-2, 3, 81, dtype=torch.float64)
@@ -238,11 +202,6 @@ def test_peaks_are_found_with_a_fraction_of_the_evaluations(acquisition):
     assert alone.values.max() > 0.97
 
 
-def test_evaluating_everything_finds_the_best_point():
-    assert (found(explored(peaked, POOLS, ALL, 1, 0, "every")) - PEAKS).abs().max() <= 5 / 80
-    assert explored(peaked, POOLS[:, :6], ALL[:, :6], 4, 3, "log_ei").values.shape == (3, 6)
-
-
 @pytest.mark.parametrize("acquisition", ["log_ei", "ucb", "every"])
 def test_points_that_do_not_count_are_never_asked(acquisition):
     valid = torch.arange(81) < torch.tensor([[81], [3], [1]])
@@ -255,19 +214,6 @@ def test_points_that_do_not_count_are_never_asked(acquisition):
 def test_a_function_that_does_not_vary_is_no_trouble():
     result = explored(lambda points: torch.ones_like(points[..., 0]), POOLS, ALL, 3, 3, "log_ei")
     assert (result.values == 1).all()
-
-
-def test_several_dimensions():
-    pools = torch.rand(2, 200, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    result = explored(
-        lambda points: -(points - 0.6).square().sum(-1),
-        pools,
-        torch.ones(2, 200, dtype=torch.bool),
-        6,
-        10,
-        "log_ei",
-    )
-    assert (result.values.amax(1) > -0.01).all()
 
 
 def test_as_many_evaluations_as_points_evaluate_all_at_once_in_their_order():
@@ -370,13 +316,6 @@ def test_the_interval_is_that_of_the_closed_form_and_every_point_qualifies_by_bo
     assert set(points[1:3, 0].tolist()) == {float(pieces[0, 0]), float(pieces[0, 1])} or len(pieces) > 1
 
 
-def test_how_far_a_set_stays_from_tau_is_told(one):
-    found = Qualifying(0.999, 20, None, PROGRAMS).points(one, 0)
-    assert found.points.shape == (0, 1)
-    assert found.share == pytest.approx(max(TOY.success(z) for z in np.linspace(-3, 3, 301)), abs=0.02)
-    assert Qualifying(0.5, 20, AlterationBudget(0.0, {}, {"a": 50.0}), PROGRAMS).points(one, 0).share == -1
-
-
 def test_points_are_taken_furthest_first():
     points = torch.tensor([[0.0, 0.0], [0.1, 0.0], [1.0, 0.0], [0.0, 50.0]], dtype=torch.float64)
     begin, width = (
@@ -464,28 +403,6 @@ def test_where_nothing_is_desired_any_affordable_point_is_the_best():
 PAIR = {"names": ("a", "b"), "box": {"a": (0.0, 1.0), "b": (0.5, 1.5)}, "direction": (1.0, 1.0)}
 
 
-def test_several_variables_have_the_most_probable_point_and_others_far_from_it():
-    one = counted(
-        [(1, 1.7), (1, 1.5), (1.4, 2), (0.5, 0.7)],
-        [(0.7, 1.5), (1.1, 1.7), (0.5, 1.3)],
-        **PAIR,
-        shifts=(0, 0),
-    )
-    found = Qualifying(0.5, 7, AlterationBudget(1.21, {}, {"b": 0.5}), PROGRAMS)
-    points, best = found.points(one, 1), found.best(one, 1)
-    starts = one.starts(7)[:, 1]
-    assert torch.equal(found.anywhere(one, 1), starts[starts.sum(-1) <= 1.71])
-    tried = torch.cat([found.anywhere(one, 1), swept(one, 4, 5, 500)[[1]]])
-    shares = one.share_of(1, tried, validating=False)
-    assert torch.equal(best.points[0], tried[shares.argmax()])
-    assert shares.max() == 0.75
-    assert one.share_of(1, tried).argmax() != shares.argmax()
-    assert points.share == best.share == float(one.share_of(1, best.points))
-    candidates = joint_candidates(one, 1, 0.5, 1, 20, 20)
-    expected = apart(candidates[candidates.sum(-1) <= 1.71], best.points, 6, torch.ones(2).double())
-    assert torch.equal(points.points, torch.cat([best.points, expected]))
-
-
 def test_without_an_affordable_best_point_those_that_qualify_tell_the_share():
     one = counted([(-9, 9)] * 2, [(-9, 9), (0.9, 1.1)], **PAIR, shifts=(0,))
     # The line through the middle ends here; nothing else is affordable.
@@ -496,10 +413,3 @@ def test_without_an_affordable_best_point_those_that_qualify_tell_the_share():
     assert points.share == 1.0
     nowhere = Qualifying(0.5, 7, AlterationBudget(1e-6, {}, {"b": 7.0}), PROGRAMS).points(one, 0)
     assert (nowhere.points.shape, nowhere.share) == ((0, 2), -1.0)
-
-
-def test_a_variable_that_is_held_and_several_points_to_begin_from_are_no_trouble():
-    points = torch.tensor([[0.0, 7.0, -1.0], [0.4, 7.0, -0.9], [1.0, 7.0, -1.0]], dtype=torch.float64)
-    width = torch.tensor([1.0, 0.0, 0.1], dtype=torch.float64)
-    assert apart(points, points[[0, 2]], 1, width).tolist() == [[0.4, 7.0, -0.9]]
-    assert apart(points, points[:1], 2, width).tolist() == [[0.4, 7.0, -0.9], [1.0, 7.0, -1.0]]

@@ -13,7 +13,6 @@ from rehearsal_torch.search.alterations.interval_sweep import (
     intervals,
     line_sweeps,
     meet,
-    most_covered,
     spread,
     swept,
 )
@@ -45,25 +44,6 @@ def test_a_sweep_finds_what_trying_everything_finds(seed, count, faces):
     assert torch.equal(counts[0], scenarios.desired(grid).sum(-2).amax(0))
     assert torch.equal(scenarios.desired(found).sum(-2), counts)
     assert (found.abs() <= 2).all()
-
-
-def test_the_middle_of_the_piece_is_taken():
-    left, right = (
-        torch.tensor(values, dtype=torch.float64).unsqueeze(-1)
-        for values in ([0.0, 1.0, 1.5, 4.0], [2.0, 3.0, 2.5, 5.0])
-    )
-    point, count = most_covered(
-        left, right, torch.zeros(1, dtype=torch.float64), torch.full((1,), 9.0, dtype=torch.float64)
-    )
-    assert (point.item(), count.item()) == (1.75, 3)
-
-
-def test_without_any_interval_the_middle_of_the_box_is_given():
-    one, other = torch.full((3, 1), 5.0, dtype=torch.float64), torch.full((3, 1), 4.0, dtype=torch.float64)
-    point, count = most_covered(
-        one, other, torch.zeros(1, dtype=torch.float64), torch.full((1,), 9.0, dtype=torch.float64)
-    )
-    assert (point.item(), count.item()) == (4.5, 0)
 
 
 @pytest.mark.slow
@@ -109,62 +89,6 @@ def test_intervals_are_those_of_half_lines_and_box():
             )
     nothing = intervals(gains[3:4], slack[:, 3:4] - 1.0, lower, upper)
     assert nothing[0][0].tolist() == [[torch.inf, -2.0]], "rows without an effect hold or do not"
-
-
-def test_one_interval_and_points_of_starts_have_their_middles():
-    left, right = (
-        torch.tensor(each, dtype=torch.float64).reshape(2, 1, 1) for each in ([1.0, 4.0], [2.0, 4.0])
-    )
-    box = torch.zeros(2, 1, dtype=torch.float64), torch.full((2, 1), 9.0, dtype=torch.float64)
-    point, count = most_covered(left, right, *box)
-    assert (point.tolist(), count.tolist()) == ([[1.5], [4.0]], [[1], [1]])
-
-
-def plain_sweeps(scenarios, lower, upper, start, rounds):
-    """The documented sweeps of one case from one start, scenario by scenario and end by end."""
-    gains, slack = scenarios.gains, scenarios.slack[:, 0]
-    at, stream = start.clone(), torch.Generator().manual_seed(0)
-    reached = int(scenarios.desired(at[None]).sum())
-    for _ in range(rounds):
-        before = reached
-        across = torch.randn(2 * (len(at) - 1), len(at), dtype=torch.float64, generator=stream)
-        for line in [*torch.eye(len(at), dtype=torch.float64), *(across * (upper - lower))]:
-            moves = line != 0
-            one, other = ((end - at)[moves] / line[moves] for end in (lower, upper))
-            first, last = float(torch.minimum(one, other).max()), float(torch.maximum(one, other).min())
-            rows, room = gains @ line, slack - gains @ at
-            ends = [plain(row, each, first, last) for row, each in zip(rows, room, strict=True)]
-            ends = [each for each in ends if each[0] <= each[1]]
-            counts = [sum(low <= begin <= high for low, high in ends) for begin, _ in sorted(ends)]
-            most = max(counts, default=0)
-            if most:
-                begin = sorted(ends)[counts.index(most)][0]
-                step = (begin + min(high for _, high in ends if high >= begin)) / 2
-            else:
-                grid = [first + share / 32 * (last - first) for share in range(33)]
-                losses = [float((rows * t - room).clamp_min(0).amax(-1).mean()) for t in grid]
-                step = grid[losses.index(min(losses))]
-            if most > reached or most == reached == 0:
-                at, reached = at + step * line, max(most, reached)
-        if reached == before:
-            break
-    return at, reached
-
-
-@pytest.mark.parametrize("less", [0.0, 40.0], ids=["some hold", "none can"])
-@pytest.mark.parametrize("seed", [0, 1])
-def test_lines_are_the_axes_and_random_ones_in_units_of_the_box(seed, less):
-    stream = torch.Generator().manual_seed(seed)
-    lower, upper = torch.tensor([[-2.0, 0.5, 10.0], [2.0, 3.0, 50.0]], dtype=torch.float64)
-    gains = torch.randn(15, 2, 3, dtype=torch.float64, generator=stream) / (upper - lower)
-    slack = (gains @ (lower + upper) / 2 + 0.3 * torch.randn(15, 2, generator=stream))[:, None] - 0.4
-    scenarios = Scenarios(gains, slack - less)
-    starts = torch.stack([lower + share * (upper - lower) for share in (0.5, 0.9)]).unsqueeze(1)
-    for start in starts:
-        found, counts = line_sweeps(scenarios, lower[None], upper[None], start[None], 3)
-        expected, most = plain_sweeps(scenarios, lower, upper, start[0], 3)
-        assert int(counts) == most
-        assert torch.allclose(found[0, 0], expected, rtol=1e-9, atol=1e-9)
 
 
 def test_a_budget_ends_the_sweeps_after_a_line():
@@ -217,12 +141,6 @@ def test_where_no_scenario_of_two_boxes_can_be_desired_each_takes_its_least_viol
     assert found[0, :, 0].tolist() == ([-2.0, -1.0] if sign > 0 else [3.0, 7.0])
 
 
-def test_the_largest_counts_win():
-    actions = torch.arange(12.0).reshape(3, 2, 2)
-    counts = torch.tensor([[1, 5], [3, 5], [2, 4]])
-    assert best_of(actions, counts).tolist() == [[4.0, 5.0], [2.0, 3.0]]
-
-
 @pytest.mark.parametrize("names", ["a", "ab"])
 def test_boxes_far_from_zero_have_the_answers_of_those_at_zero(names):
     found = [(0, 4), (1, 5), (2, 6), (3, 7)]
@@ -260,27 +178,6 @@ def test_unions_meet_where_both_hold(one, other, least):
     assert torch.equal(inside(meet(first, second)), inside(first) & inside(second))
 
 
-def test_nothing_and_less_than_one_are_read_sensibly():
-    empty = cover([(2, 1), (5, 0)])
-    assert empty.at_least(1).shape == (0, 2)
-    assert empty.deepest()[1] == 0
-    assert cover([(0, 1)]).at_least(0).tolist() == [[0.0, 1.0]]
-
-
-@pytest.mark.parametrize("count", [1, 2, 3, 8, 50])
-def test_points_are_spread_over_the_pieces_ends_first(count):
-    pieces = torch.tensor([[0.0, 0.5], [2.0, 2.0], [3.0, 6.0]], dtype=torch.float64)
-    points = spread(pieces, count)
-    assert len(points) == count
-    assert inside(pieces, points).all()
-    if count >= 2:
-        assert set(points[:2].tolist()) == {3.0, 6.0}
-    if count == 50:
-        # By length: six times as many in the piece that is six times as long.
-        assert (points[6:] <= 0.5).double().mean() == pytest.approx(1 / 7, abs=0.05)
-    assert len(spread(pieces[:0], count)) == 0
-
-
 def test_coinciding_ends_count_as_covered():
     stream = np.random.default_rng(0)
     for _ in range(25):
@@ -294,15 +191,6 @@ def test_coinciding_ends_count_as_covered():
         assert most == int(counts.max())
         deepest = cover(pairs).at_least(most) if most else torch.full((1, 2), torch.nan)
         assert np.array_equal(point, float(deepest[0].mean()), equal_nan=True), "the middle of the first"
-
-
-def test_unions_meet_in_order_and_in_points():
-    one, other = (
-        torch.tensor(each, dtype=torch.float64)
-        for each in ([[0.0, 1.0], [2.0, 6.0]], [[-3.0, 0.5], [1.0, 3.0], [5.0, 9.0]])
-    )
-    for pair in ((one, other), (other, one)):
-        assert meet(*pair).tolist() == [[0.0, 0.5], [1.0, 1.0], [2.0, 3.0], [5.0, 6.0]]
 
 
 @pytest.mark.parametrize(
@@ -320,3 +208,9 @@ def test_of_few_points_the_ends_of_the_longest_pieces_come_first(count, points):
     # Then .5, .75, .25, .375 of the whole length of 3.5.
     pieces = torch.tensor([[0.0, 0.5], [2.0, 2.0], [3.0, 6.0]], dtype=torch.float64)
     assert spread(pieces, count).tolist() == points
+
+
+def test_the_largest_counts_win():
+    actions = torch.arange(12.0).reshape(3, 2, 2)
+    counts = torch.tensor([[1, 5], [3, 5], [2, 4]])
+    assert best_of(actions, counts).tolist() == [[4.0, 5.0], [2.0, 3.0]]

@@ -18,11 +18,10 @@ from rehearsal_torch.search.alterations.mixed_integer import (
     along,
     joint_candidates,
     programmed,
-    qualifies,
     relaxed,
     solve,
 )
-from rehearsal_torch.search.search import UNLIMITED, Budget
+from rehearsal_torch.search.search import UNLIMITED
 from rehearsal_torch.surrogates.structural.linear_scm import LinearStructural
 from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.counted import Counted, bands, cases, choose_by_validation
@@ -63,12 +62,6 @@ def test_boxes_that_lie_anywhere_in_any_unit_have_the_same_answer(size):
     action = found.action / unit
     assert ((action >= lower - 1e-9) & (action <= upper + 1e-9)).all()
     assert int((gains @ action <= slack + 1e-6).all(-1).sum()) == best
-
-
-def test_rows_that_always_or_never_hold_are_counted_without_a_program():
-    gains, slack = np.ones((3, 1, 2)), np.array([[5.0], [-5.0], [9.0]])
-    found = solve(gains, slack, -np.ones(2), np.ones(2))
-    assert (found.count, found.bound) == (2, 2.0)
 
 
 def test_a_tree_that_is_cut_off_says_how_far_it_got():
@@ -131,54 +124,11 @@ def test_programs_of_one_variable_count_as_sweeps_do(sign):
             assert int(((ends[:, 0] <= action + 1e-7) & (action - 1e-7 <= ends[:, 1])).sum()) == most
 
 
-def test_rows_that_hold_just_in_a_corner_or_just_everywhere():
-    box = np.array([2.0, -3.0]), np.array([5.0, -1.0])
-    corner = solve(np.ones((1, 1, 2)), np.array([[-1.0]]), *box)
-    assert corner.count == 1
-    assert corner.action == pytest.approx([2.0, -3.0])
-    everywhere = solve(np.ones((1, 1, 2)), np.array([[4.0]]), *box)
-    assert (everywhere.count, everywhere.action.tolist()) == (1, [3.5, -2.0])
-    # Two rows, of which one never holds.
-    never = solve(np.ones((1, 2, 2)), np.array([[9.0, -1.5]]), *box)
-    assert (never.count, never.bound) == (0, 0.0)
-
-
 def test_a_variable_that_is_held_takes_part():
     gains, slack = np.array([[[1.0, 1.0]], [[-1.0, 2.0]]]), np.array([[7.5], [5.5]])
     found = solve(gains, slack, np.array([0.0, 4.0]), np.array([9.0, 4.0]))
     assert (found.count, found.action[1]) == (2, 4.0)
     assert 2.5 - 1e-6 <= found.action[0] <= 3.5 + 1e-6
-
-
-def pair(*boxes, intervals=((0, 4), (1, 5), (2, 6), (8, 9))):
-    names, middle = ("a", "b"), [(low + high) / 2 for low, high in boxes]
-    seen = bands(intervals, *middle, direction=(1.0, 1.0))
-    return Counted(cases(names, *boxes), names, seen, seen)
-
-
-def test_each_case_has_its_program_and_the_gap_that_it_leaves(monkeypatch):
-    one, asked = pair((-10.0, 10.0), (1e5 - 10, 1e5 + 10)), []
-
-    def told(*given):
-        asked.append(given)
-        return Solution(np.array([40.0, -10.0]) if len(asked) > 1 else None, len(asked), 10.0)
-
-    monkeypatch.setattr(mixed_integer, "solve", told)
-    found, facts = MixedInteger(scenarios=3, nodes=7, gap=0.2, starts=1, rounds=1).best(one)
-    for index, (gains, slack, lower, upper, known, nodes, seconds, gap) in enumerate(asked):
-        some = one.search_scenarios.first(3)
-        assert np.array_equal(gains, some.gains)
-        assert np.array_equal(slack, some.slack[:, index])
-        assert (lower.tolist(), upper.tolist()) == (
-            ([-10.0] * 2, [10.0] * 2) if not index else ([0.0] * 2, [20.0] * 2)
-        )
-        assert (known, nodes, seconds, gap) == (3, 7, math.inf, 0.2)
-    # Three are known to be reached, of at most ten.
-    assert facts == [{"program_gap": 0.7}] * 2
-    assert (one.search_scenarios.desired(found - one.origin).sum(0) == 3).all()
-    spent, without = Budget(1e-9), []
-    _, without = MixedInteger(starts=1, rounds=1).best(one, spent)
-    assert (without, len(asked)) == ([{}, {}], 2)
 
 
 def test_the_solution_of_a_program_is_swept_as_well(monkeypatch):
@@ -275,16 +225,6 @@ def test_nothing_that_falls_short_is_given(objective):
     assert joint_candidates(objective, 0, 0.9999, programs=1, scenarios=20, nodes=10).shape == (0, 2)
 
 
-def test_the_climb_reaches_a_top_that_is_far_from_the_middle():
-    # One row, steep in the first variable and flat in the second, which hardly holds in a corner.
-    scenarios = Scenarios(
-        torch.tensor([[[1e3, -1e-3]]], dtype=torch.float64).expand(50, 1, 2),
-        torch.linspace(-1, 1, 50, dtype=torch.float64).reshape(50, 1, 1) - 8000,
-    )
-    box = torch.tensor([[-2.0, -2e6], [4.0, 6e6]], dtype=torch.float64)
-    assert relaxed(scenarios, *box).tolist() == pytest.approx([-2.0, 6e6], rel=1e-3)
-
-
 ACROSS = {"direction": (1.0, 2.0)}
 
 
@@ -298,45 +238,6 @@ def test_ends_and_middles_of_a_line_are_those_that_hold_in_both_samples():
     assert torch.stack(found).tolist() == [[value, 1.0] for value in (-0.25, 2, 1, 4, 0.375, 3)]
     # Three quarters hold in [2, 5] and nowhere in the validation.
     assert along((search, validation), *box, point, direction, 0.75) == []
-
-
-def test_every_share_that_is_reached_exactly_is_enough():
-    search, validation = bands([(0, 4), (3, 9)], **ACROSS), bands([(0, 2), (1, 9)], **ACROSS)
-    sums = torch.tensor([0.5, 1.5, 3.5, 9.5], dtype=torch.float64)
-    actions = torch.stack([sums, torch.zeros(4).double()], -1)
-    assert qualifies((search, validation), actions, 0.5).tolist() == [True, True, True, False]
-    assert qualifies((search, validation), actions, 0.51).tolist() == [False] * 4
-
-
-def test_a_program_gets_what_earlier_ones_left_and_what_is_known(monkeypatch):
-    # Seven scenarios hold at the start, five at 3; the last two are beyond the first programs.
-    scenarios, asked = bands([(-1, 1)] * 4 + [(2, 4)] * 2 + [(-1, 4)] * 3 + [(7, 9)] * 2, **ACROSS), []
-    box, begin = torch.tensor([[-9.0, -9.0], [9.0, 9.0]], dtype=torch.float64), torch.zeros(2).double()
-    answers = iter([np.array([3.0, 0.0]), None, np.array([50.0, -20.5])])
-
-    def told(gains, slack, lower, upper, known, nodes, seconds, gap):
-        asked.append((slack[:, 0], known))
-        assert (lower.tolist(), upper.tolist(), nodes, seconds) == ([-9.0] * 2, [9.0] * 2, 5, float("inf"))
-        return Solution(next(answers), 0, 9.0)
-
-    monkeypatch.setattr(mixed_integer, "solve", told)
-    stream = torch.Generator().manual_seed(0)
-    found = programmed(scenarios, *box, begin, 3, 9, 5, UNLIMITED, stream)
-    assert [each.tolist() for each in found] == [[3.0, 0.0], [9.0, -9.0]]
-    again, rest, whole = torch.Generator().manual_seed(0), list(range(11)), scenarios.slack[:, 0, 0]
-    for slack, known in asked:
-        mine = rest[:9]
-        assert slack.tolist() == whole[mine].tolist()
-        assert known == sum(place < 4 or 6 <= place < 9 for place in mine)
-        # About half of those that the last answer satisfies leave.
-        low = torch.rand(len(mine), generator=again) < 0.5
-        left = [
-            place for place, drop in zip(mine, low.tolist(), strict=True) if not (drop and 4 <= place < 9)
-        ]
-        rest = left + rest[9:]
-    assert len(asked) == 3
-    assert len(asked[2][0]) < 9
-    assert programmed(scenarios, *box, begin, 3, 9, 5, Budget(1e-9), stream) == []
 
 
 def pair_joint_candidates(*shifts, unit=1.0):
@@ -362,19 +263,6 @@ def test_a_spent_budget_leaves_one_line():
     assert len(joint_candidates(pair_joint_candidates(0.0), 0, 0.5, budget=spent)) == 2 + 3
 
 
-def test_costs_are_prices_times_distances():
-    budget = AlterationBudget.of({"limit": 3.0, "costs": {"a": 2.0}, "reference": {"b": 1.0}})
-    actions = torch.tensor([[1.0, 2.0], [1.0, 2.1], [-1.0, 0.0]], dtype=torch.float64)
-    assert budget.affordable(("a", "b"), actions).tolist() == [True, False, True]
-
-
-def test_one_variable_alone_has_an_interval():
-    budget = AlterationBudget(3.0, {"a": 2.0, "free": 0.0}, {"a": 1.0})
-    assert budget.reach("a") == (-0.5, 2.5)
-    assert budget.reach("free") == (-float("inf"), float("inf"))
-    assert budget.reach("other") == (-3.0, 3.0)
-
-
 @pytest.mark.parametrize("origin", [0.0, 1e9, -1e9])
 def test_what_costs_the_limit_is_affordable_wherever_nothing_is_spent(origin):
     budget = AlterationBudget.of({"limit": 0.3, "costs": {"a": 2.0}, "reference": {"a": origin}})
@@ -382,9 +270,3 @@ def test_what_costs_the_limit_is_affordable_wherever_nothing_is_spent(origin):
     assert budget.affordable(("a",), ends).tolist() == [True] * 3
     assert budget.affordable(("a",), ends[:2] + torch.tensor([[-0.01], [0.01]])).tolist() == [False] * 2
     assert budget.reach("a") == (origin - 0.15, origin + 0.15)
-
-
-def test_nothing_may_be_spent_and_everything_be_free():
-    budget = AlterationBudget(0.0, {"free": 0.0}, {"a": 2.0})
-    actions = torch.tensor([[2.0, 1e9], [2.0 + 1e-12, 0.0]], dtype=torch.float64)
-    assert budget.affordable(("a", "free"), actions).tolist() == [True, False]

@@ -11,8 +11,7 @@ from scipy.optimize import minimize
 
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.objectives.gaussian_success import GaussianSuccess, SuccessModel
-from rehearsal_torch.search.alterations import projected_newton
-from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton, _newton_step, centred
+from rehearsal_torch.search.alterations.projected_newton import ProjectionNewton, _newton_step
 from rehearsal_torch.search.search import Budget
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
@@ -129,22 +128,6 @@ def test_an_answer_does_not_depend_on_its_company_nor_on_the_start():
         )
 
 
-def test_the_closed_form_takes_the_nearest_reachable_mean():
-    effect, lower, upper = (
-        torch.tensor([2.0, -1.0]).double(),
-        torch.tensor([[-1.0, -1.0]]).double(),
-        torch.tensor([[1.0, 3.0]]).double(),
-    )
-    base = torch.tensor([0.5]).double()
-    for target, mean in ((1.0, 1.0), (100.0, 3.5), (-100.0, -4.5), (torch.inf, 3.5), (-torch.inf, -4.5)):
-        found = centred(base, effect, lower, upper, torch.tensor(target).double())
-        assert float(base + found @ effect) == pytest.approx(mean)
-    assert torch.allclose(
-        centred(base, torch.zeros(2).double(), lower, upper, torch.tensor(1.0).double()),
-        torch.tensor([[0.0, 1.0]]).double(),
-    )
-
-
 def exact(world, candidates):
     """The best true probability in each situation: the true law on a fine grid."""
     truth = LinearStructural(world.task)
@@ -230,61 +213,6 @@ class Ridges:
         )
 
 
-def plain_steps(ridges, case, start, steps):
-    """Bertsekas' steps of one case in units of its ranges, from a start."""
-    which, path, z = torch.tensor([case]), [start], start
-    lower, upper = ridges.lower[case].numpy(), ridges.upper[case].numpy()
-    unit = upper - lower
-
-    def value(at):
-        return float(ridges.values(torch.from_numpy(at)[None], which))
-
-    for _ in range(steps):
-        found = Ridges.expansion(ridges, torch.from_numpy(z)[None], which)
-        ridges.seen.pop()
-        gradient = found.gradient[0].numpy() * unit
-        curvature = -found.curvature[0].numpy() * np.outer(unit, unit)
-        near = min(np.abs((np.clip(z + gradient * unit, lower, upper) - z) / unit).max(), 1e-3) * unit
-        active = ((z <= lower + near) & (gradient < 0)) | ((z >= upper - near) & (gradient > 0))
-        matrix = curvature.copy()
-        for i in np.flatnonzero(active):
-            matrix[i, :] = matrix[:, i] = 0.0
-            matrix[i, i] = curvature[i, i]
-        ridge = 1e-9 * curvature.diagonal().max() + 1e-14
-        step = np.linalg.solve(matrix + ridge * np.eye(len(z)), gradient)
-        size, before = 1.0, value(z)
-        while True:
-            trial = np.clip(z + size * step * unit, lower, upper)
-            least = size * (gradient * step)[~active].sum() + (gradient * (trial - z) / unit)[active].sum()
-            if value(trial) - before >= 0.2 * least - 1e-14 * (1 + abs(before)):
-                break
-            size *= 0.5
-        z = trial
-        path.append(z)
-        if np.abs((path[-1] - path[-2]) / unit).max() < 1e-7:
-            break
-    return path
-
-
-TOPS = [[0.2, 0.4], [3.0, 0.1], [0.5, -2.0], [1.95, 1.9], [-0.9995, 3.0]]
-
-
-@pytest.mark.parametrize("unit", [1.0, 1e-4, 1e5])
-def test_steps_are_those_of_a_plain_loop(unit, monkeypatch):
-    monkeypatch.setattr(projected_newton, "SUFFICIENT_DECREASE", 0.2)
-    ridges, search = Ridges(TOPS, unit), ProjectionNewton()
-    for share in (0.5, 0.02, 0.9995, 0.0):
-        ridges.seen.clear()
-        start = ridges.lower + share * (ridges.upper - ridges.lower)
-        found = search.ascend(ridges, start)
-        for case in range(len(TOPS)):
-            path = plain_steps(ridges, case, start[case].numpy(), 100)
-            seen = [z[which.index(case)] for z, which in ridges.seen if case in which]
-            assert len(seen) == len(path) - 1, "a case leaves once it has converged"
-            for mine, theirs in zip([*seen, found[case]], path, strict=True):
-                assert np.allclose(mine / ridges.unit, theirs / ridges.unit.numpy(), rtol=0, atol=1e-6)
-
-
 def test_steps_and_a_budget_end_it():
     for steps, budget, count in ((2, Budget(), 2), (9, Budget(1e-9), 1)):
         ridges = Ridges([[1.5, -0.7]])
@@ -331,15 +259,3 @@ def test_with_few_rows_predictive_choice_is_no_worse_and_its_value_less_exaggera
     assert abs(np.mean(said[True]) - np.mean(reached[True])) < abs(
         np.mean(said[False]) - np.mean(reached[False])
     )
-
-
-def test_without_draws_both_are_the_plug_in_choice():
-    world = chain()
-    model = fit(LinearStructural(world.task, draws=0), world.table(50))
-    one, other = (
-        ProjectionNewton(predictive=flag).batch_search(GaussianSuccess.for_cases(model, world.cases(5)))
-        for flag in (True, False)
-    )
-    for mine, theirs in zip(one, other, strict=True):
-        assert mine.value == theirs.value
-        assert torch.equal(mine.alteration.values, theirs.alteration.values)

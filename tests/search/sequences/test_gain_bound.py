@@ -1,3 +1,4 @@
+import math
 from dataclasses import replace
 from itertools import combinations
 
@@ -154,6 +155,105 @@ def test_some_of_the_events_have_the_numbers_that_they_had():
             assert float(some.rest[row, column]) == float(whole.rest[one, other])
     assert not replace(whole, rest=torch.full_like(whole.rest, torch.inf)).finite
     assert not replace(whole, gains=torch.full_like(whole.gains, torch.nan)).finite
+
+
+def scalar_bound(objective, changes):
+    """W and its third-order part by the equations of the module for maps of one state, F = s x + b sin(i x) +
+    ...: plain numbers, pair by pair."""
+    _, gradient, events = events_of(objective)
+    model, kept = objective.surrogate, objective.observed.tolist()
+    states, inner = events.path[:, 0].tolist(), model.inner[:, 0, 0].tolist()
+    first, second, third = objective.trajectory.constants[0].tolist()
+    times, actions = events.times.tolist(), events.actions.tolist()
+    effects, last = events.effects[..., 0].tolist(), len(states) - 1
+    count = range(len(times))
+
+    def slope(time, action):
+        return float(model.shared) + model.bent * inner[action] * math.cos(inner[action] * states[time])
+
+    def bend(time, action):
+        return -model.bent * inner[action] ** 2 * math.sin(inner[action] * states[time])
+
+    def reach(time, number):
+        each = {when: [abs(effects[e][time]) for e in count if times[e] == when] for when in times}
+        return sum(sorted((max(sizes) for sizes in each.values()), reverse=True)[:number])
+
+    adjoint = [float(gradient)] * (last + 1)
+    for time in range(last - 1, -1, -1):
+        adjoint[time] += adjoint[time + 1] * slope(time, kept[time])
+    known, later = max(0, changes - 2), {}
+    pairs, rest, eta = (dict.fromkeys(combinations(count, 2), 0.0) for _ in range(3))
+    epsilon, excess = 0.0, 1.0
+    for time in range(last):
+        whole, before = reach(time, changes), reach(time, changes - 1)
+        radius, weight, lipschitz = whole + epsilon, adjoint[time + 1], abs(adjoint[time + 1]) * third
+        others = [f for f in count if times[f] == time]
+        norms = {
+            action: min(abs(slope(time, action)) + second * radius, first)
+            for action in (kept[time], *(actions[f] for f in others))
+        }
+        largest = max(norms.values())
+        norm = max(norms[kept[time]], 0.9 * largest)
+        bent = {f: abs(weight * (bend(time, actions[f]) - bend(time, kept[time]))) for f in others}
+        turned = {f: slope(time, actions[f]) - slope(time, kept[time]) for f in others}
+        factor = max(
+            (abs(weight * turned[f]) + bent[f] * radius + 2 * lipschitz / 6 * radius**2 for f in others),
+            default=0.0,
+        )
+        for e, f in pairs:
+            one, other = effects[e][time], effects[f][time]
+            if times[f] < time:
+                known_eta = eta[e, f] * excess**known
+                pairs[e, f] += one * other * weight * bend(time, kept[time])
+                share = abs(weight * bend(time, kept[time])) * radius + lipschitz * radius**2 / 2
+                rest[e, f] += lipschitz * whole / 2 * abs(one * other) + share * known_eta
+                third_event = factor * known_eta + max(bent.values(), default=0.0) * abs(one * other)
+                later.setdefault((e, f), []).append(third_event)
+                eta[e, f] = eta[e, f] * norm + second * abs(one * other)
+            elif times[f] == time and times[e] < time:
+                quadratic = bend(time, actions[f]) - bend(time, kept[time])
+                pairs[e, f] += weight * (turned[f] * one + quadratic * one**2 / 2)
+                cubic = abs(one) ** 3 if changes == 2 else (before + epsilon) ** 2 * abs(one)
+                rest[e, f] += 2 * lipschitz / 6 * cubic
+                eta[e, f] = abs(turned[f] * one) + second * before * abs(one)
+        spread = max((abs(turned[f]) * before + second * before**2 for f in others), default=0.0)
+        steps = {}
+        for (e, f), size in eta.items():
+            if times[f] <= time and times[e] != times[f]:
+                steps[times[e], times[f]] = max(steps.get((times[e], times[f]), 0.0), size)
+        excess = max(excess, largest / norm)
+        mutual = changes * (changes - 1) / 2 * max(steps.values(), default=0.0)
+        if changes > 3:
+            ends = [
+                sum(
+                    sorted((size for pair, size in steps.items() if when in pair), reverse=True)[
+                        : changes - 1
+                    ]
+                )
+                for when in set(times)
+            ]
+            mutual = sum(sorted(ends, reverse=True)[:changes]) / 2
+        epsilon = min(largest * epsilon + second * whole**2 / 2 + spread, excess**known * mutual)
+    for pair, sizes in later.items():
+        rest[pair] += sum(sorted(sizes, reverse=True)[:known])
+    apart = [(e, f) for e, f in pairs if times[e] != times[f]]
+    return {pair: pairs[pair] + rest[pair] for pair in apart}, {pair: rest[pair] for pair in apart}
+
+
+@pytest.mark.parametrize(
+    ("seed", "horizon", "changes"),
+    [(0, 3, 2), (1, 4, 2), (2, 6, 2), (3, 5, 3), (4, 6, 3), (5, 6, 4), (6, 7, 5)],
+)
+def test_the_bound_of_a_single_state_is_that_of_the_equations(seed, horizon, changes):
+    objective = curved_episode(seed, horizon, changes, 1, 3)
+    trajectory, gradient, events = events_of(objective)
+    found = gain_bound(trajectory, gradient, events, changes)
+    wanted, rest = scalar_bound(objective, changes)
+    assert len(wanted) > 3
+    for (e, f), size in wanted.items():
+        assert float(found.rest[e, f]) == pytest.approx(rest[e, f], rel=1e-9, abs=1e-12)
+        assert float(found.pairs[e, f]) == pytest.approx(size, rel=1e-9, abs=1e-11)
+        assert float(found.pairs[e, f]) >= size
 
 
 def events_of_change_events(objective, times=None, choices=None, effort=None):

@@ -291,6 +291,63 @@ def test_groups_may_begin_on_any_path():
             assert bound >= float(objective(sequences).max()) - 1e-9
 
 
+def bounds_of(objective: CounterfactualReturn) -> GroupBounds:
+    process = CounterfactualProcess(objective, Effort())
+    return GroupBounds(objective, objective.trajectory, process, objective.changes)
+
+
+def bound_by_equations(
+    objective: CounterfactualReturn, path: torch.Tensor, start: int, times: tuple
+) -> float:
+    """The bound of one group, step by step: rewards fall with each variable, and so are largest at the lower
+    ends; `path` has the states from `start` on."""
+    equations, states = Equations(objective, objective.choices), objective.trajectory.states
+    total, lower = 0.0, torch.zeros_like(states[0])
+    upper = lower
+    for time in range(start, objective.horizon):
+        here = path[time - start]
+        total += float(objective.rewards((here + lower).unsqueeze(0)))
+        if time == objective.horizon - 1:
+            break
+        far = float((here - states[time]).norm())
+        if time in times:
+            lower, upper = equations.next(
+                time, lower, upper, far, equations.effects(time, here).aminmax(dim=0)
+            )
+        elif time > times[0]:
+            lower, upper = equations.next(time, lower, upper, far)
+    return total
+
+
+@pytest.mark.parametrize(("seed", "bent"), [(1, 0.3), (2, 0.0)])
+def test_a_bound_is_the_sum_of_the_best_rewards_in_the_boxes_of_its_path(seed, bent, monkeypatch):
+    objective = curved_episode(seed, 5, 2, 2, 3, bent)
+    choices = objective.choices.clone()
+    choices[2, int(choices[2].nonzero()[0])] = choices[0, int(choices[0].nonzero()[0])] = False
+    objective.__dict__["choices"] = choices
+    bounds, made = bounds_of(objective), objective.trajectory
+    first = made.branch(made.states[:1], 0)[0]
+    for start, states in ((0, made.states[:1]), (1, first)):
+        paths = bounds.roll(states, start)
+        groups = [
+            (row, times)
+            for times in [*combinations(range(start, 4), 2), (3, 3), (start, start)]
+            for row in range(len(states))
+        ]
+        rows, times = torch.tensor([row for row, _ in groups]), torch.tensor([each for _, each in groups])
+        found = bounds.of(paths, rows, times)
+        wanted = [bound_by_equations(objective, paths.states[row], start, each) for row, each in groups]
+        assert found.tolist() == pytest.approx(wanted, abs=1e-8)
+        alone = [float(bounds.of(paths, rows[[place]], times[[place]])) for place in range(len(groups))]
+        assert alone == pytest.approx(wanted, abs=1e-8)
+        monkeypatch.setattr(step_tree, "BOXES", 3)
+        assert bounds.of(paths, rows, times).tolist() == pytest.approx(wanted, abs=1e-8)
+        monkeypatch.undo()
+    boxes = zip(Equations(objective, choices).boxes(2), made.states, strict=True)
+    best = sum(float(objective.rewards((state + lower).unsqueeze(0))) for (lower, _), state in boxes)
+    assert bounds.anywhere() == pytest.approx(best, abs=1e-8)
+
+
 @pytest.mark.parametrize("members", [1, 2])
 def test_doses_without_effect_on_states_are_bounded_by_the_truth(members):
     """Each step is then by itself: the best of the allowed doses where the group changes."""
@@ -368,6 +425,34 @@ def expanded(objective, changes, choices):
         still = nowhere(1, 1, made.states.shape[-1], made.states)
         hulls.append(enclosed(*effects.aminmax(dim=0, keepdim=True), 1) if len(effects) else still)
     return equations, *expansions(made, 1, choices, changes, hulls)
+
+
+@pytest.mark.parametrize(
+    ("seed", "changes", "width", "bent"), [(1, 2, 2, 0.25), (2, 1, 3, 0.5), (3, 3, 1, 0.3), (4, 0, 2, 0.2)]
+)
+def test_boxes_and_steps_are_those_of_the_equations(seed, changes, width, bent):
+    objective = curved_episode(seed, 4, changes, width, 3, bent)
+    choices = objective.choices.clone()
+    choices[1, int(choices[1].nonzero()[0])] = False
+    equations, steps, boxes = expanded(objective, changes, choices)
+    states, stream = objective.trajectory.states, torch.Generator().manual_seed(seed)
+    for time, (box, wanted) in enumerate(zip(boxes, equations.boxes(changes), strict=True)):
+        found = torch.cat(box.ends(states[time : time + 1])) - states[time]
+        torch.testing.assert_close(found, torch.stack(wanted), rtol=1e-6, atol=1e-10)
+        # Boxes are wider than the equations ask for, by more than rounding.
+        assert bool((found[0] <= wanted[0] + 1e-14).all() & (found[1] >= wanted[1] - 1e-14).all())
+    for time, step in enumerate(steps):
+        ends = torch.randn(2, 5, width, generator=stream, dtype=torch.float64).sort(0).values
+        effects = torch.randn(2, 5, width, generator=stream, dtype=torch.float64).sort(0).values
+        here = states[time] + torch.randn(5, width, generator=stream, dtype=torch.float64)
+        before, hull = enclosed(*ends, 1), enclosed(*effects, 1)
+        kept, other = step.kept(before, here, here), step.changed(before, here, here, hull)
+        for row in range(5):
+            far = float((here[row] - states[time]).norm())
+            for found, hulls in ((kept, None), (other, effects[:, row])):
+                wanted = equations.next(time, *ends[:, row], far, hulls)
+                told = torch.cat(found.rows(torch.tensor([row])).ends(torch.zeros(1, width).double()))
+                torch.testing.assert_close(told, torch.stack(wanted), rtol=1e-6, atol=1e-10)
 
 
 def test_a_step_that_is_shut_moves_as_observed():

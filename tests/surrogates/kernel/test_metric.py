@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from rehearsal_torch.surrogates.kernel.metric import (
-    FLOOR,
     MIN_SCALE,
     Metric,
     MetricRidge,
@@ -122,22 +121,6 @@ def test_a_copy_holds_nothing_that_is_computed_from_the_rest():
     assert torch.equal(other.amplitude(mixtures), before)
 
 
-def test_no_inputs_or_nothing_to_tell_gives_the_mean():
-    inputs, outputs = data()
-    for found, at in (
-        (made(inputs[:, :0], outputs), inputs[:3, :0]),
-        (made(inputs, outputs, torch.ones_like(outputs)), inputs[:3]),
-    ):
-        assert torch.allclose(found(at), outputs.mean(0).expand(3, -1), atol=1e-6)
-        assert ((found.left(at) >= 0) & (found.left(at) <= 1)).all()
-
-
-def test_at_most_so_many_rows_are_kept():
-    inputs, outputs = data(100)
-    found = made(inputs, outputs, rows=40, metric_rows=30)
-    assert len(found.projected) == 40
-
-
 def data_evidence(count=40, width=3, outputs=2, seed=0):
     stream = torch.Generator().manual_seed(seed)
     inputs = torch.randn(count, width, generator=stream, dtype=torch.float64)
@@ -147,35 +130,6 @@ def data_evidence(count=40, width=3, outputs=2, seed=0):
         + 0.2 * noise
     )
     return inputs, values - values.mean(0)
-
-
-def by_hand(inputs, outputs, directions, log_ratio):
-    """-log of the evidence at the best amplitudes, with the distances taken one by one."""
-    shown = inputs @ directions.mT
-    distances = (shown.unsqueeze(1) - shown.unsqueeze(0)).square().sum(-1)
-    matrix = (-distances / 2).exp() + ((2 * log_ratio).exp() + FLOOR) * torch.eye(
-        len(inputs), dtype=torch.float64
-    )
-    total = sum(
-        0.5 * len(inputs) * (column @ torch.linalg.solve(matrix, column) / len(inputs)).log()
-        for column in outputs.T
-    )
-    return total + outputs.shape[1] / 2 * torch.logdet(matrix)
-
-
-@pytest.mark.parametrize("outputs", [1, 2])
-def test_value_and_gradient_are_those_of_the_formula(outputs):
-    inputs, values = data_evidence(outputs=outputs)
-    directions = torch.randn(
-        2, 3, generator=torch.Generator().manual_seed(5), dtype=torch.float64
-    ).requires_grad_(True)
-    log_ratio = torch.tensor(-0.7, dtype=torch.float64, requires_grad=True)
-    wanted = by_hand(inputs, values, directions, log_ratio)
-    kernel_gradient, ratio_gradient = torch.autograd.grad(wanted, (directions, log_ratio))
-    value, found, ratio_found = evidence(inputs, values, directions.detach(), log_ratio.item())
-    assert value == pytest.approx(wanted.item(), rel=1e-10)
-    assert torch.allclose(found, kernel_gradient, rtol=1e-6, atol=1e-8)
-    assert ratio_found == pytest.approx(float(ratio_gradient), rel=1e-6)
 
 
 def test_maximising_finds_what_matters_and_how_noisy_it_is():

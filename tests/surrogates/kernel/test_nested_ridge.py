@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from rehearsal_torch.data.table import Table
 from rehearsal_torch.objectives.kernel_value import KernelValue
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
 from rehearsal_torch.spaces.polytope import Polytope
@@ -113,13 +112,6 @@ def test_the_sequential_formula_beats_the_single_one_where_it_is_needed():
     assert errors[True] < 0.7 * errors[False]
 
 
-def test_outcomes_that_are_never_desired_do_not_break_it():
-    table = confounded_table(150)
-    low = Table.observed(table.names, torch.cat([table.values[:, :4], table.values[:, 4:] - 100], -1))
-    for each in decisions(fitted(confounded(), low), 2):
-        assert each.estimate.point == pytest.approx(0, abs=0.02)
-
-
 def outcomes(count=2000, width=2, seed=0):
     return 3 + 2 * torch.randn(
         count, width, generator=torch.Generator().manual_seed(seed), dtype=torch.float64
@@ -130,13 +122,6 @@ def made(bounds, values=None, **settings):
     found = Desirability(Polytope.of(bounds), **settings)
     found.solve(outcomes(width=len(bounds)) if values is None else values)
     return found
-
-
-@pytest.mark.parametrize(("lower", "sharpness"), [(6.0, 5.0), (4.0, 20.0), (4.3, 10.0)])
-def test_sharpness_follows_the_positive_rate(lower, sharpness):
-    found = made({"y": (lower, None)})
-    assert found.sharpness.tolist() == [sharpness]
-    assert float(found.rate) == pytest.approx(float((outcomes(width=1) >= lower).double().mean()))
 
 
 def test_in_a_narrow_region_the_centre_still_counts_as_desired():

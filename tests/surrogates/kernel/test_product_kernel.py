@@ -8,19 +8,14 @@ from linear_operator.utils.warnings import NumericalWarning
 
 from rehearsal_torch.surrogates.kernel import product_kernel
 from rehearsal_torch.surrogates.kernel.product_kernel import (
-    Choice,
     candidates,
     conjugate_gradients,
     gaussian,
-    landmarks,
     leave_one_out,
-    median_width,
     pivoted_cholesky,
     preconditioner,
     regressed,
     root_of,
-    times,
-    waves_of,
 )
 from tests.toys.confounded import rows
 
@@ -38,27 +33,6 @@ def test_leave_one_out_is_refitting_without_the_row():
             )
             expected = float(targets[i, 0] - gram[i, rest] @ alpha)
             assert float(errors[place, i]) == pytest.approx(expected, abs=1e-8)
-
-
-def test_the_median_width_is_the_median_distance():
-    values = rows(101)[0]
-    distances = torch.cdist(values, values)[torch.triu_indices(101, 101, 1).unbind()]
-    assert float(median_width(values)) == pytest.approx(float(distances.median()))
-    assert float(median_width(values[:, :0])) == 1.0
-    rare = torch.zeros(100, 1, dtype=torch.float64)
-    rare[:5] = 1.0
-    assert 0 < float(median_width(rare)) < 1
-
-
-def test_leave_one_out_keeps_few_equally_good_models():
-    x, u, _, a, targets, _ = rows(200)
-    alone, several = (
-        Choice("leave_one_out", max_models=count).models((x, u, a), targets[:, 0]) for count in (1, 5)
-    )
-    assert len(alone.ridges) == 1
-    assert 1 < len(several.ridges) <= 5
-    assert torch.equal(alone.widths[0], several.widths[0])
-    assert torch.equal(alone.ridges[0], several.ridges[0])
 
 
 DOUBLE = torch.float64
@@ -124,13 +98,6 @@ def test_pivots_leave_less_than_a_uniform_draw():
     assert float(left[2].sum()) < float(left[0].sum())
 
 
-@pytest.mark.parametrize("how", ["pivoted", "sampled", "uniform"])
-def test_landmarks_do_not_repeat_rows(how):
-    values = torch.cat(rows(40)[:2], -1).repeat(2, 1)
-    places = landmarks(values, 80, how, 0)
-    assert len(places) == len(values[places].unique(dim=0)) <= 40
-
-
 def test_of_many_rows_some_are_candidates_by_the_seed(monkeypatch):
     monkeypatch.setattr(product_kernel, "CANDIDATES", 30)
     assert candidates(30, 0).tolist() == list(range(30))
@@ -150,8 +117,3 @@ def test_a_regression_sums_over_spans(monkeypatch):
         torch.testing.assert_close(found.factor @ found.factor.T, moment)
         torch.testing.assert_close(found.total, features.sum(0))
         torch.testing.assert_close(found.explained, (targets * (features @ theta)).sum(0))
-
-
-def test_products_of_waves_add_their_phases():
-    one, other = (torch.tensor(each, dtype=torch.float64) for each in ([0.3, -2.0], [1.1, 0.4]))
-    torch.testing.assert_close(times(waves_of(one), waves_of(other)), waves_of(one + other))

@@ -87,16 +87,6 @@ def test_what_is_saved_comes_back_and_files_leave_out_what_follows(solver, width
     assert estimator.faults() == again.faults() == read.faults() == []
 
 
-@every
-def test_a_fit_without_covariates_keeps_nothing_of_one_with(solver):
-    estimator, again = (ProductRidge(solver=solver, rank=40, features=80) for _ in range(2))
-    fitted(fitted(estimator, *rows(100)), *rows(100, covariates=0))
-    fitted(again, *rows(100, covariates=0))
-    assert estimator.faults() == []
-    for name, value in again.state_dict().items():
-        assert torch.equal(estimator.state_dict()[name], value), name
-
-
 @pytest.mark.parametrize("solver", ["nystrom", "fourier"])
 def test_rows_are_kept_only_where_they_are_fewer_numbers_than_what_follows_from_them(solver):
     few, many = (
@@ -192,14 +182,6 @@ def test_averaging_is_the_mean_over_models():
     assert torch.allclose(mixture.value_and_std(prepared, actions)[1], variance.sqrt(), atol=1e-8)
 
 
-def test_support_counts_rows_nearby():
-    x, u, v, a, targets, scores = rows(60, covariates=0)
-    estimator = fitted(ProductRidge(fixed=[1e-3, 1.0, 1e-3]), x, u, v, a, targets, scores)
-    near = estimator.support(estimator.prepare(x[:4]), a[:4])
-    assert torch.allclose(near, torch.ones(4, dtype=DOUBLE))
-    assert float(estimator.support(estimator.prepare(x[:4]), a[:4] + 1).max()) < 1e-12
-
-
 @pytest.mark.parametrize("covariates", [0, 1])
 def test_conjugate_gradients_and_all_rows_as_landmarks_are_exact(covariates):
     examples, where = rows(150, covariates=covariates), points()
@@ -221,17 +203,6 @@ def test_conjugate_gradients_form_no_matrix_of_all_pairs_of_rows(monkeypatch):
     monkeypatch.setattr(product_kernel, "CELLS", 2000)
     asked(fitted(ProductRidge(solver="cg", rank=20), *rows(200)), *points())
     assert 0 < max(sizes) <= 2000
-
-
-@pytest.mark.parametrize("how", WAYS)
-def test_more_landmarks_are_nearer(how):
-    examples, where = rows(400), points()
-    exact, off = asked(fitted(ProductRidge(fixed=WIDTHS), *examples), *where)[:-5], []
-    for rank in (20, 240):
-        estimator = ProductRidge(solver="nystrom", fixed=WIDTHS, rank=rank, landmarks=how)
-        off.append(float((asked(fitted(estimator, *examples), *where)[:-5] - exact).abs().max()))
-        assert len(estimator.actions) <= rank
-    assert off[1] < off[0] / 4
 
 
 def waves(frequencies, *blocks):
@@ -271,22 +242,6 @@ def test_waves_without_covariates_are_ridge_regression_on_the_features(target):
         assert sorted(order) == list(range(60))
         weights = (gram(contexts / WIDTHS[0], x / WIDTHS[0]) * dual)[:, order]
         torch.testing.assert_close(estimator.weights(prepared), weights, atol=1e-8, rtol=0)
-
-
-def test_waves_with_covariates_are_averaged_over_them():
-    """J = sum_j gamma_j theta'phi(x, u_j, a), gamma from kernel ridge in x; every row is a landmark."""
-    estimator, (x, u, _, a, targets, _) = fourier(count=40)
-    contexts, actions = points(batch=3, starts=2)
-    features, eye = waves(estimator.frequencies, x, u, a), torch.eye(40, dtype=DOUBLE)
-    theta = torch.linalg.solve(features.T @ features + 0.4 * eye, features.T @ targets[:, 0])
-    known = x / WIDTHS[0]
-    gamma = torch.linalg.solve(gram(known, known) + 0.8 * eye, gram(known, contexts / WIDTHS[0]))
-    found = estimator.value(estimator.prepare(contexts), actions)
-    for start in range(2):
-        for case in range(3):
-            blocks = contexts[case].expand(40, -1), u, actions[start, case].expand(40, -1)
-            expected = float(gamma[:, case] @ waves(estimator.frequencies, *blocks) @ theta)
-            assert float(found[start, case]) == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.slow

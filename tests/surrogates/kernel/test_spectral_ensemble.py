@@ -25,14 +25,6 @@ def made(members=3, examples=None, first=(), seed=0):
     return fitted(SpectralEnsemble(first, members=members, seed=seed, **QUICK), *(examples or rows(200)))
 
 
-def test_one_member_is_the_member():
-    one = made(1)
-    (member,) = one.members
-    contexts, actions = points()
-    answers = [part.value_and_std(part.prepare(contexts), actions) for part in (one, member)]
-    assert all(torch.equal(*pair) for pair in zip(*answers, strict=True))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("target", [0, 1])
 def test_the_value_is_the_mean_and_the_variance_that_of_a_mixture(target):
@@ -175,31 +167,6 @@ def test_the_sequential_value_agrees_with_simulation():
     assert float(truth.max() - truth.min()) > 0.4
 
 
-def test_support_counts_the_rows_nearby():
-    x, u, v, a, targets, scores = rows(200, covariates=0)
-    estimator = fitted(quick(), x, u, v, a, targets, scores)
-    prepared, h = estimator.prepare(x[:5]), torch.cat([x, a], -1)
-    by_hand = (
-        (-torch.cdist(h[:5] @ estimator.directions.mT, h @ estimator.directions.mT).square() / 2)
-        .exp()
-        .sum(-1)
-    )
-    assert torch.allclose(estimator.support(prepared, a[:5]), by_hand)
-    assert (by_hand >= 1).all(), "a row is near itself"
-    assert float(estimator.support(prepared, a[:5] + 50).max()) < 1e-6
-
-
-@every
-def test_starts_are_historical_actions_by_their_value(case):
-    estimator, prepared, _ = case_of(case)
-    weights = estimator.values_everywhere(prepared, estimator.kept)
-    assert weights.shape == (5, len(estimator.kept))
-    best = estimator.kept[weights.argmax(1)]
-    history = CASES[case][0][3]
-    assert all((history == action).all(-1).any() for action in best)
-    assert torch.allclose(estimator.value(prepared, best), weights.amax(1).double(), atol=1e-4)
-
-
 def both(name, target):
     estimator, prepared, actions = case_of(name)
     first, second = actions[0], actions[1]
@@ -254,20 +221,6 @@ def test_its_variance_never_exceeds_the_sum_of_both_and_vanishes_for_equal_actio
     assert torch.allclose(same, variance)
     value, variance = estimator.difference_and_variance(prepared, first, first, target)
     assert value.tolist() == variance.tolist() == [0.0] * len(first)
-
-
-def test_where_the_second_stage_sees_only_equal_actions_a_difference_is_exact():
-    estimator, prepared, first, second, (_, bound) = both("between", 1)
-    second = torch.cat((first[:, :1], second[:, 1:]), -1)
-    _, variance = estimator.difference_and_variance(prepared, first, second, 1)
-    shares = [estimator.unknown(prepared, each, 1).sqrt() for each in (first, second)]
-    features = estimator.expected(prepared, first) - estimator.expected(prepared, second)
-    solved = torch.linalg.solve_triangular(estimator.factor, features.mT, upper=False)
-    noise = estimator.noise[1] * solved.square().sum(0)
-    # Between the two extremes of correlation, and below the upper bound.
-    assert (variance >= noise + (shares[0] - shares[1]).square() - 1e-12).all()
-    assert (variance < noise + (shares[0] + shares[1]).square()).all()
-    assert (bound > 0).all()
 
 
 @pytest.mark.parametrize("places", [[0.0, 2.0], [0.0, 1.0, 3.0], [0.0, 1.0, -1.0], [0.0, 1.0, 0.5]])
