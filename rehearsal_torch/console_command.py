@@ -405,8 +405,9 @@ _VERBS = (
         "problem.yaml problem.next.csv",
         options=(
             Option("trial", "the number of a trial, which may have a result already; else its settings"),
-            Option("state", "what became of it", None, ("completed", "failed", "abandoned")),
-            Option("reason", "why it failed or was abandoned"),
+            Option("state", "what became of it", None, ("completed", "failed", "stopped", "abandoned")),
+            Option("reason", "why it failed, was stopped or abandoned"),
+            Option("rest", "of running trials, the share of the cost to come: whether it pays is said"),
         ),
         work="trials.tell",
         more=f"{_CAMPAIGN} RESULTS is a table of results, by number or by settings, or else one is typed: "

@@ -71,7 +71,9 @@ def write_list(optimiser: CausalOptimiser, path: str | Path, typed: ReadTable | 
         cells = None if cells is None else cells[kept]
         table = replace(typed, frame=typed.frame[kept])
     rows = [
-        {TRIAL: suggestion.trial, **suggestion} for suggestion in pending if suggestion.trial not in known
+        {TRIAL: trial.id, **trial.nodes, **trial.settings}
+        for trial in optimiser.trials
+        if trial.state == "pending" and trial.id not in known
     ]
     frame = with_proposals(table.frame, task, rows, cells)
     write_text(file, as_text(frame, *table.signs))

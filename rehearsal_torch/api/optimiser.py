@@ -4,7 +4,7 @@
     (action,) = optimiser.ask()
     optimiser.tell(action, {"X": 0.3, "Y": 1.2})
 
-Every experiment is a trial with a number and a state: pending, completed, failed or abandoned. The result of
+Every experiment is a trial with a number and a state (`data.trials.trial`). The result of
 `ask` depends on the trials, the seed and the task alone, so that a file written by another process is
 continued as if there had been no interruption, pending trials included. The first actions are points of a
 Sobol sequence, until the completed trials are enough to fit a model. From then on each `ask` maximises the
@@ -44,7 +44,7 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.in_memory import SET, data_frame, in_library
 from rehearsal_torch.data.tables.reader import ReadTable
 from rehearsal_torch.data.trials.recommendation_history import FollowedUp, PastRecommendation
-from rehearsal_torch.data.trials.trial import Recommended, Suggestion, Trial, TrialWarning, finite
+from rehearsal_torch.data.trials.trial import Recommended, State, Suggestion, Trial, TrialWarning, finite
 from rehearsal_torch.data.trials.trial_log import Reference, TrialLog
 from rehearsal_torch.data.trials.trial_store import TrialStore, read_campaign, write_campaign
 from rehearsal_torch.files.atomic_write import write_bytes
@@ -70,6 +70,7 @@ from rehearsal_torch.search.trials.campaign_advice import (
     left_out,
     stopping,
 )
+from rehearsal_torch.search.trials.finishing import Finishing, finishing
 from rehearsal_torch.search.trials.proposal import (
     NothingLeftError,
     aware_of_pending,
@@ -306,10 +307,47 @@ class CausalOptimiser(TrialView):
         are not suggested again. Measured `nodes` and the `reason` are kept in the file, and not fitted. A
         TrialError if there is no such trial, or a value is not a finite number.
         """
+        return self._report(action, "failed", reason, nodes, ran)
+
+    def observe(
+        self, action: Reference, nodes: Mapping[str, float], ran: Mapping[str, float] | None = None
+    ) -> Trial:
+        """Records what was measured so far of a pending trial, from which is learnt; `tell` then needs the
+        other nodes alone. Errors as of `fail`.
+        """
+        return self._report(action, "pending", "", nodes, ran)
+
+    def stop(self, action: Reference, reason: str = "", nodes: Mapping[str, float] | None = None) -> Trial:
+        """Records that an experiment was ended after some of its nodes were measured, from which is learnt;
+        its settings may be suggested again. Errors as of `fail`.
+        """
+        return self._report(action, "stopped", reason, nodes, None)
+
+    def _report(self, action: Reference, state: State, reason: str, nodes: Given, ran: Given) -> Trial:
         with self._store.locked_log() as log:
-            log, trial = log.fail(action, reason, nodes, ran)
+            log, trial = log.fail(action, reason, nodes, ran, state)
             self._store.keep(log)
         return trial
+
+    def finishing(self, action: Reference, rest: float) -> Finishing:
+        """Whether to finish a pending trial of which some nodes were measured, and why, where the share
+        `rest` of the cost of an experiment is still to come. A ValueError for another share than one between
+        0 and 1, or where nodes have constraints; a TrialError if nothing was measured.
+        """
+        if not 0 < (finite(rest) or 0) < 1:
+            raise ValueError(f"rest: expected a share of an experiment's cost, between 0 and 1; got {rest!r}")
+        if self.task.constraints:
+            raise ValueError("finishing: what an experiment teaches of constraints on nodes is not known")
+        log = self._store.fresh()
+        stopped, trial = log.running(action)
+        if self.task.lacking(log.table.records()):
+            return Finishing("no_model", trial.id, rest)
+        levels = {name: (trial.settings[name],) for name in self.task.context}
+        objective, best = self._best_known(log, levels)
+        proposed, _ = self._best_action(self._fitted(log), stopped, levels)
+        settings = proposed.new_tensor([trial.settings[name] for name in self.task.settings])
+        with in_numbers(EXPERIMENTS):
+            return finishing(objective, best, trial.id, settings, trial.nodes, proposed, rest)
 
     def abandon(self, action: Reference, reason: str = "") -> Trial:
         """Abandons a pending or completed trial; its settings may be suggested again."""
@@ -477,11 +515,11 @@ class CausalOptimiser(TrialView):
 
     def write(self, path: str | Path) -> None:
         """Writes all trials to a .csv or .csv.gz that `read` reads without loss. The column ``state`` is left
-        out if all are completed; if the graph has such a name, failed and abandoned trials are.
+        out if all are completed; if the graph has such a name, those that failed or ended early are.
         """
         log, frame = self._store.fresh(), self.to_frame()
         free = STATE not in self.task.graph.names
-        trials = log.in_states("pending", *(("failed", "abandoned") if free else ()))
+        trials = log.in_states("pending", *(("failed", "stopped", "abandoned") if free else ()))
         rows = [{**t.settings, **t.nodes, **({STATE: t.state} if free else {})} for t in trials]
         if rows:
             frame = pd.concat([frame.assign(**{STATE: "completed"} if free else {}), pd.DataFrame(rows)])
@@ -493,7 +531,7 @@ class CausalOptimiser(TrialView):
     def _fitted(self, log: TrialLog) -> CausalModel:
         self.task.check(log.table)
         with in_numbers(EXPERIMENTS):
-            return self._fit(self.surrogate, self.task, log.table)
+            return self._fit(self.surrogate, self.task, log.learnt)
 
     def _held(self, fixed: Given = None, context: Given = None) -> Held:
         """What is held: actions and context, by default as the problem file says."""

@@ -241,16 +241,14 @@ class CausalTask:
 
     def check(self, table: Table) -> None:
         """Refuses a table to which no model can be fitted: a column is missing, there are fewer than 5 rows
-        (of a node, in which it and its inputs were measured), a value is infinite or beyond 1e150, or is
-        missing of an action or of what the reward reads, or a node is the same in all. Actions may lie
-        `outside`.
+        (of a node, in which it and its inputs were measured), a value is infinite or beyond 1e150, or an
+        action is missing, or a node is the same in all. Actions may lie `outside`.
         """
         remedies = (
             "try a few more actions first, spread over their ranges",
             "drop those rows, or measure again",
         )
-        gaps = [name for name in (*self.context, *self.nodes) if name not in self.reward.names]
-        rows = table.records()
+        rows, gaps = table.records(), (*self.context, *self.nodes)
         check_fit(rows, (*self.settings, *self.nodes), MIN_ROWS, "nodes", remedies, (), gaps)
         if lacking := self._few(rows) or self._same(rows):
             raise ValueError(f"no model can be fitted yet: {lacking}; {remedies[0]}")

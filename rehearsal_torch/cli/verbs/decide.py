@@ -40,7 +40,7 @@ def write_initial_design(problem: Problem, folder: RunFolder, seed: int) -> str:
     facts = problem.facts()
     if facts.experiments is None or (design := facts.experiments.to_begin(seed)) is None:
         return ""
-    past, waiting = problem.observations(), facts.waiting
+    past, waiting = problem.held_out(), facts.waiting
     source = problem.card()["source"]
     nodes = ", ".join(name for name in past.names if name not in design.names)
     available = f"{len(past)} experiment{'' if len(past) == 1 else 's'}"

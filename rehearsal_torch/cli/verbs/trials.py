@@ -24,6 +24,7 @@ from rehearsal_torch.spaces.box import setting_text
 from rehearsal_torch.user_error import UserError, as_user_error, did_you_mean
 
 HELD = "fixed."  # What the key of an action that is held at a value begins with.
+REST = "rest"
 
 
 def suggest(paths: Sequence[Path], given: Mapping[str, str]) -> int:
@@ -42,7 +43,7 @@ def suggest(paths: Sequence[Path], given: Mapping[str, str]) -> int:
 
 def tell(paths: Sequence[Path], given: Mapping[str, str]) -> int:
     """Records results: of a table, or of one experiment."""
-    values = {name: value for name, value in given.items() if name != "method"}
+    values = {name: value for name, value in given.items() if name not in ("method", REST)}
     if (len(paths) == 2) == bool(values):
         example = _typed("tell", paths[0], "trial=7 ...")
         fault = "expected either a table of results, or one result as key=value"
@@ -53,11 +54,17 @@ def tell(paths: Sequence[Path], given: Mapping[str, str]) -> int:
         changed = optimiser.read(_one_row(optimiser, values) if values else paths[1])
         own = len(paths) == 2 and paths[1].resolve() == list_file(paths[0]).resolve()
         write_list(optimiser, paths[0], typed, told=own)
+        running = [trial for trial in optimiser.trials if trial.state == "pending" and trial.nodes]
+        rest = _number(REST, given[REST]) if REST in given else None
+        advice = [] if rest is None else [optimiser.finishing(trial, rest) for trial in running]
     pending = [suggestion.trial for suggestion in optimiser.pending]
     for trial in changed:
         print(_recorded(optimiser, trial))
-    if not any(trial.state != "pending" for trial in changed):
+    if not any(trial.state != "pending" or trial.nodes for trial in changed):
         print("Nothing new is recorded.")
+    print("".join(f"{finishing}.\n" for finishing in advice), end="")
+    if running and rest is None:
+        print("Whether to finish it: the same with rest=SHARE, of an experiment's cost that is to come.")
     if pending:
         print(f"Waiting for a result: trial{'s' * (len(pending) > 1)} {_listed(map(str, pending))}.")
     print(f"Next: {_typed('suggest', paths[0])}, or {_typed('recommend', paths[0])}")

@@ -1,8 +1,9 @@
 """Trials: experiments with a number and a state, from suggestion to result; and recommendations.
 
-    pending     suggested, without a report
+    pending     suggested, without a report of the reward; what was measured so far is fitted
     completed   run, and every node measured
     failed      run (or started) without a usable measurement; its settings are not suggested again
+    stopped     ended after a part of its measurements, which are fitted; it may be suggested again
     abandoned   not run, or withdrawn; not used for fitting, and its settings may be suggested again
 
 Suggested settings and the settings actually used are stored separately: if an operator rounds 62.4487 to 63,
@@ -38,8 +39,8 @@ from rehearsal_torch.files.redaction import InputError, beginning
 from rehearsal_torch.files.schema import LARGEST, suggested
 from rehearsal_torch.spaces.box import setting_text
 
-State = Literal["pending", "completed", "failed", "abandoned"]
-STATES: tuple[State, ...] = ("pending", "completed", "failed", "abandoned")
+State = Literal["pending", "completed", "failed", "stopped", "abandoned"]
+STATES: tuple[State, ...] = ("pending", "completed", "failed", "stopped", "abandoned")
 # The largest number of a trial, and of experiments before the first model: a file holds no more.
 MOST = 10**6
 Values = Annotated[Mapping[str, float], AfterValidator(MappingProxyType), PlainSerializer(dict)]
@@ -64,7 +65,7 @@ class Trial(BaseModel):
         asked: The suggested settings, action to value, in the actions' units, and the context for which they
             were suggested; None if it was not suggested.
         ran: The settings used, if they differ from the suggested ones or there are none; else None.
-        nodes: The measurements, node to value; possibly incomplete for a failed trial.
+        nodes: The measurements, node to value; those of a completed trial have the reward.
         altered: Nodes that were also set by hard interventions.
     """
 
@@ -82,10 +83,10 @@ class Trial(BaseModel):
     def _coherent(self) -> "Trial":
         if self.asked is None and self.ran is None:
             raise ValueError("expected settings in `asked`, `ran` or both; got neither")
-        if self.state == "pending" and (self.asked is None or self.ran is not None or self.nodes):
-            raise ValueError("expected `asked` and neither `ran` nor `nodes` of a pending trial")
-        if self.state == "completed" and not self.nodes:
-            raise ValueError("expected `nodes` of a completed trial; got none")
+        if self.state == "pending" and self.asked is None:
+            raise ValueError("expected `asked` of a pending trial")
+        if self.state in ("completed", "stopped") and not self.nodes:
+            raise ValueError(f"expected `nodes` of a {self.state} trial; got none")
         if not whole(self.line):
             raise ValueError(HALF)
         return self

@@ -84,6 +84,17 @@ class TrialLog:
         """The completed trials, one row per trial, actions first."""
         return self._table_of(self.in_states("completed"))
 
+    @cached_property
+    def learnt(self) -> Table:
+        """What a model is fitted to: the completed trials, then what was measured of running ones and of
+        those that were stopped.
+        """
+        return self.table + self.partial("pending", "stopped")
+
+    def partial(self, *states: State) -> Table:
+        """The trials in the given states of which some nodes were measured."""
+        return self._table_of(trial for trial in self.in_states(*states) if trial.nodes)
+
     def _table_of(self, trials: Iterable[Trial]) -> Table:
         listed, width = list(trials), len(self.task.actions)
         names = (*self.task.settings, *self.task.nodes)
@@ -151,6 +162,8 @@ class TrialLog:
         """
         faults, notes = list[str](), list[str]()
         trial, settings = self._reported(reference, ran, nodes, faults, notes)
+        if trial is not None and trial.state == "pending" and isinstance(nodes, Mapping):
+            nodes = {**trial.nodes, **nodes}
         measured = named_numbers(nodes, self.task.nodes, "node", faults, others=True)
         if isinstance(altered, str | Tensor) or not isinstance(altered, Collection):
             expected = f"expected names of nodes, such as ['{self.task.nodes[0]}']"
@@ -203,6 +216,7 @@ class TrialLog:
         for row in unequal:
             if row.state == "pending":
                 log, _ = log.ask(self._rows([row.settings])[0])
+                log = log._with(log.trials[-1].with_changes(nodes=row.nodes)) if row.nodes else log
                 continue
             warnings: list[str] = []
             pending, exact = log._pending_at(row.settings, warnings, unmatched)
@@ -220,14 +234,14 @@ class TrialLog:
         return log, repeated, notes
 
     def revise(self, rows: Iterable[Trial]) -> tuple["TrialLog", int]:
-        """Returns the log with reports by the number of a trial, and how many of them change nothing; reports
-        without a result (pending) are left out.
+        """Returns the log with reports by the number of a trial, and how many of them change nothing; those
+        of the state pending are of what was measured so far, and say nothing of trials in other states.
         """
         log, repeated, known = self, 0, {trial.id: trial for trial in self.trials}
         for row in rows:
-            if row.state == "pending":
-                continue
             trial = known[row.id]
+            if row.state == "pending" and not (row.nodes and trial.state == "pending"):
+                continue
             gap = (self._coordinates([row.settings]) - self._coordinates([trial.settings])).abs()
             moved = bool((gap[:, : len(self.task.actions)] > self._exact).any())
             moved |= any(row.settings.get(name) != trial.settings.get(name) for name in self.task.context)
@@ -251,9 +265,16 @@ class TrialLog:
         return tuple(map(settings.get, self.task.settings))
 
     def fail(
-        self, reference: Reference, reason: str = "", nodes: Any = None, ran: Any = None
+        self,
+        reference: Reference,
+        reason: str = "",
+        nodes: Any = None,
+        ran: Any = None,
+        state: State = "failed",
     ) -> tuple["TrialLog", Trial]:
-        """The log with a failed trial, and the trial: measurements stay, its settings are not repeated."""
+        """The log with a trial that failed, was stopped or still runs, and the trial; `nodes` are any that
+        were measured, beside those of a running trial so far.
+        """
         faults: list[str] = []
         trial, settings = self._reported(reference, ran, nodes, faults, [])
         measurements = nodes if isinstance(nodes, Mapping | pd.Series) else ()
@@ -265,11 +286,26 @@ class TrialLog:
             except ValueError as error:
                 faults.append(str(error))
         faults += reason_faults(reason)
+        kept = trial is not None and (nodes is None or trial.state == "pending")
+        values = {**(trial.nodes if trial is not None and kept else {}), **measured}
+        if state != "failed" and not faults and not values:
+            faults.append(f"expected a measurement of {list(self.task.nodes)}; got none")
+        if state == "pending" and (trial is None or trial.state != "pending"):
+            faults.append("no pending trial is meant: give its number")
         if faults:
-            raise refused("the failure is not recorded", faults)
-        values = trial.nodes if trial is not None and nodes is None else measured
-        failed = self._changed(trial, "failed", settings, {"nodes": values, "reason": reason})
-        return self._with(failed), failed
+            raise refused(f"the {'failure' if state == 'failed' else 'report'} is not recorded", faults)
+        reported = self._changed(trial, state, settings, {"nodes": values, "reason": reason})
+        return self._with(reported), reported
+
+    def running(self, reference: Reference) -> tuple["TrialLog", Trial]:
+        """A pending trial of which some nodes were measured, and the log as if it were stopped."""
+        faults: list[str] = []
+        trial, _ = self._referenced(reference, None, faults, [])
+        if not faults and (trial is None or trial.state != "pending" or not trial.nodes):
+            faults.append("expected a pending trial of which some nodes were measured: observe() them first")
+        if faults or trial is None:
+            raise refused("nothing is known of the rest", faults)
+        return self._with(trial.with_changes(state="stopped")), trial
 
     def _changed(
         self, trial: Trial | None, state: State, settings: dict[str, float] | None, fields: dict[str, Any]

@@ -19,10 +19,11 @@ Rows may wait for their result, and a column ``state`` may hold their state:
     0.7,2,,,                         proposed, and not measured yet
     0.9,5,31.0,,failed
 
-A row is ``completed``, ``running`` (or ``pending``: no model is fitted to it, and it is not proposed again),
-``failed`` (likewise) or ``abandoned`` (as if it were not there); capitals and blanks do not count. A row of
-neither of the last three waits if its actions are there and a node that the reward reads is empty. One in
-which another node, or the context, is empty is completed, and not used for the mechanism of that node. One in
+A row is ``completed``, ``running`` (or ``pending``: not proposed again), ``stopped`` (of both, what was
+measured is learnt from), ``failed`` (not learnt from, nor proposed again) or ``abandoned`` (as if it were not
+there); capitals and blanks do not count. A row of none of the last three waits if its actions are there and a
+node that the reward reads is empty. One in which another node, or the context, is empty is completed, and not
+used for the mechanism of that node. One in
 which an action is empty is a fault. Where a variable of the graph is called ``state``, the column is that
 variable; so of a column ``reason``, which is kept with what has failed.
 
@@ -76,6 +77,7 @@ STATE, REASON = "state", "reason"
 WORDS: Mapping[str, State] = {
     "completed": "completed",
     "failed": "failed",
+    "stopped": "stopped",
     "abandoned": "abandoned",
     "running": "pending",
     "pending": "pending",
@@ -101,7 +103,7 @@ def states_of(frame: pd.DataFrame, task: CausalTask, source: str) -> np.ndarray:
             faults.append(f"{beginning(repr(cell), 60)} in {line_words(int(frame.index[row]))}")
     if faults:
         rest = f" (and {len(faults) - MOST_LINES} more)" if len(faults) > MOST_LINES else ""
-        expected = "expected completed, failed, abandoned or running, or an empty cell"
+        expected = "expected completed, failed, stopped, abandoned or running, or an empty cell"
         raise TableError(f"{source}: {column}: {expected}; got {', '.join(faults[:MOST_LINES])}{rest}")
     states[waiting & (states == "completed")] = "pending"
     return states
@@ -111,9 +113,10 @@ def row_notes(frame: pd.DataFrame, task: CausalTask, source: str) -> list[str]:
     """A sentence on rows by state, and one for each node that others lack, with their line numbers."""
     states = states_of(frame, task, source)
     verb_forms, unused = ("waits for its result", "wait for their result"), "not learnt from"
-    unused_again = f"{unused}, and not proposed again"
+    unused_again, partial = f"{unused}, and not proposed again", "learnt from as far as it was measured"
     notes: list[tuple[tuple[str, ...], Any, tuple[str, str], str]]
-    notes = [(task.reward.names, states == "pending", verb_forms, unused_again)]
+    notes = [(task.reward.names, states == "pending", verb_forms, f"{partial}, and not proposed again")]
+    notes += [((), states == "stopped", ("was stopped", "were stopped"), partial)]
     notes += [((), states == "failed", ("failed", "failed"), unused_again)]
     notes += [((), states == "abandoned", ("was abandoned", "were abandoned"), unused)]
     for name in gaps_in(frame, task):
@@ -261,7 +264,7 @@ def experiments_of(
         context = {name: nodes.pop(name) for name in task.context if name in nodes}
         settings = dict(zip(task.actions, setting, strict=True)) | context
         if state == "pending":
-            trials.append(Trial(id=int(line) + 2, state=state, asked=settings))
+            trials.append(Trial(id=int(line) + 2, state=state, asked=settings, nodes=nodes))
         else:
             trials.append(Trial(id=int(line) + 2, state=state, ran=settings, nodes=nodes, reason=reason))
     return completed, tuple(trials)
@@ -407,8 +410,10 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
         return as_text(with_proposals(self.read.frame, self.task, settings, cells), *self.read.signs)
 
     def observations(self) -> Table:
-        """All completed experiments."""
-        return self.past
+        """All completed experiments, and what was measured of others that run or were stopped."""
+        from rehearsal_torch.data.trials.trial_log import TrialLog
+
+        return self.past + TrialLog(self.task, self.others).partial("pending", "stopped")
 
     def held_out(self) -> Table:
         """The same experiments: they are too costly to hold some out."""

@@ -206,8 +206,8 @@ def left_out(model: CausalModel, log: TrialLog, seed: int) -> tuple[LeftOut, ...
     """Predictions of all completed trials, each by the others; the model is conditioned in place. A
     ValueError if the others are too few.
     """
-    table, predictions = log.table, list[LeftOut]()
-    rewards, actions = log.task.reward_of(table).tolist(), table.columns(log.task.settings)
+    table, predictions = log.learnt, list[LeftOut]()
+    rewards, actions = log.task.reward_of(log.table).tolist(), log.table.columns(log.task.settings)
     noise = model.draws(2 * DRAWS, seed)
     for row, trial in enumerate(log.in_states("completed")):
         others = [index for index in range(len(table)) if index != row]

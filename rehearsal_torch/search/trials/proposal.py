@@ -145,12 +145,14 @@ def aware_of_pending(
 
 def impute_pending(model: CausalModel, task: CausalTask, log: TrialLog) -> None:
     """Conditions a model, in place, on the completed trials, and the others at their expected outcomes."""
-    model.condition(log.table)
-    model.condition(log.table + expected_rows(model, task, log))
+    rows = log.table + log.partial("stopped")
+    model.condition(rows)
+    model.condition(rows + expected_rows(model, task, log))
 
 
 def expected_rows(model: CausalModel, task: CausalTask, log: TrialLog) -> Table:
-    """Pending and failed actions with every node at its posterior mean, under the mean of its noise.
+    """Pending and failed actions with every node as measured, or at its posterior mean, under the mean of its
+    noise.
 
     A node that the model does not represent takes the value of the nearest completed trial; this is used only
     if the model is one of the reward alone and the reward reads several nodes.
@@ -163,6 +165,11 @@ def expected_rows(model: CausalModel, task: CausalTask, log: TrialLog) -> Table:
     with torch.no_grad():
         noise = model.draws(1024, 0).mean(0, keepdim=True)
         node_means = network.propagate(actions.to(noise.device), noise)[0].to(actions.device)
+        for row, trial in enumerate(log.in_states("pending", "failed")):
+            if trial.state == "pending" and trial.nodes:
+                fixed = {name: noise.new_tensor(value) for name, value in trial.nodes.items()}
+                action = actions[row : row + 1].to(noise.device)
+                node_means[row] = network.propagate(action, noise, fixed=fixed)[0][0].to(actions.device)
         predicted = dict(zip(network.task.nodes, node_means[:, 0].unbind(-1), strict=True))
         total = network.reward(node_means)[:, 0]
     nodes |= {name: value for name, value in predicted.items() if name in nodes}

@@ -21,8 +21,9 @@ Astudillo and Frazier (2021).
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 import torch
@@ -100,10 +101,17 @@ class PlausibleNetworks:
     mechanisms: tuple[PlausibleMechanism, ...]
     size: int  # E, in mirrored pairs
 
-    def propagate(self, actions: Tensor, noise: Tensor) -> Tensor:
-        """Node values x (E, *b, q, S, N) under actions (*b, q, k) in units, and noise (S, N) or like x."""
+    def propagate(
+        self, actions: Tensor, noise: Tensor, fixed: Mapping[str, Tensor] = MappingProxyType({})
+    ) -> Tensor:
+        """Node values x (E, *b, q, S, N) under actions (*b, q, k) in units, and noise (S, N) or like x; nodes
+        `fixed` at values that expand to (1, *b, q, 1).
+        """
         x = {name: actions[..., index, None].unsqueeze(0) for index, name in enumerate(self.task.settings)}
         for index, (node, mechanism) in enumerate(zip(self.task.nodes, self.mechanisms, strict=True)):
+            if node in fixed:
+                x[node] = fixed[node].expand(1, *actions.shape[:-1], 1)
+                continue
             inputs = inputs_of(self.task, node, x, (1, *actions.shape[:-1], 1))
             x[node] = mechanism(inputs, noise[..., index])
         shape = (self.size, *actions.shape[:-1], noise.shape[-2])
@@ -117,13 +125,20 @@ class PlausibleNetworks:
         """An approximation by tables that is faster to evaluate."""
         return replace(self, mechanisms=tuple(mech.tabulated() for mech in self.mechanisms))
 
-    def conditioned(self, actions: Tensor, values: Tensor, seed: int) -> "PlausibleNetworks":
-        """The networks after m experiments, actions (*b, m, k) and values (*b, m, N); or TypeError."""
+    def conditioned(
+        self, actions: Tensor, values: Tensor, seed: int, known: Collection[str] = ()
+    ) -> "PlausibleNetworks":
+        """The networks after m experiments, actions (*b, m, k) and values (*b, m, N), of which nothing is
+        learnt for nodes that are `known`; or TypeError.
+        """
         x = {name: actions[..., index] for index, name in enumerate(self.task.settings)}
         x |= {node: values[..., index] for index, node in enumerate(self.task.nodes)}
         shape = broadcast(actions.shape[:-1], values.shape[:-1])
         mechanisms = []
         for index, (node, mechanism) in enumerate(zip(self.task.nodes, self.mechanisms, strict=True)):
+            if node in known:
+                mechanisms.append(mechanism)
+                continue
             inputs = inputs_of(self.task, node, x, shape).expand(*shape, -1)
             mechanisms.append(mechanism.conditioned(inputs, x[node].expand(shape), seed + index))
         return replace(self, mechanisms=tuple(mechanisms))
@@ -209,7 +224,7 @@ class CausalModel(Surrogate, ABC):
 
     @abstractmethod
     def visited(self) -> Tensor:
-        """The settings of the experiments so far, (n, k), actions and context in their units."""
+        """The settings of the experiments with a reward, (n, k), actions and context in their units."""
 
     def contradicted(self) -> tuple[str, ...]:
         """The nodes whose mechanisms the experiments contradict; none by default."""

@@ -68,15 +68,13 @@ from rehearsal_torch.surrogates.network.causal_surrogate import (
 )
 from rehearsal_torch.surrogates.surrogate import Fits
 
-# Numbers of levels too few for interpolation, and the units over which they are spread, so that levels inform
-# little about each other. Of two equal settings with four replicates each the better is claimed with a
-# probability of .71 (.70 in one unit) where .76 is right.
+# Numbers of levels too few for interpolation, and the units over which they are spread: of two equal settings
+# with four replicates each the better is claimed with a probability of .71 (.70 in one unit; .76 is right).
 FEW, APART = (2, 3), 4.0
 # The level of all tests of a model's residuals together, and the fewest rows that are tested.
 DOUBT, TESTED = 0.01, 12
-# Plausible networks, and draws of the noise in each, of causes that were not measured; rows at a time.
-IMPUTED, BLOCK = (32, 16), 64
-COMPARED = 1024  # Such rows that are compared with all others at a time
+# Plausible networks, draws of the noise in each, of missing causes; rows at a time, and compared with others.
+IMPUTED, BLOCK, COMPARED = (32, 16), 64, 1024
 Structure = Literal["graph", "independent", "black_box"]
 STRUCTURES = ("graph", "independent", "black_box")
 
@@ -208,16 +206,18 @@ class UnitCube(Solved):
 
 
 class VisitedActions(Solved):
-    """The k settings of the experiments so far; an unknown context is the mean of the others."""
+    """The k settings of the experiments, and which have a reward; an unknown context is the others' mean."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
         self.register_fitted(actions=("n", width))
+        self.register_fitted(finished=("n",), source=True)
 
     def solve(self, *examples: Tensor) -> None:
-        """Stores settings (n, k)."""
+        """Stores settings (n, k), and the rewards (n,) that are numbers as ones."""
         settings = examples[0].detach().double()
         self.actions = torch.where(settings.isnan(), settings.nanmean(0), settings)
+        self.finished = (~examples[1].isnan()).double()
 
 
 Phi = Literal["mixture", "heteroskedastic", "homoskedastic"]
@@ -287,7 +287,7 @@ class ExogenousModel(CausalModel):
         """Scales, encoders, noise models and decoders, on the rows in which each node was not set."""
         self.task.check(table)
         inputs, values, mask = self.rows.examples(table)
-        yield self.visited_actions, (table.columns(self.task.settings),)
+        yield self.visited_actions, (table.columns(self.task.settings), self.task.reward_of(table))
         yield self.cube, (inputs, values, mask)
         scaled, standard = self.cube.scaled(inputs), self.cube.standard(values)
         yield _with_examples(self.encoder, scaled, standard, mask)
@@ -462,7 +462,7 @@ class ExogenousModel(CausalModel):
         """
         task, rows, noise = self.rows.structured_task, self.processes.rows, self.recovered()
         observed = dict(zip(task.nodes, self.encoder.rows.targets, strict=True)) if self.on_graph else {}
-        observed |= dict(zip(self.task.settings, self.visited().mT, strict=True))
+        observed |= dict(zip(self.task.settings, self.visited_actions.actions.mT, strict=True))
         tests = list[tuple[str, Tensor]]()
         for index, (node, names) in enumerate(zip(task.nodes, self.rows.inputs, strict=True)):
             mask = self.complete.all(0) if self.on_graph else self.complete[index]
@@ -567,7 +567,8 @@ class ExogenousModel(CausalModel):
     def visited(self) -> Tensor:
         """(n, k)."""
         self.require_fitted()
-        return self.visited_actions.actions
+        visited = self.visited_actions
+        return visited.actions[visited.finished > 0] if len(visited.finished) else visited.actions
 
     @torch.no_grad()
     def condition(self, table: Table) -> None:
@@ -576,7 +577,7 @@ class ExogenousModel(CausalModel):
         table = table.to(self.device)
         inputs, values, mask = self.rows.examples(table)
         scaled, standard = self.cube.scaled(inputs), self.cube.standard(values)
-        self.visited_actions.solve(table.columns(self.task.settings))
+        self.visited_actions.solve(table.columns(self.task.settings), self.task.reward_of(table))
         self._hold(scaled, standard, mask, torch.zeros_like(standard))
         if self.decoders is not None:
             self.decoders.hold(self._decoder_inputs(), standard, mask)

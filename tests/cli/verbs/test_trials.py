@@ -148,3 +148,17 @@ def test_a_killed_command_loses_no_trial(campaign):
     assert states() == {9: "pending", 10: "pending"}
     assert main(["status", FILE]) == 0
     assert pd.read_csv(LIST)["trial"].tolist() == [9, 10]
+
+
+def test_a_running_experiment_is_told_in_parts_and_may_be_stopped(campaign, capsys):
+    campaign()
+    assert main(["suggest", FILE]) == 0
+    assert main(["tell", FILE, "trial=9", "temperature=33", "ambient=16"]) == 0
+    assert "rest=SHARE" in capsys.readouterr().out
+    assert main(["tell", FILE, "trial=9", "temperature=34", "rest=0.8"]) == 0
+    out = capsys.readouterr().out
+    assert "trial 9 would end at" in out
+    assert "Finishing it for 80 % of an experiment" in out
+    assert main(["tell", FILE, "trial=9", "state=stopped", "reason=too hot"]) == 0
+    assert "Trial 9 is stopped (too hot)" in capsys.readouterr().out
+    assert open_campaign(FILE).trials[8].nodes == {"ambient": 16, "temperature": 34}

@@ -17,8 +17,9 @@ from rehearsal_torch.data.trials.trial import Recommended, Suggestion, Trial, fi
 @pytest.mark.parametrize(
     "fields",
     [
-        {"state": "pending", "asked": {"a": 1.0}, "nodes": {"Y": 1.0}},
+        {"state": "pending", "ran": {"a": 1.0}, "nodes": {"Y": 1.0}},
         {"state": "completed", "asked": {"a": 1.0}},
+        {"state": "stopped", "asked": {"a": 1.0}},
         {"state": "failed", "asked": {"a": 1.0}, "reason": "\ud800"},
     ],
 )

@@ -115,8 +115,8 @@ def test_one_lost_cell_costs_no_more_than_what_it_says(tmp_path, frame):
     torch.testing.assert_close(problem.past.values, done, rtol=0, atol=1e-15, equal_nan=True)
     assert problem.lacking == ""
     assert problem.facts().notes == (
-        "experiments.csv: 1 row without a value of Y waits for its result (line 7): not learnt from, and not "
-        "proposed again",
+        "experiments.csv: 1 row without a value of Y waits for its result (line 7): learnt from as far as it "
+        "was measured, and not proposed again",
         "experiments.csv: 1 row without a value of X is incomplete (line 4): not learnt from for X, and "
         "with more doubt for what it acts on",
     )
@@ -134,7 +134,7 @@ def test_rows_without_a_result_are_pending(tmp_path, frame):
     assert whole.facts().waiting is None
     frame.loc[[2, 6], ["X", "Y"]] = float("nan")
     problem = ExperimentTable(*written(tmp_path, frame))
-    assert torch.equal(problem.past.values, whole.past.values[[0, 1, 3, 4, 5]])
+    assert torch.equal(problem.observations().values, whole.past.values[[0, 1, 3, 4, 5]])
     assert problem.waiting.tolist() == whole.past.columns(["a", "b"])[[2, 6]].tolist()
     assert "2 rows without a value of Y wait for their result (lines 4, 8)" in problem.facts().notes[-1]
     assert problem.card()["rows that wait for their result"] == 2
