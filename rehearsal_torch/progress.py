@@ -5,9 +5,9 @@ seconds, so that a log stays short. Both go to the standard error, which leaves 
 answers. A thread writes the line, so that it also appears during one long step.
 
 The time left is the steps left times the mean time of the later half of those that have ended, as the first
-ones include the start of processes; it is omitted until five have ended, or a tenth of those left. Of nested
-phases, such as the fits of an online run, the outermost writes: its own line, or, with `whole`, theirs with
-the total time.
+ones include the start of processes; it is omitted until five have ended, or a tenth of those left. Who can
+foretell it says so instead (`Progress.expect`). Of nested phases, such as the fits of an online run, the
+outermost writes: its own line, or, with `whole`, theirs with the total time.
 """
 
 import shutil
@@ -82,6 +82,7 @@ class Progress:
         self._before, self._began, self._shown = done, clock(), 0
         # When how many steps had ended.
         self._ends = [(self._began, done)]
+        self._due: float | None = None
         self._ended, self._turn = threading.Event(), threading.Lock()
         self._thread: threading.Thread | None = None
 
@@ -89,6 +90,10 @@ class Progress:
         """Sets the number of steps done, and a note for the end of the line."""
         self.done, self.note = done, note
         self._ends.append((self.clock(), done))
+
+    def expect(self, seconds: float) -> None:
+        """Sets the time left, in place of the mean time per step times the steps left."""
+        self._due = self.clock() + seconds
 
     def begin(self, done: int) -> None:
         """Sets the number of steps done before, which the estimate of the time left does not count."""
@@ -102,7 +107,14 @@ class Progress:
         parts = [f"{self.phase}: " + " ".join(part for part in (self.steps, count) if part)]
         parts = [self.phase] if parts[0].endswith(": ") else parts
         new = self.done - self._before
-        if self.total is not None and new > 0 and (new >= ENOUGH or 10 * new >= self.total - self.done):
+        if self._due is not None and self._due > self.clock():
+            parts.append(f"about {duration(self._due - self.clock())} left")
+        elif (
+            self._due is None
+            and self.total is not None
+            and new > 0
+            and (new >= ENOUGH or 10 * new >= self.total - self.done)
+        ):
             ends = list(self._ends)
             half = bisect_right(ends, self._before + new / 2, hi=len(ends) - 1, key=itemgetter(1))
             (since, earlier), (last, done) = ends[max(half - 1, 0)], ends[-1]

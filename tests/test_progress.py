@@ -100,6 +100,17 @@ def test_what_was_done_before_counts_as_done_and_not_as_fast():
     assert line.line() == "deciding: 9 of 10, about 5 s left"
 
 
+def test_a_time_that_was_foretold_counts_until_it_is_over():
+    clock = Clock()
+    line = Progress("comparing", 10, clock=clock)
+    line.expect(60)
+    clock.now += 20
+    line.at(5)
+    assert line.line() == "comparing: 5 of 10, about 40 s left"
+    clock.now += 45
+    assert line.line() == "comparing: 5 of 10, 1 min 5 s so far"
+
+
 def test_phases_of_unknown_length_say_how_long_they_last():
     clock = Clock()
     line = Progress("fitting the model", clock=clock)

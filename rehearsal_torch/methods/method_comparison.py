@@ -48,6 +48,7 @@ squares, and the row for the sum); Robins, Hernan and Brumback (2000), Sec. 6, f
 judge is ours.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -67,7 +68,7 @@ from rehearsal_torch.data.rehearsal_task import MIN_ROWS, RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.separation import adjustment
 from rehearsal_torch.objectives.objective import AlterationObjective, Candidates
-from rehearsal_torch.progress import Progress
+from rehearsal_torch.progress import Progress, duration
 from rehearsal_torch.search.search import BatchSearch, Search
 from rehearsal_torch.seeding import generator, round_seed, seeded
 from rehearsal_torch.spaces.box import Alteration
@@ -133,6 +134,7 @@ class Split:
         judged: By half: (chooser, judge) to the mean estimate over cases.
         baselines: By half: judge to its mean estimate without an action.
         seconds: Method to the duration of all that it did.
+        steady: The part of all seconds that does not grow with the rows: decisions and judgements.
     """
 
     names: tuple[str, ...]
@@ -142,6 +144,7 @@ class Split:
     judged: list[dict[tuple[str, str], float]]
     baselines: list[dict[str, float]]
     seconds: dict[str, float]
+    steady: float
 
 
 def split(comparison: Comparison, task: tuple[int, Sequence[Tensor]]) -> Split:
@@ -163,6 +166,7 @@ class OneSplit:
         self.candidates = list(comparison.candidates)
         self.refused = dict[str, str]()
         self.seconds = {candidate.name: 0.0 for candidate in self.candidates}
+        self.steady = 0.0
 
     def result(self) -> Split:
         """Fits every method to both halves, and lets the models predict, decide and judge."""
@@ -178,10 +182,12 @@ class OneSplit:
         constant = torch.zeros(len(self.table), dtype=torch.float64)
         for half, other in _HALF_PAIRS:
             constant[self.halves[other]] = desired[self.halves[half]].mean()
+        began = time.perf_counter()
         outcomes = [self._decide(models, half, other) for half, other in _HALF_PAIRS if self.candidates]
+        self.steady = time.perf_counter() - began
         judged, baselines = [points for points, _ in outcomes], [untouched for _, untouched in outcomes]
         names = tuple(candidate.name for candidate in self.candidates)
-        return Split(names, self.refused, predicted, constant, judged, baselines, self.seconds)
+        return Split(names, self.refused, predicted, constant, judged, baselines, self.seconds, self.steady)
 
     def _predictions(self, candidate: Candidate, models: Sequence[Surrogate]) -> Tensor:
         """The predictions for all rows, each by the model of the other half, (2, n)."""
@@ -332,7 +338,7 @@ def compared(
     Args:
         units: The unit of each row; None if every row is a unit of its own.
         seed: Determines rows, halves, cases and the draws of the searches.
-        progress: A phase that is told what will be compared, and of each split.
+        progress: A phase that is told what will be compared, how long that may take, and of each split.
         workers: The number of processes that share the later splits, if that pays (`task_pool`).
 
     Raises:
@@ -358,10 +364,14 @@ def compared(
     work = Comparison(table, task, sets, list(candidates), limits, seed)
     if progress is not None:
         names = ", ".join(method.name for method in candidates)
-        progress.total = limits.repeats
         progress.aside(
             f"auto compares {names}: {limits.repeats} times, each fitted to two halves of {len(table)} rows"
         )
+    seconds = None if progress is None else forecast(work, workers)
+    if progress is not None and seconds is not None:
+        progress.expect(seconds)
+        progress.aside(f"auto: this takes about {duration(seconds)}")
+    began = time.perf_counter()
     splits: list[Split] = []
     for finished in _splits(work, tasks, workers):
         splits.append(finished)
@@ -373,10 +383,46 @@ def compared(
         if not names_left:
             reasons = "; ".join(f"{name}: {reason}" for name, reason in refused.items())
             raise ValueError(f"no method can be compared on these rows: {reasons}")
+        elapsed = time.perf_counter() - began
+        if len(splits) == 1:
+            due = elapsed + _together(elapsed, limits.repeats - 1, workers)
         if progress is not None:
-            progress.at(len(splits))
-            progress.aside(progress.line())
+            progress.expect(due - elapsed)
+            # A comparison that takes longer than was foretold says how long it has taken alone.
+            known = len(splits) < limits.repeats and due > elapsed
+            time_left = f", about {duration(due - elapsed)} left" if known else ""
+            progress.aside(
+                f"auto: {len(splits)} of {limits.repeats} compared, {duration(elapsed)}{time_left}"
+            )
     return _summary(work, splits, names_left, refused, desired, weights, units)
+
+
+# Rows of the comparison that foretells how long the whole takes.
+PILOT = 160
+
+
+def forecast(work: Comparison, workers: int) -> float | None:
+    """The seconds that the splits take, by one of `PILOT` rows: fits and predictions take seconds in
+    proportion to the rows, decisions and judgements those of the cases. None where that would hardly be
+    shorter than the splits themselves, or a method cannot be fitted to so few rows.
+    """
+    count = len(work.table)
+    if count < 2 * PILOT:
+        return None
+    rows = torch.linspace(0, count - 1, PILOT).round().long()
+    sample = replace(work, table=part_of(work.table, rows), sets=[work.sets[row] for row in rows.tolist()])
+    began = time.perf_counter()
+    pilot = split(sample, (0, list(torch.arange(PILOT).view(-1, 2).T)))
+    if pilot.refused:
+        return None
+    growing = time.perf_counter() - began - pilot.steady
+    each = growing * count / PILOT + pilot.steady
+    return each + _together(each, work.limits.repeats - 1, workers)
+
+
+def _together(each: float, count: int, workers: int) -> float:
+    """The seconds of tasks of `each` seconds by processes that share them where that pays (`task_pool`)."""
+    return each * math.ceil(count / worth(each, count, workers))
 
 
 def _splits(work: Comparison, tasks: Sequence[tuple[int, Sequence[Tensor]]], workers: int) -> Iterator[Split]:

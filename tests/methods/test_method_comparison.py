@@ -13,7 +13,16 @@ from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.methods import method_comparison
-from rehearsal_torch.methods.method_comparison import Candidate, Limits, compared, panel_weights, row_weights
+from rehearsal_torch.methods.method_comparison import (
+    Candidate,
+    Comparison,
+    Limits,
+    OneSplit,
+    compared,
+    forecast,
+    panel_weights,
+    row_weights,
+)
 from rehearsal_torch.progress import Progress
 from rehearsal_torch.seeding import round_seed
 from rehearsal_torch.spaces.box import Box
@@ -37,6 +46,19 @@ class Silent(Share):
 
     def __call__(self, actions):
         return super().__call__(actions) + torch.nan
+
+
+class Clock:
+    """A clock that goes on only where something takes time."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def perf_counter(self):
+        return self.now
+
+    def take(self, seconds):
+        self.now += seconds
 
 
 def table_of(count, seed=0):
@@ -137,8 +159,23 @@ def test_what_is_compared_is_said_first_and_then_the_time_that_is_left(capsys):
     compared(table_of(80), None, TASK, [candidate("share")], FEW, progress=progress)
     plan, first, second = capsys.readouterr().out.splitlines()
     assert plan == "auto compares share: 2 times, each fitted to two halves of 80 rows"
-    assert first == "comparing: 1 of 2, about 0 s left"
-    assert second == "comparing: 2 of 2, about 0 s left"
+    assert first == "auto: 1 of 2 compared, 0 s, about 0 s left"
+    assert second == "auto: 2 of 2 compared, 0 s"
+
+
+@pytest.mark.parametrize(("workers", "splits"), [(1, 3), (2, 2)])
+def test_a_small_comparison_foretells_how_long_the_whole_takes(workers, splits, monkeypatch):
+    # Fits take a second for a hundred rows, and decisions three seconds for all cases.
+    clock = Clock()
+    monkeypatch.setattr(method_comparison, "time", clock)
+    monkeypatch.setattr(OneSplit, "_decide", lambda *_: (clock.take(1.5), ({}, {}))[1])
+    slow = replace(
+        candidate("slow"), fitted=lambda table: (clock.take(len(table) / 100), fit(Shares(), table))[1]
+    )
+    work = Comparison(table_of(1000), TASK, [("a",)] * 1000, [slow], Limits(1000, 5, 3), 0)
+    assert forecast(work, workers) == pytest.approx(13 * splits)
+    assert forecast(replace(work, candidates=[refusing("other", "a bow")]), 1) is None
+    assert forecast(replace(work, table=table_of(300)), 1) is None
 
 
 def test_too_few_rows_for_two_halves_are_refused():
