@@ -57,7 +57,13 @@ from rehearsal_torch.objectives.expected_reward import CausalObjective, Posterio
 from rehearsal_torch.problems.drafts.draft_yaml import problem_content
 from rehearsal_torch.problems.trials.numbered_rows import numbered_rows
 from rehearsal_torch.problems.trials.trials_file import TrialsFile, trials_problem
-from rehearsal_torch.problems.trials.user_experiments import STATE, causal_task, experiments_of, read_rows
+from rehearsal_torch.problems.trials.user_experiments import (
+    STATE,
+    backdated,
+    causal_task,
+    experiments_of,
+    read_rows,
+)
 from rehearsal_torch.reporting.trial_view import TrialView
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.trials.acquisition import Recommendation, recommend, sureness
@@ -481,13 +487,14 @@ class CausalOptimiser(TrialView):
         source = path if isinstance(path, str | Path) else table.where
         with self._store.locked_log() as before:
             numbered, table = numbered_rows(table, self.task, before)
+            table = backdated(replace(table, notes=()), self.task)
             rows, other_rows = experiments_of(table, self.task)
             outside = self.task.outside(rows)
             log, same = before.revise(numbered)
             log, repeated, notes = log.take(rows, other_rows)
             self._store.keep(log)
         repeated += same
-        for note in notes:
+        for note in (*table.notes, *notes):
             warnings.warn(f"{source}: {note}", TrialWarning, stacklevel=2)
         if repeated:
             warnings.warn(

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -73,6 +73,7 @@ class CausalTask:
         constraints: Limits that nodes must keep with a probability.
         context: Roots of the graph that are known before acting.
         logs: Actions and contexts on a log scale, which are above 0.
+        before: What actions and context were in experiments that do not say it.
 
     Raises:
         ValueError: if the graph has bidirected edges, an action or a context is not a root, a name is
@@ -87,6 +88,7 @@ class CausalTask:
     constraints: tuple[OutcomeConstraint, ...] = ()
     context: tuple[str, ...] = ()
     logs: tuple[str, ...] = ()
+    before: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if faults := list(self._faults()):
@@ -98,7 +100,8 @@ class CausalTask:
         known = set(self.graph.names)
         parts = {
             **{"actions": self.box.names, "reward": self.reward.names},
-            **{"constraints": self.constrained, "context": self.context, "logs": self.logs},
+            **{"constraints": self.constrained, "context": self.context},
+            **{"logs": self.logs, "before": tuple(self.before)},
         }
         for part, names in parts.items():
             if unknown := [name for name in names if name not in known]:
@@ -427,14 +430,20 @@ class CausalTask:
 
     def _plain_actions(self) -> dict[str, Any]:
         plain = self.box.to_plain()
-        for name in (name for name in self.actions if name in self.logs):
-            levels = {"levels": plain[name]["values"]} if name in self.box.levels else {"range": plain[name]}
-            plain[name] = {**levels, "scale": "log"}
+        for name in self.actions:
+            if stated := self._stated(name):
+                values = plain[name]["values"] if name in self.box.levels else plain[name]
+                plain[name] = {"levels" if name in self.box.levels else "range": values, **stated}
         return plain
 
     def _plain_context(self) -> Any:
-        logs = {name: {"scale": "log"} if name in self.logs else {} for name in self.context}
-        return logs if any(logs.values()) else list(self.context)
+        stated = {name: self._stated(name) for name in self.context}
+        return stated if any(stated.values()) else list(self.context)
+
+    def _stated(self, name: str) -> dict[str, Any]:
+        """What a task states of an action or a context beside its values."""
+        scale = {"scale": "log"} if name in self.logs else {}
+        return scale | ({"before": self.before[name]} if name in self.before else {})
 
     @classmethod
     def of(

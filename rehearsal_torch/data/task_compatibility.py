@@ -123,8 +123,8 @@ def taken(fitted: Question, asked: Question, used: Sequence[str]) -> Question:
             order = [limits.names.index(name) for name in names]
             limits = Polytope(names, limits.rows[:, order], limits.limits)
         reward = fitted.reward if "reward" in used else asked.reward
-        box, constraints = asked.box.only(names), asked.constraints
-        return CausalTask(fitted.graph, box, reward, limits, constraints, fitted.context)
+        box, context = asked.box.only(names), fitted.context
+        return replace(asked, graph=fitted.graph, box=box, reward=reward, limits=limits, context=context)
     return fitted
 
 

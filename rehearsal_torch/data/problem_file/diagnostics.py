@@ -136,12 +136,14 @@ def graph_faults(variables: Mapping[str, Variable], graph: RehearsalGraph, found
             found.of_variable(name, "unused", "is in no edge of the graph, and so is not used")
 
 
-def column_faults(names: Iterable[tuple[str, str]], rows: ReadTable, found: Findings) -> None:
+def column_faults(
+    names: Iterable[tuple[str, str]], rows: ReadTable, found: Findings, remedy: str = ""
+) -> None:
     """Collects faults of columns that a table does not have; of each column the key that names it."""
     columns = [str(name) for name in rows.frame.columns]
     for path, name in names:
         if name not in columns:
-            found.fault(path, f"no column {name!r} in {rows.where}; {meant(name, columns)}")
+            found.fault(path, f"no column {name!r} in {rows.where}; {meant(name, columns)}{remedy}")
 
 
 class TaskError(FaultsError):

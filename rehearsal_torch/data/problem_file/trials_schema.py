@@ -8,6 +8,7 @@ A problem file asks which experiment to run next:
       valve: {role: action, range: [0, 1]}
       dose: {role: action, levels: [0, 1, 2, 5], unit: ml}
       catalyst: {role: action, range: [0.001, 10], scale: log}    # counts by its logarithm
+      stirring: {role: action, range: [0, 600], before: 300}   # what it was in experiments that do not say it
       temperature: {role: other, unit: degrees}
       humidity: context               # a root that is known before acting
       yield: outcome
@@ -130,6 +131,7 @@ class TrialVariable(Schema):
     scale: Annotated[str, BeforeValidator(one_of(SCALES)), WithJsonSchema({"enum": list(SCALES)})] = Field(
         default="linear", description="log: an action or a context above 0 that counts by its logarithm"
     )
+    before: Number | None = optional("of an action or context: what it was in experiments that do not say it")
 
     # Faults of settings that it therefore lacks: it is kept so that faults of other parts are listed as well.
     _faults: tuple[Fault, ...] = PrivateAttr(())
@@ -160,21 +162,26 @@ class TrialVariable(Schema):
 
     def faults(self) -> Iterator[Fault]:
         """Faults of its settings, and between them, at paths behind its own."""
-        settings = [name for name in ("range", "levels", "step") if getattr(self, name) is not None]
+        settings = [name for name in ("range", "levels", "step", "before") if getattr(self, name) is not None]
+        lowest = min(
+            [*self.ends()[: self.role == "action"], *([] if self.before is None else [self.before])],
+            default=1,
+        )
         if self._faults:
             yield from self._faults
         elif self.scale == "log" and self.role not in ("action", "context"):
             words = f"a log scale is for actions and contexts; its role is {self.role}: leave it out"
             yield Fault(".scale", words)
-        elif self.scale == "log" and self.role == "action" and self.ends()[0] <= 0:
-            words = f"a log scale has no place for {self.ends()[0]:g}: begin above 0, or leave it out"
+        elif self.scale == "log" and lowest <= 0:
+            words = f"a log scale has no place for {lowest:g}: begin above 0, or leave it out"
             yield Fault(".scale", words)
         elif self.role != "action":
             words = f"is for actions; its role is {self.role}: leave it out"
-            yield from (Fault(f".{name}", words) for name in settings)
+            kept = ("before",) if self.role == "context" else ()
+            yield from (Fault(f".{name}", words) for name in settings if name not in kept)
         elif self.levels is not None:
             words = "levels are all values that may be set: leave it out"
-            yield from (Fault(f".{name}", words) for name in settings if name != "levels")
+            yield from (Fault(f".{name}", words) for name in settings if name in ("range", "step"))
         elif self.range is None and self.kind != "binary":
             yield Fault("", "an action needs range: [lower, upper], or levels: [...]")
         elif self.range is not None and (self.step is not None or self.kind != "continuous"):
@@ -349,14 +356,16 @@ class TrialsProblem(Schema):
         tuple[OutcomeConstraint, ...],
         tuple[str, ...],
         tuple[str, ...],
+        dict[str, float],
     ]:
-        """Graph, actions, reward, limits, constraints, context and what is on a log scale, of its task."""
+        """Graph, actions, reward, limits, constraints, context, log scales and earlier values of its task."""
         box = box_of(self.variables)
         limits = None if self.limits is None else limits_in(self.limits, box)
         reward = reward_in(self.reward, self.variables, of_role(self.variables, "outcome"))
         context = tuple(of_role(self.variables, "context"))
         logs = tuple(name for name, variable in self.variables.items() if variable.scale == "log")
-        return self.graph.graph(), box, reward, limits, self.constraints, context, logs
+        before = {name: each.before for name, each in self.variables.items() if each.before is not None}
+        return self.graph.graph(), box, reward, limits, self.constraints, context, logs, before
 
 
 def box_of(variables: Mapping[str, TrialVariable]) -> Box:

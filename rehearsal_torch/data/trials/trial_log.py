@@ -12,12 +12,17 @@ are those of `CausalTask.coordinates`.
 Settings include the context, which a report measures anew: it does not count for which trial a report is of,
 but the same actions in another context are another experiment.
 
+A task may get another action in the middle of a campaign: earlier trials then have the value that the task
+states for them, or what was measured of it, as if they had been asked and run at it. An action that trials
+have set stays in the task, for what they say holds at its values alone: it is held at one (`fixed`), or is a
+context.
+
 Source: ask-and-tell interfaces (Collette et al., 2013, "Object-oriented programming of optimizers").
 """
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
@@ -65,6 +70,25 @@ class TrialLog:
     trials: tuple[Trial, ...] = ()
     tolerance: tuple[float, ...] | None = None
     recommended: tuple[PastRecommendation, ...] = ()
+
+    def backdated(self) -> "TrialLog":
+        """The log with settings that trials lack, as measured, or else as the task states (`before`)."""
+
+        def filled(trial: Trial, settings: Mapping[str, float] | None) -> dict[str, float] | None:
+            known = {**self.task.before, **trial.nodes}
+            names = [name for name in self.task.settings if name in known and name not in (settings or {})]
+            return None if settings is None else {**settings, **{name: known[name] for name in names}}
+
+        def changed(trial: Trial) -> Trial:
+            asked, ran = filled(trial, trial.asked), filled(trial, trial.ran)
+            same = (asked, ran) == (trial.asked, trial.ran)
+            return trial if same else trial.with_changes(asked=asked, ran=ran)
+
+        past = (
+            entry.model_copy(update={"action": {**self.task.before, **entry.action}})
+            for entry in self.recommended
+        )
+        return replace(self, trials=tuple(map(changed, self.trials)), recommended=tuple(past))
 
     @property
     def next_id(self) -> int:
@@ -332,18 +356,26 @@ class TrialLog:
 
     def faults(self) -> list[str]:
         """Inconsistencies of the trials with the task: missing values, unknown names."""
-        faults: list[str] = []
+        faults, known = list[str](), {trial.id: trial.settings for trial in self.trials}
+        for name in self.task.actions:
+            if lacking := [number for number, settings in known.items() if name not in settings]:
+                remedy = f"write what it was then, {name}: {{..., before: NUMBER}}"
+                faults.append(f"{name}: no value of this action in {_numbered(lacking)}: {remedy}")
+        for name in dict.fromkeys(name for settings in known.values() for name in settings):
+            if name not in self.task.settings:
+                having = [number for number, settings in known.items() if name in settings]
+                words = f"the task has no such action, which was set in {_numbered(having)}"
+                remedy = f"keep it as an action, and hold it where it is now, fixed: {{{name}: NUMBER}}"
+                faults.append(f"{name}: {words}: {remedy}, or as a context")
         for trial in self.trials:
             trial_faults: list[str] = []
-            for settings in (trial.asked, trial.ran):
-                if settings is not None:
-                    self._numbers(settings, trial_faults)
+            for settings in (trial.asked or {}, trial.ran or {}):
+                names = [name for name in self.task.settings if name in settings]
+                named_numbers(settings, names, "action", trial_faults, others=True)
             if trial.state == "completed":
                 names = [name for name in self.task.nodes if name in {*trial.nodes, *self.task.reward.names}]
                 named_numbers(trial.nodes, names, "node", trial_faults, others=True)
             faults += [f"trial {trial.id}: {fault}" for fault in dict.fromkeys(trial_faults)]
-        for past in self.recommended:
-            self._numbers(past.action, faults)
         return faults
 
     def _reported(
@@ -505,6 +537,14 @@ class TrialLog:
             values, altered = ([getattr(table, name) for table in rows] for name in ("values", "altered"))
             log.__dict__["table"] = Table(rows[0].names, torch.cat(values), torch.cat(altered))
         return log
+
+
+def _numbered(numbers: Sequence[int]) -> str:
+    """Numbers of trials in words."""
+    ends = f" {numbers[0]}" if len(numbers) == 1 else f"s {numbers[0]} to {numbers[-1]}"
+    return (
+        f"{len(numbers)} of the trials{ends}" if numbers[-1] - numbers[0] >= len(numbers) else f"trial{ends}"
+    )
 
 
 def rows_of(rows: Records, task: CausalTask) -> Iterator[Trial]:

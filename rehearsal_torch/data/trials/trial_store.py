@@ -298,7 +298,7 @@ class TrialStore:
 
     def _checked_log(self, begun: Campaign | None) -> TrialLog:
         kept = ((), ()) if begun is None else (begun.trials, begun.recommended)
-        log = TrialLog(self.task, kept[0], self.tolerance, kept[1])
+        log = TrialLog(self.task, kept[0], self.tolerance, kept[1]).backdated()
         if faults := log.faults():
             raise TrialFileError(str(refused(f"{self.file}: the trials do not match the task", faults)))
         return log

@@ -79,7 +79,12 @@ def trials_problem(path: str | Path | None) -> TrialsFile:
     if parts.get("data") is not None:
         rows = file.table(parts["data"], "data")
         if rows is not None:
-            column_faults(((key("variables", name), name) for name in variables), rows, found)
+            for name, variable in variables.items():
+                stated = (
+                    "; or write what it was, before: NUMBER" if variable.role in ("action", "context") else ""
+                )
+                if variable.before is None:
+                    column_faults([(key("variables", name), name)], rows, found, stated)
     elif task is not None:
         empty = pd.DataFrame(columns=[*task.settings, *task.nodes], dtype=float)
         name, remedy = Path(found.source).name, "write the experiments to a table, such as experiments.csv"

@@ -19,6 +19,7 @@ Rows may wait for their result, and a column ``state`` may hold their state:
     0.7,2,,,                         proposed, and not measured yet
     0.9,5,31.0,,failed
 
+<<<<<<< HEAD
 A row is ``completed``, ``running`` (or ``pending``: not proposed again), ``stopped`` (of both, what was
 measured is learnt from), ``failed`` (not learnt from, nor proposed again) or ``abandoned`` (as if it were not
 there); capitals and blanks do not count. A row of none of the last three waits if its actions are there and a
@@ -26,6 +27,15 @@ node that the reward reads is empty. One in which another node, or the context, 
 used for the mechanism of that node. One in
 which an action is empty is a fault. Where a variable of the graph is called ``state``, the column is that
 variable; so of a column ``reason``, which is kept with what has failed.
+=======
+A row is ``completed``, ``running`` (or ``pending``: no model is fitted to it, and it is not proposed again),
+``failed`` (likewise) or ``abandoned`` (as if it were not there); capitals and blanks do not count. A row of
+neither of the last three waits if its actions are there and a node that the reward reads is empty. One in
+which another node, or the context, is empty is completed, and not used for the mechanism of that node. One in
+which an action is empty is a fault, unless the task states what it was `before`. Where a variable of the
+graph is called ``state``, the column is that variable; so of a column ``reason``, which is kept with what has
+failed.
+>>>>>>> 5b211204 (Let a campaign go on when an action comes later, or stays fixed)
 
 While no model can be fitted, space-filling experiments are proposed. Point n of this start design depends on
 the task, the seed and n alone, so that it can be continued and extended to any length. The levels of an
@@ -107,6 +117,19 @@ def states_of(frame: pd.DataFrame, task: CausalTask, source: str) -> np.ndarray:
         raise TableError(f"{source}: {column}: {expected}; got {', '.join(faults[:MOST_LINES])}{rest}")
     states[waiting & (states == "completed")] = "pending"
     return states
+
+
+def backdated(table: ReadTable, task: CausalTask) -> ReadTable:
+    """The table with what actions were `before` where it does not say it, and a note of that."""
+    frame, notes = table.frame, list(table.notes)
+    for name, value in task.before.items():
+        cells = frame[name] if name in frame.columns else pd.Series(math.nan, frame.index)
+        if count := int(cells.isna().sum()):
+            notes.append(
+                f"{name} is {value:g}, as stated, in {count} of {len(frame)} rows, which do not say it"
+            )
+        frame = frame.assign(**{name: cells.where(cells.notna(), value)})
+    return replace(table, frame=frame, notes=tuple(notes))
 
 
 def row_notes(frame: pd.DataFrame, task: CausalTask, source: str) -> list[str]:
@@ -243,7 +266,7 @@ def experiments_of(
     by their lines. TableError if columns are missing, not numeric or incomplete, a state is unknown, or a
     ``set:`` column names no node or has values other than 0 and 1.
     """
-    table = read_rows(source)
+    table = backdated(read_rows(source), task)
     _check_positive(table.frame, task, table.where)
     states, trials = states_of(table.frame, task, table.where), list[Trial]()
     completed = _parse_experiments(table.frame[states == "completed"], task, table.where)
@@ -338,10 +361,12 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
     ) -> None:
         self.task = causal_task(task)
         self.held = self.task.held(fixed, context or None)
-        table = read_rows(path)
+        self.read = read_rows(path)
+        table = backdated(self.read, self.task)
         self.done, self.others = experiments_of(table, self.task)
         self.source = FRAME if table.where == FRAME else Path(table.where).name
-        self.read, notes = table, row_notes(table.frame, self.task, self.source)
+        self.states = states_of(table.frame, self.task, self.source)
+        notes = row_notes(table.frame, self.task, self.source)
         self.lacking = self.task.lacking(self.done)
         if not self.lacking:
             self.task.held(fixed, context or {})
@@ -454,8 +479,7 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
 
     def _outside(self) -> list[str]:
         """A sentence for each experiment whose action may not be set any more, with its line."""
-        rows = self.read.frame
-        states = states_of(rows, self.task, self.source)
+        rows, states = self.read.frame, self.states
         lines = [*rows.index[states == "completed"], *rows.index[states == "pending"]]
         sentences = []
         for line, row in zip(
@@ -469,8 +493,7 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
 
     def last(self) -> list[dict[str, Any]]:
         """The last experiments by line: number among those not abandoned, line, state, values, and reward."""
-        states = states_of(self.read.frame, self.task, self.source)
-        lines = [int(line) + 2 for line in self.read.frame.index[states == "completed"]]
+        lines = [int(line) + 2 for line in self.read.frame.index[self.states == "completed"]]
         rewards = self.task.reward(self.done.columns(self.task.reward.names)).tolist()
         entries = [
             {"line": line, "state": "completed", "values": row, "reward": reward}

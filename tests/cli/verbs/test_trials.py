@@ -136,6 +136,30 @@ def test_slips_are_one_paragraph_and_record_nothing(campaign, capsys, typed, wor
 
 
 @pytest.mark.slow
+def test_an_action_that_comes_later_is_proposed_and_pending_trials_go_on(campaign, capsys):
+    campaign()
+    assert main(["suggest", FILE]) == 0
+    stirring = {"role": "action", "range": [0, 600], "before": 300}
+    variables = {**TRIALS["variables"], "stirring": stirring}
+    graph = [*TRIALS["graph"], "stirring -> yield"]
+    campaign(variables={**variables, "stirring": stirring | {"before": None}}, graph=graph)
+    assert main(["suggest", FILE]) == 2
+    assert "no column 'stirring' in experiments.csv" in (error := capsys.readouterr().err)
+    assert "or write what it was, before: NUMBER" in error
+    campaign(variables=variables, graph=graph)
+    assert main(["suggest", FILE]) == 0
+    assert main(["tell", FILE, "trial=9", *(f"{name}={value}" for name, value in RESULT.items())]) == 0
+    *_, told, asked = open_campaign(FILE).trials
+    assert told.settings["stirring"] == 300 != asked.settings["stirring"]
+    campaign(variables=variables, graph=graph, fixed={"stirring": 250})
+    assert main(["suggest", FILE]) == 0
+    assert open_campaign(FILE).pending[-1]["stirring"] == 250
+    campaign()
+    assert main(["status", FILE]) == 2
+    assert "stirring: the task has no such action" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.slow
 def test_a_killed_command_loses_no_trial(campaign):
     campaign()
     code = (

@@ -20,7 +20,7 @@ from tests.toys.mutated import mutated
 PROBLEM = {
     "variables": {
         "valve": {"role": "action", "range": [0, 1]},
-        "dose": {"role": "action", "levels": [5, 0, 1], "unit": "ml"},
+        "dose": {"role": "action", "levels": [5, 0, 1], "unit": "ml", "before": 2},
         "heat": "outcome",
         "yield": "outcome",
         "noise": "other",
@@ -34,7 +34,7 @@ PROBLEM = {
 }
 TASK = {
     "graph": {"parents": {"heat": ["valve", "noise"], "yield": ["heat", "dose"]}},
-    "actions": {"valve": [0, 1], "dose": {"values": [5, 0, 1]}},
+    "actions": {"valve": [0, 1], "dose": {"values": [5, 0, 1], "before": 2}},
     "reward": {"weights": {"yield": 1, "heat": -0.5}},
     "limits": {"normals": [[1, 1]], "offsets": [5]},
     "constraints": "heat <= 3 with 0.9",
@@ -57,6 +57,7 @@ def test_a_problem_and_a_task_are_read_to_the_same():
     problem, task = TrialsProblem.model_construct(**found), problem_of_task(TASK)
     for name, about in problem.variables.items():
         one, other = (each.variables[name] for each in (problem, task))
+        assert one.before == other.before
         assert (one.role, one.range, one.levels) == (other.role, other.range, other.levels), about
     assert problem.parts()[2] == task.parts()[2] == WeightedSum({"yield": 1.0, "heat": -0.5})
     one, other = CausalTask.of(problem).to_plain(), CausalTask.of(TASK).to_plain()
@@ -148,6 +149,19 @@ def test_steps_and_kinds_are_levels(about, values):
 
 def changed(name, about, **parts):
     return {**PROBLEM, "variables": {**PROBLEM["variables"], name: about}, **parts}
+
+
+def test_earlier_values_are_of_what_is_settled_before_an_experiment():
+    variables = {**PROBLEM["variables"], "noise": {"role": "context", "before": 3}}
+    assert told({**PROBLEM, "variables": variables, "context": {"noise": 1}}) == []
+    variables["noise"] = {"role": "other", "before": 3}
+    assert told({**PROBLEM, "variables": variables}) == [
+        "variables.noise.before: is for actions; its role is other: leave it out"
+    ]
+    variables["noise"] = {"role": "context", "scale": "log", "before": 0}
+    assert told({**PROBLEM, "variables": variables, "context": {"noise": 1}}) == [
+        "variables.noise.scale: a log scale has no place for 0: begin above 0, or leave it out"
+    ]
 
 
 def test_all_faults_are_told_at_once():

@@ -68,7 +68,7 @@ def test_trials_of_another_task_are_named():
     assert log.faults() == []
     faults = TrialLog(other, log.trials).faults()
     assert faults
-    assert all(fault.startswith("trial 1: ") for fault in faults)
+    assert all("trial 1: " in fault for fault in faults)
     with pytest.raises(ValueError, match="nothing is abandoned") as told:
         log.abandon({"a": 0.1, "b": 1.0})
     assert "nothing is pending" in str(told.value)
@@ -323,7 +323,7 @@ def test_trials_that_lack_a_value_are_faults_once():
     lacking = TrialLog(TASK, (whole.trials[0].with_changes(nodes={"X": 1.0}, ran={"a": 0.5}),))
     assert whole.faults() == []
     assert len(lacking.faults()) == 2
-    assert all(each.startswith("trial 1: ") for each in lacking.faults())
+    assert all("trial 1: " in each for each in lacking.faults())
     # What failed need not have been measured.
     assert TrialLog(TASK, (whole.trials[0].with_changes(state="failed", nodes={}),)).faults() == []
 

@@ -1,5 +1,6 @@
 import json
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -7,6 +8,7 @@ import torch
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.known_reward import FunctionReward
+from rehearsal_torch.data.trials.recommendation_history import PastRecommendation
 from rehearsal_torch.data.trials.trial import Trial
 from rehearsal_torch.data.trials.trial_store import (
     FORMAT,
@@ -64,6 +66,60 @@ def test_another_task_of_another_session_is_refused(tmp_path):
         TrialFileError, match="another process changed the task, the seed or the initial design"
     ):
         store.fresh()
+
+
+FURTHER = {
+    **PLAIN,
+    "graph": {"parents": {"X": ["a", "b"], "Y": ["X", "c"]}},
+    "actions": {**PLAIN["actions"], "c": [0, 600]},
+}
+STATED = {**FURTHER, "actions": {**PLAIN["actions"], "c": {"range": [0, 600], "before": 300}}}
+
+
+def test_an_action_that_comes_later_has_its_stated_value_in_earlier_trials(tmp_path, monkeypatch):
+    file = tmp_path / "trials.json"
+    store = TrialStore(PLAIN, file=file)
+    complete(store, 0.5)
+    with store.locked_log() as log:
+        store.keep(log.ask(torch.tensor([0.25, 2.0]))[0])
+        past = PastRecommendation(after=1, action={"a": 0.5, "b": 1.0}, predicted=2.0, std=0.1)
+        store.keep(replace(store.log, recommended=(past,)))
+    text = file.read_text()
+    with pytest.raises(
+        TrialFileError, match=r"c: no value of this action in trials 1 to 2: .*before: NUMBER"
+    ):
+        TrialStore(FURTHER, file=file)
+    with monkeypatch.context() as broken:
+        broken.setattr("rehearsal_torch.data.trials.trial_store.write_text", _interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            TrialStore(STATED, file=file)
+    assert file.read_text() == text
+    later = TrialStore(STATED, file=file).log
+    assert [trial.settings for trial in later.trials] == [
+        {"a": 0.5, "b": 1.0, "c": 300},
+        {"a": 0.25, "b": 2.0, "c": 300},
+    ]
+    assert later.tried_at(later.recommended[0].action)
+    # The trials say it from now on, whatever the task says.
+    assert TrialStore(None, file=file).log.trials == later.trials == TrialStore(FURTHER, file=file).log.trials
+    with pytest.raises(TrialFileError, match="another process changed the task"):
+        store.fresh()
+    with pytest.raises(TrialFileError, match=r"c: .*no such action, .* trials 1 to 2: .*fixed: {c: NUMBER}"):
+        TrialStore(PLAIN, file=file)
+
+
+def _interrupted(*_):
+    raise KeyboardInterrupt
+
+
+def test_what_was_measured_before_it_could_be_set_stays_as_measured(tmp_path):
+    file = tmp_path / "trials.json"
+    root = {**PLAIN, "graph": {"parents": {"X": ["a", "b"], "Y": ["X", "c"]}}}
+    store = TrialStore(root, file=file)
+    with store.locked_log() as log:
+        store.keep(log.complete({"a": 0.5, "b": 1.0}, {"X": 1.0, "Y": 2.0, "c": 14.0})[0])
+    later = TrialStore(STATED, file=file)
+    assert later.log.table.columns(("c",)).tolist() == [[14.0]]
 
 
 def test_a_python_reward_has_to_be_given_again(tmp_path):

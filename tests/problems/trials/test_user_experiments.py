@@ -49,6 +49,21 @@ def test_rows_come_as_they_are_and_the_best_is_told(tmp_path, frame):
     assert problem.count() == 1
 
 
+def test_rows_that_do_not_say_an_action_have_its_stated_value(tmp_path, frame):
+    path, _ = written(tmp_path, frame.drop(columns="b"))
+    stated = {**TASK, "actions": {"a": [0, 1], "b": {"range": [0, 5], "before": 2}}}
+    problem = ExperimentTable(path, stated)
+    assert problem.observations().columns(("b",)).tolist() == [[2.0]] * 7
+    assert "b is 2, as stated, in 7 of 7 rows, which do not say it" in problem.read_notes
+    # Those that are written next say it, and one that waits is none of the others.
+    rows = pd.read_csv(io.StringIO(problem.with_proposals([{"a": 0.5, "b": 4.0}])))
+    assert rows["b"].isna().tolist() == [True] * 7 + [False]
+    again = ExperimentTable(rows, stated)
+    assert (len(again.done), again.waiting.tolist()) == (7, [[0.5, 4.0]])
+    with pytest.raises(TableError, match="no column 'b'"):
+        ExperimentTable(path, TASK)
+
+
 def test_a_node_that_was_set_is_marked(tmp_path, frame):
     problem = ExperimentTable(*written(tmp_path, frame.assign(**{"set:X": [0, 0, 1, 0, 0, 0, 0]})))
     assert problem.observations().altered[:, 2].nonzero().flatten().tolist() == [2]
