@@ -13,8 +13,8 @@
                 on the folder
 
 Each part runs in a process of its own, and so does each command. A part that was finished with the same
-numbers at the same commit is not run again, so that the command goes on where it was interrupted. It ends
-with exit code 1 if a fault was found.
+numbers at the same commit is not run again, so that the command goes on where it was interrupted; one that is
+asked for 0 times stays in the results as it was. It ends with exit code 1 if a fault was found.
 
 Run: python -m benchmarks.endurance [--decisions 2000] [--rounds 300] [--campaign 200] [--kills 50] [--met 4]
 Writes endurance.json, campaign.log and README.md (--out DIR), and keeps its work (--work DIR); results in
@@ -48,7 +48,7 @@ def parts(decisions: int, rounds: int, campaign: int, kills: int, met: int) -> d
     killed |= {"kills decide": kills - kills // 2, f"kills {SHARED}": kills // 2}
     met_by = {f"obstacles {name}": met for name in COMMANDS}
     repeated = {"decisions": decisions, "sessions": rounds, "rounds": rounds, "campaign": campaign}
-    return {part: count for part, count in (repeated | killed | met_by).items() if count}
+    return repeated | killed | met_by
 
 
 def measured(part: str, count: int, work: Path) -> dict[str, Any]:
@@ -95,9 +95,14 @@ def run(chosen: argparse.Namespace) -> int:
     counts = {name: getattr(chosen, name) for name in ("decisions", "rounds", "campaign", "kills", "met")}
     options = " ".join(f"--{name} {count}" for name, count in counts.items())
     record |= {"command": f"python -m benchmarks.endurance {options}"}
-    found = dict[str, Any]()
+    found, file = dict[str, Any](), chosen.out / "endurance.json"
+    earlier = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"parts": {}}
     work = chosen.work.resolve() / str(record["commit"] or "none")[:12]
     for part, count in parts(**counts).items():
+        if not count:
+            if part in earlier["parts"]:
+                found[part] = {"commit": earlier["run"]["commit"], **earlier["parts"][part]}
+            continue
         kept = work / f"{part.replace(' ', '_')}_{count}.json"
         if not kept.is_file():
             print(f"{part}: {count} ...", flush=True)
@@ -112,14 +117,14 @@ def run(chosen: argparse.Namespace) -> int:
             if answer.returncode != 0:
                 raise UserError(f"ended with code {answer.returncode}", part, "See above for its traceback")
             write_text(kept, answer.stdout.decode())
-        found[part] = json.loads(kept.read_text(encoding="utf-8"))
+        found[part] = {"commit": record["commit"], **json.loads(kept.read_text(encoding="utf-8"))}
         if lines := found[part].pop("log", None):
             write_text(chosen.out / f"{part}.log", "\n".join(lines) + "\n")
             print("\n".join(lines))
         print(f"{part}: {json.dumps(found[part])}", flush=True)
     kept_of_run = {name: record[name] for name in ("command", "commit", "versions", "machine")}
     whole = {"run": kept_of_run, "parts": found, "faults": faults(found)}
-    write_text(chosen.out / "endurance.json", json.dumps(whole, indent=1) + "\n")
+    write_text(file, json.dumps(whole, indent=1) + "\n")
     write_text(chosen.out / "README.md", page(whole))
     for fault in whole["faults"]:
         print(fault, file=sys.stderr)

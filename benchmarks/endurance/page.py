@@ -32,6 +32,7 @@ def page(whole: Mapping[str, Any]) -> str:
     found, run = whole["parts"], whole["run"]
     decisions, rounds, sessions = (found[name] for name in ("decisions", "rounds", "sessions"))
     campaign = found["campaign"]
+    others = [name for name, part in found.items() if part["commit"] != run["commit"]]
     changed, same = len(decisions["different"]), "the same" if rounds["read_again"] else "other"
     lines = [
         "# Endurance",
@@ -116,7 +117,8 @@ def page(whole: Mapping[str, Any]) -> str:
             for part in _parts(found, "obstacles")
         ),
         "",
-        f"Made by `{run['command']}`; commit {str(run['commit'])[:12]}; "
+        f"Made by `{run['command']}`; commit {str(run['commit'])[:12]}"
+        f"{', of an earlier one: ' if others else ''}{', '.join(others)}; "
         + ", ".join(f"{name} {version}" for name, version in run["versions"].items() if version)
         + f"; {run['machine']['cores']} cores, shared with other work.",
     ]
