@@ -32,8 +32,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import rehearsal_torch as rt
 from benchmarks.constraints import INITIAL, Reactor
-from rehearsal_torch.evaluation.bootstrap import t_interval
 from rehearsal_torch.problems.trials.random_network import DrawnNetwork
+from reproduction.calibration.documents import t_interval
 
 SHARE = 0.9
 Values = Mapping[str, float]
