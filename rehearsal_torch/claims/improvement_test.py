@@ -9,9 +9,10 @@ better than leaving it at c:
     gain          their difference, with an interval in which what both have in common cancels
                   (`AlterationObjective.contrast`)
 
-All three are by the objective that found the decision. An action that a decision neither sets nor changes
-keeps its present value, too, but P(desired | x, do(a)) lets it take what is usual, which is a finding. Used
-by `claims.abstention_rules`. A decision has its cost, and findings:
+All three are by the objective that found the decision. An action that a decision leaves alone keeps its
+present value, too: it is held, a part of a and c, where the task says so (`RehearsalTask.holding_present`).
+Else P(desired | x, do(a)) lets it take what is usual, which is a finding. Used by `claims.abstention_rules`.
+A decision has its cost, and findings:
 
     no_path     no directed path leads from the variables that would be set to an outcome: according to the
                 graph, setting them has no effect

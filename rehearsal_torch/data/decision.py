@@ -130,6 +130,13 @@ class RehearsalCase:
             name: text if isinstance(text, str) else setting_text(float(text)) for name, text in texts.items()
         }
 
+    def holds(self, name: str) -> bool:
+        """Whether a variable has a known present value that it may be set to."""
+        if name not in self.present:
+            return False
+        (lower, upper), value, levels = self.feasible[name], self.present[name], self.levels.get(name)
+        return lower <= value <= upper and (levels is None or value in levels)
+
     def kept(self, names: Sequence[str]) -> Alteration | None:
         """The present values of variables; None if some are unknown."""
         if not names or not set(names) <= set(self.present):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from rehearsal_torch.data.problem_file.task_file import built, name_faults, rehe
 from rehearsal_torch.data.records import check_fit
 from rehearsal_torch.files.schema import Fault, FaultsError, path_of
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.graphs.separation import adjustment
 from rehearsal_torch.spaces.box import Box, as_tensor
 from rehearsal_torch.spaces.polytope import Polytope
 
@@ -56,6 +57,7 @@ class RehearsalTask:
         context: Variables that are observed before deciding.
         box: Actionable variables, with bounds or levels.
         candidates: Sets that may be set jointly, of which one is chosen; if empty, each variable, as a whole.
+        holding: Candidates that only hold present values, beside a set on offer (`holding_present`).
         unit: The column of units (patients, stores), which folds and intervals keep together, or None.
         codings: The codes of columns of texts.
         costs: What changing an actionable variable costs; free for those that are not named.
@@ -71,11 +73,13 @@ class RehearsalTask:
     codings: tuple[Coding, ...] = ()
     costs: Mapping[str, ActionCost] = field(default_factory=dict)
     worth: float | None = None
+    holding: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "context", _names(self.context))
         sets, key = tuple(map(_names, self.candidates)), "candidates" if self.candidates else "box"
         object.__setattr__(self, "candidates", sets or tuple(by_variable(self.box.names, self.codings)))
+        object.__setattr__(self, "holding", tuple(map(_names, self.holding)))
         if faults := list(self._faults(key)):
             raise FaultsError(faults)
 
@@ -93,6 +97,8 @@ class RehearsalTask:
             if not names:
                 yield Fault("candidates", f"a set is empty; expected some of {list(self.box.names)}")
             yield from self._combination_faults(names, key)
+        if not set(self.holding) < set(self.candidates):
+            yield Fault("holding", f"expected some of the candidates, not all; got {list(self.holding)}")
         classes = {coding.name for coding in self.codings if settable.issuperset(coding.columns)}
         if unknown := [name for name in self.costs if name not in settable | classes]:
             yield Fault("costs", f"{unknown} are not actionable; expected some of {list(self.box.names)}")
@@ -202,6 +208,27 @@ class RehearsalTask:
             and not self.graph.descendants((name,), names).isdisjoint(self.outcomes)
         )
 
+    @property
+    def offered(self) -> tuple[tuple[str, ...], ...]:
+        """The candidate sets that a decision may change."""
+        return tuple(names for names in self.candidates if names not in self.holding)
+
+    def holding_present(self, known: Collection[str]) -> RehearsalTask:
+        """The task with sets that join an offered one with what it leaves alone of `known` actions, where the
+        graph identifies their effect by adjustment.
+        """
+        joint = dict[tuple[str, ...], None]()
+        for names in self.offered:
+            alone = self.left_alone(names, known)
+            union = tuple(name for name in self.box.names if name in {*names, *alone})
+            if not alone or {*union} in map(set, self.candidates) or any(self._combination_faults(union, "")):
+                continue
+            if not adjustment(self.graph, self.context, union, self.outcomes, front_door=False).reasons:
+                joint[union] = None
+        if not joint:
+            return self
+        return replace(self, candidates=(*self.candidates, *joint), holding=(*self.holding, *joint))
+
     def to_plain(self) -> dict[str, Any]:
         """Plain data for a configuration."""
         return {
@@ -214,6 +241,7 @@ class RehearsalTask:
             **({"codings": {name: c.to_plain() for name, c in self.coded.items()}} if self.codings else {}),
             **({"costs": {name: c.to_plain() for name, c in self.costs.items()}} if self.costs else {}),
             **({} if self.worth is None else {"worth": self.worth}),
+            **({"holding": [list(self.variables(names)) for names in self.holding]} if self.holding else {}),
         }
 
     @classmethod

@@ -52,7 +52,7 @@ def fields(question: Question) -> dict[str, frozenset[str]]:
             "context": frozenset(question.context),
             "outcomes": frozenset(question.outcomes),
             "region": _face_texts(question.region),
-            "candidates": frozenset("{" + ", ".join(sorted(names)) + "}" for names in question.candidates),
+            "candidates": frozenset("{" + ", ".join(sorted(names)) + "}" for names in question.offered),
             "levels": frozenset(
                 f"{name} in {{{', '.join(f'{value:.10g}' for value in values)}}}"
                 for name, values in question.box.levels.items()
@@ -115,6 +115,7 @@ def taken(fitted: Question, asked: Question, used: Sequence[str]) -> Question:
             box=asked.box.only(fitted.box.names),
             region=fitted.region if "region" in used else asked.region,
             candidates=fitted.candidates if "candidates" in used else asked.candidates,
+            holding=fitted.holding if "candidates" in used else asked.holding,
             codings=fitted.codings,
         )
     if isinstance(fitted, CausalTask) and isinstance(asked, CausalTask):

@@ -87,6 +87,8 @@ def effects_of(surrogate: Surrogate) -> list[AverageEffect]:
         return []
     task, in_doubt, effects = surrogate.task, bool(surrogate.score.doubt()), []
     for names, averages in zip(task.candidates, surrogate.averages, strict=True):
+        if names in task.holding:
+            continue
         settings = [
             task.worded(dict(zip(names, row, strict=True)))
             for row in (averages.actions.tolist() if averages.fitted else [])

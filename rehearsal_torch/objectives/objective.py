@@ -35,7 +35,7 @@ from rehearsal_torch.data.estimate import beside, copied
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.mean_gain import GainDraws
 from rehearsal_torch.data.non_finite import ranked
-from rehearsal_torch.data.rehearsal_task import SEARCHES
+from rehearsal_torch.data.rehearsal_task import SEARCHES, RehearsalTask
 from rehearsal_torch.data.task_compatibility import Kind
 from rehearsal_torch.graphs.separation import reaches
 from rehearsal_torch.objectives.net_value import Charge
@@ -183,6 +183,7 @@ class AlterationObjective(Objective, ABC):
         upper: Upper bounds, likewise.
         levels: The levels of those of the variables that have some, the same in all cases.
         fixed: Values at which variables with levels are held (see `boxes`).
+        held: Variables that are held at the present values of each case (`Candidates.sets`).
         enumerable: Whether a set whose variables all have levels is decided by the largest `level_value`.
         of_success: Whether values follow from probabilities of success (`probability`), so that costs count.
         pools: Whether its estimates can be pooled over imputed tables (`objectives.imputation_success`).
@@ -215,6 +216,7 @@ class AlterationObjective(Objective, ABC):
         self.lower, self.upper = limits.reshape(2, len(owners), size[1]).expand(2, *size).contiguous()
         self.levels: Mapping[str, tuple[float, ...]] = {}
         self.fixed: Mapping[str, float] = {}
+        self.held: tuple[str, ...] = ()
         for number, case in enumerate({id(case.levels): case for case in self.cases}.values()):
             allowed = {name: case.levels[name] for name in self.names if name in case.levels}
             if number and allowed != self.levels:
@@ -261,6 +263,30 @@ class AlterationObjective(Objective, ABC):
     def within(self, lower: Tensor, upper: Tensor, fixed: Mapping[str, float]) -> Self:
         """The same objective with narrower bounds, (B, k) each, and variables held at `fixed` values."""
         return self.changed(lower=lower.to(self.lower), upper=upper.to(self.upper), levels={}, fixed=fixed)
+
+    def parts(self, task: RehearsalTask | None) -> Iterator[Self]:
+        """The objective, or, of a set that only holds present values, one for each set that it joins."""
+        if task is None or self.names not in task.holding:
+            yield self
+            return
+        for names in task.offered:
+            held = tuple(name for name in self.names if name not in names)
+            joined = {*names} < {*self.names} and {*held} <= {*task.left_alone(names, held)}
+            if joined and any(all(map(case.holds, held)) for case in self.cases):
+                yield self._holding(held)
+
+    def _holding(self, held: Sequence[str]) -> Self:
+        """The same with variables held at their present values, in cases that may be set to them."""
+        lower, upper = self.lower.clone(), self.upper.clone()
+        columns = [self.names.index(name) for name in held]
+        for index, case in enumerate(self.cases):
+            if all(map(case.holds, held)):
+                at = lower.new_tensor([case.present[name] for name in held])
+                lower[index, columns] = upper[index, columns] = at
+        levels = self.levels
+        if len(levels) < len(self.names):
+            levels = {name: values for name, values in levels.items() if name not in held}
+        return self.changed(lower=lower, upper=upper, levels=levels, held=tuple(held))
 
     def changed(self, **attributes: Any) -> Self:
         """A copy with other attributes."""
@@ -460,8 +486,13 @@ class Candidates(Generic[T_co]):
 
     @cached_property
     def sets(self) -> tuple[T_co, ...]:
-        """The objectives that searches maximise: the `AlterationObjective.boxes` of those given."""
-        return tuple(box for objective in self.whole for box in objective.boxes())
+        """The objectives that searches maximise: the `AlterationObjective.boxes` of those given, of which
+        sets that hold present values (`RehearsalTask.holding`) are searched once for each set that they join
+        with what it leaves alone, if a case may be held there.
+        """
+        task = None if self.surrogate is None else self.surrogate.task
+        parts = (part for objective in self.whole for part in objective.parts(task))
+        return tuple(box for part in parts for box in part.boxes())
 
     def linked(self, names: tuple[str, ...]) -> bool:
         """Whether setting variables can change an outcome by one of the surrogate's graphs, if known."""

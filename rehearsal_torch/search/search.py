@@ -22,7 +22,7 @@ from typing import Any, Generic, TypeVar, get_args, get_origin
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.decision import Decision, RehearsalCase
+from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.estimate import Estimate, copied
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.non_finite import ranked
@@ -289,33 +289,31 @@ def _settle_costs(
 
 
 def better_judged(objective: Candidates[AlterationObjective], sets: Sequence[AlterationObjective]) -> Tensor:
-    """Sets that another dominates, as it also holds what they leave at present values, (sets, B) bool."""
+    """Sets that another dominates, as it also holds what they leave at present values, and those that would
+    hold what a case does not state, (sets, B) bool.
+    """
     groups = {frozenset(candidate.names) for candidate in sets}
     worse = torch.zeros(len(sets), len(objective.cases), dtype=torch.bool)
     stated = [(index, case) for index, case in enumerate(objective.cases) if case.present]
     if objective.surrogate is None:
         return worse
     for row, candidate in enumerate(sets):
+        if candidate.held:
+            worse[row] = torch.tensor([not all(map(case.holds, candidate.held)) for case in objective.cases])
+            continue
         for index, case in stated:
             unset = objective.surrogate.task.left_alone(candidate.names, case.present)
             union = frozenset((*candidate.names, *unset))
-            worse[row, index] = bool(unset) and union in groups and all(_holds(case, name) for name in unset)
+            worse[row, index] = bool(unset) and union in groups and all(map(case.holds, unset))
     return worse
-
-
-def _holds(case: RehearsalCase, name: str) -> bool:
-    """Whether a variable may be set to its present value."""
-    lower, upper = case.feasible[name]
-    value, levels = case.present[name], case.levels.get(name)
-    return lower <= value <= upper and (levels is None or value in levels)
 
 
 def _settings(candidate: AlterationObjective, actions: Tensor, mask: Tensor) -> Iterator[tuple[Tensor, bool]]:
     """The values (k,) of each `chosen` case, and whether they are finite, from actions (B, k)."""
     values = actions.detach().to("cpu", torch.float64)[mask]
-    if candidate.fixed:
-        # Levels exactly, without rounding: those at which the bounds of each case meet.
-        columns = [index for index, name in enumerate(candidate.names) if name in candidate.fixed]
+    if exact := {*candidate.fixed, *candidate.held}:
+        # Exactly, without rounding: the values at which the bounds of each case meet.
+        columns = [index for index, name in enumerate(candidate.names) if name in exact]
         values[:, columns] = candidate.lower.to(values.device)[mask.to(values.device)][:, columns]
     return zip(values.unbind(0), values.isfinite().all(-1).tolist(), strict=True)
 

@@ -129,6 +129,26 @@ def test_a_set_that_holds_the_others_is_searched_instead():
     assert first.startswith("In 1 of 2 cases, before and after are those of a case that is usual in")
 
 
+def test_what_is_left_alone_is_held_at_its_present_value():
+    sides = managing(candidates=(("raw_cost",), ("self_pricing",)))
+    task = sides.task.holding_present({"raw_cost", "self_pricing"})
+    given = {name: torch.tensor(0.0, dtype=DOUBLE) for name in ("cf", "ei")}
+    present = {"raw_cost": 1.5, "self_pricing": -1.0}
+    known = RehearsalCase("one", given, task.box.bounds(), present=present)
+    cases = [known, replace(known, present={}), replace(known, present={**present, "raw_cost": 7.0})]
+    searched = GaussianSuccess.for_cases(fit(LinearStructural(task), sides.table(2000)), cases)
+    # raw_cost moves self_pricing, and is moved by nothing that may be set.
+    assert [part.held for part in searched.sets] == [(), (), ("raw_cost",)]
+    holding, *others = ruled(searched, ProjectedAscent().batch_search(searched))
+    assert holding.alteration.names == ("raw_cost", "self_pricing")
+    assert holding.alteration.values[0] == 1.5
+    setting = dict(zip(holding.alteration.names, holding.alteration.values.tolist(), strict=True))
+    assert holding.estimate.point == pytest.approx(sides.success(known, setting), abs=0.03)
+    assert holding.unchanged.point == pytest.approx(sides.success(known, present), abs=0.03)
+    assert not any(finding.kind == "present" for finding in holding.findings)
+    assert all(len(decision.trace["altered"]) == 1 for decision in others)
+
+
 def test_a_present_value_that_is_no_level_cannot_be_held():
     sides = managing(candidates=(("raw_cost",), ("self_pricing",), ("raw_cost", "self_pricing")))
     given = {name: torch.tensor(0.0, dtype=DOUBLE) for name in ("cf", "ei")}

@@ -156,7 +156,7 @@ def test_factories_are_classes_partials_with_settings_or_functions():
 def test_the_objective_of_a_batch_has_one_part_for_each_candidate_set():
     class Model:
         class task:  # noqa: N801  what is read of a surrogate
-            candidates = (("a",), ("a", "b"))
+            candidates, holding = (("a",), ("a", "b")), ()
 
     class Scaled(Cubic):
         def __init__(self, surrogate, cases, names, factor):

@@ -45,7 +45,7 @@ from rehearsal_torch.data.problem_file.diagnostics import Findings, TaskError, k
 from rehearsal_torch.data.problem_file.variable_kinds import collected, settable, stated_coding
 from rehearsal_torch.files.bounded_yaml import NoFileError, PlainFileError, read_yaml
 from rehearsal_torch.files.redaction import beginning
-from rehearsal_torch.files.schema import Fault, Name, Names, Schema, mapping, meant, only, read
+from rehearsal_torch.files.schema import Fault, Name, Names, Schema, list_of, mapping, meant, only, read
 from rehearsal_torch.graphs.graph_notation import EXPECTED, WrittenGraph
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.spaces.box import Box
@@ -77,9 +77,13 @@ class TaskKeys(Schema):
     )
     costs: WrittenCosts = Field(default_factory=dict, description=COSTS)
     worth: Any = None
+    holding: Annotated[list[Names], list_of("a list of sets of variables, [[...], ...]")] = Field(
+        default_factory=list, description="candidates that only hold present values"
+    )
 
 
-REHEARSAL_PARTS = tuple(TaskKeys.model_fields)
+# Nobody writes `holding`, which `to_plain` records.
+REHEARSAL_PARTS = tuple(name for name in TaskKeys.model_fields if name != "holding")
 
 
 def task_content(
@@ -229,7 +233,8 @@ def rehearsal_parts(
         faults += [Fault("", f"no column {name!r}; {meant(name, columns)}") for name in absent]
     if found.faults or faults:
         raise TaskError(source, [*found.faults, *faults], variables)
-    return parts
+    holding = (coded_names(names, codings) for names in plain.get("holding") or ())
+    return {**parts, "holding": tuple(map(tuple, holding))}
 
 
 def region_in(

@@ -2,8 +2,8 @@
 
     cases: [{age: 50, sex: 1, bmi: 30, bp: 100}]        bmi and bp may be set, and are 30 and 100 at present
 
-A decision is compared with the present values of what it sets (`claims.present_values`). The other actions
-are assumed to take what is usual for such a case, as everything is that a decision does not set. Where a case
+A decision is compared with the present values of what it sets (`claims.improvement_test`). Other actions are
+held at theirs; what is not stated takes what is usual for such a case, or follows its causes. Where a case
 has no present value, costs of changes are counted from the usual one: the median of the rows, or the most
 frequent one of its levels.
 

@@ -64,6 +64,7 @@ class OwnProblem(OfFile, RehearsalTable):
             # By such bounds, the action's value in a held-out row is its present one.
             present = present_in(problem.rows.frame, problem.rows.where, problem.from_present)
             self.present = [present[place] for place in self._places]
+            self._hold_present()
 
     def facts(self) -> Facts:
         """The facts of the table, with the file's method, costs, units and agreeing graphs."""

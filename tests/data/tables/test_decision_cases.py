@@ -55,7 +55,15 @@ def test_what_is_assumed_is_a_note_and_a_caution():
     world = managing(candidates=(("raw_cost",), ("self_pricing",)))
     rows = pd.DataFrame(world.draw(60), columns=list(world.names))
     cases = pd.DataFrame({"cf": [0.1], "ei": [0.2], "raw_cost": [1.0]})
-    told = RehearsalTable(rows, world.task.to_plain(), cases)
+    plain = world.task.to_plain()
+    held = RehearsalTable(rows, plain, cases)
+    assert held.task.holding == (("raw_cost", "self_pricing"),)
+    assert held.task.offered == world.task.candidates
+    assert RehearsalTask.of(held.task.to_plain()).holding == held.task.holding
+    # A hidden cause of raw_cost and profit: no adjustment tells what holding it does.
+    graph = plain["graph"] | {"hidden": [["raw_cost", "profit"]]}
+    told = RehearsalTable(rows, plain | {"graph": graph}, cases)
+    assert told.task.holding == ()
     assert told.facts().notes[-1] == told.findings()[-1].text == told.card()["findings"][-1]["text"]
     assert "raw_cost where only self_pricing is set" in told.facts().notes[-1]
 
