@@ -3,7 +3,8 @@
     repeated rows      5% of the rows repeat another one (below)
     totals             a row that begins with total or subtotal, between the others
     stand-ins          values such as -999 or -9 in many rows of a column: far from all others, or in a column
-                       in which hardly anything else repeats
+                       in which hardly anything else repeats; codes of missing cells far from all others
+                       already in one row
     alike classes      names that differ in case, blanks, dots and hyphens alone
     rows that count    a column named n or freq of whole numbers beside rows that all differ
     one-hot columns    columns of 0 and 1 of which exactly one is 1 in every row
@@ -46,6 +47,7 @@ LEAST_ROWS, LEAST_SHARE, TIMES = 3, 0.005, 5
 # Of the others: the share that differ where hardly anything repeats, the part of their range that is a gap,
 # the steps between neighbours that are one, and the part of the median that they keep away from 0.
 DIFFERENT, GAP, STEPS, AWAY = 0.5, 0.05, 5, 0.25
+RARE = 3  # how many times the range of the others a rare code lies beyond them
 # Rows on which values are counted at most.
 COUNTED = 20_000
 
@@ -126,6 +128,35 @@ def stand_ins(
         remedy = "if it stands for a missing cell, leave the cell empty"
         warnings.append((f"{rows} of {len(column)} rows have {reason}: {remedy}", numbers))
     return warnings
+
+
+def rare_codes(column: pd.Series, settable: tuple[float, float] | None = None) -> list[tuple[str, float]]:
+    """Sentences on codes of missing cells (-9, 99, -999) in too few rows for `stand_ins`, and the code: below
+    others that are not negative by more than the range of these, else beyond them by three times as much.
+    """
+    numbers = numbers_of(column)
+    values, sentences = np.unique(numbers[np.isfinite(numbers)]), []
+    while len(values) > 3:
+        ends = [
+            (float(value), rest, value < rest[0] and rest[0] >= 0)
+            for value, rest in ((values[0], values[1:]), (values[-1], values[:-1]))
+            if _is_missing_code(value) and (value <= -9 or value > 9)
+        ]
+        far = [
+            (value, rest)
+            for value, rest, impossible in ends
+            if max(rest[0] - value, value - rest[-1]) > (1 if impossible else RARE) * (rest[-1] - rest[0])
+        ]
+        if not far:
+            break
+        value, values = far[0]
+        rows = column.index[numbers == value]
+        few = len(rows) < max(LEAST_ROWS, LEAST_SHARE * min(len(column), COUNTED))
+        if few and not (settable is not None and settable[0] <= value <= settable[1]):
+            reason = f"far from all others, which go from {values[0]:g} to {values[-1]:g}"
+            remedy = "if it stands for a missing cell, leave the cell empty"
+            sentences.append((f"{_lines(rows)}: {value:g}, {reason}: {remedy}", value))
+    return sentences
 
 
 def _is_unnatural(value: float, count: int, others: np.ndarray, counts: np.ndarray) -> bool:

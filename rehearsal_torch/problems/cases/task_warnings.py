@@ -49,6 +49,7 @@ from rehearsal_torch.data.tables.identifiers import identifier
 from rehearsal_torch.data.tables.table_warnings import (
     alike_classes,
     one_hot,
+    rare_codes,
     repeated,
     row_counts,
     stand_ins,
@@ -136,6 +137,8 @@ def note_doubts(problem: "RehearsalTable", found: Findings) -> None:
     for name, column in numbers.items():
         for sentence, figures in stand_ins(column, bounds.get(name)):
             found.of_variable(name, "values", sentence, "", **figures)
+        for sentence, code in rare_codes(frame[name], bounds.get(name)):
+            found.of_variable(name, "values", sentence, "", value=code)
     for name, coding in task.coded.items():
         for group in alike_classes(coding.levels):
             classes = " and ".join(map(repr, group))
@@ -179,7 +182,7 @@ def _warn_support(problem: "RehearsalTable", findings: Findings) -> None:
     """Warns of actions without support in some cases: no row like the case has had any."""
     task, table = problem.task, problem.rows
     sets = []
-    for altered in task.candidates[:SETS]:
+    for altered in task.offered[:SETS]:
         sides = adjustment(task.graph, task.context, altered, task.outcomes)
         if not sides.reasons and reaches((task.graph,), altered, task.outcomes):
             sets.append((altered, sides.before))
@@ -328,7 +331,7 @@ def _settings(problem: "RehearsalTable", altered: Sequence[str]) -> Numbers:
 def _unidentified_effects(problem: "RehearsalTable") -> Iterator[tuple[str, str]]:
     """Reasons why the graph does not identify the effect of actions from observations, and the actions."""
     task, reasons = problem.task, dict[str, str]()
-    for altered in task.candidates:
+    for altered in task.offered:
         for reason in adjustment(task.graph, task.context, altered, task.outcomes).reasons:
             reasons.setdefault(sentence_in_words(reason, task.coded), ", ".join(task.variables(altered)))
     yield from reasons.items()
@@ -338,7 +341,7 @@ def _assumptions(problem: "RehearsalTable") -> Iterator[str]:
     """Assumptions of the identified effects beside the graph, and front doors."""
     task = problem.task
     sentences = dict[str, None]()
-    for altered in task.candidates:
+    for altered in task.offered:
         sets = adjustment(task.graph, task.context, altered, task.outcomes)
         sentences |= dict.fromkeys(sentence_in_words(assumption, task.coded) for assumption in sets.assumed)
         if sets.front_door:

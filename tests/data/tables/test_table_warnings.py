@@ -7,6 +7,7 @@ import pytest
 from rehearsal_torch.data.tables.table_warnings import (
     alike_classes,
     one_hot,
+    rare_codes,
     repeated,
     row_counts,
     stand_ins,
@@ -120,6 +121,30 @@ def test_codes_are_told(column, settable, codes):
 )
 def test_what_repeats_by_nature_is_not_told(column, settable):
     assert told(column, settable) == []
+
+
+@pytest.mark.parametrize(
+    ("column", "codes"),
+    [
+        (put(Y, -999, 2), [-999]),
+        (put(Y / 4 + 75, -9, 1), [-9]),
+        (put(put(Y / 4 + 75, -999, 2)[::-1], -99, 1), [-999, -99]),
+        (put(AGES % 6, 99, 2), [99]),
+        (put(AGES, 999, 1), [999]),
+        (put(AGES, 99, 1), []),
+        (put(Y, -9, 45), []),
+        (put(Y, -998, 2), []),
+        (put(Y - 100, -99, 1), []),
+        (np.exp(np.random.default_rng(0).normal(4, 1, 1000)).round(), []),
+    ],
+    ids=["-999", "-9", "two", "99", "999", "old", "often", "no code", "both signs", "heavy tail"],
+)
+def test_a_rare_code_far_from_all_others_is_told_with_its_lines(column, codes):
+    sentences = rare_codes(pd.Series(column + 0.0))
+    assert [code for _, code in sentences] == codes
+    for sentence, code in sentences:
+        rows = np.flatnonzero(column == code)
+        assert sentence.startswith(f"line{'s' if len(rows) > 1 else ''} {rows[0] + 2}")
 
 
 def test_winsorised_values_are_rarely_told():
