@@ -21,6 +21,10 @@ be reported. Where its own noise can be predicted, the claim is *may* at best. U
 `claims.abstention_rules`.
 
 The part of a changed action is what is lost as actions are put back one by one, from the last to the first.
+A change whose part is not above zero is marked, and stays. If the claim dropped it, it would select: parts
+scatter over refits, and those that are negative by luck would leave a gain that is too large. The interval
+would no longer hold, and what is proven of the sequence would not hold of the rest, which the search's own
+model finds worse. Fewer changes, or only larger gains, can be asked for before the search.
 
 Source: Athey and Imbens (2016) (honest estimates); Kennedy and O'Hagan (2001) (errors of the form).
 """
