@@ -24,7 +24,8 @@ import numpy as np
 import pandas as pd
 
 from rehearsal_torch.data.codings.coding import NO, YES
-from rehearsal_torch.data.problem_file.cases_schema import DataForm, ProblemForm, VariableForm
+from rehearsal_torch.data.problem_file.case_filter import rows_where
+from rehearsal_torch.data.problem_file.cases_schema import DataForm, ProblemForm, VariableForm, WhereForm
 from rehearsal_torch.data.problem_file.diagnostics import (
     MOST_ROWS,
     Findings,
@@ -106,10 +107,14 @@ def impossible_values(
                 found.fault("cases", f"{got}; expected one of its two values, {expected}")
 
 
-def case_rows(cases: DataForm | Sequence[Mapping[str, Any]] | None, file: Opened) -> ReadTable | None:
+def case_rows(
+    cases: DataForm | WhereForm | Sequence[Mapping[str, Any]] | None, file: Opened, rows: ReadTable | None
+) -> ReadTable | None:
     """The table of the cases; None if there are none of their own, or with a fault."""
     if cases is None:
         return None
+    if isinstance(cases, WhereForm):
+        return None if rows is None else rows_where(cases.where, rows, file.found)
     if isinstance(cases, DataForm):
         return file.table(cases, "cases")
     frame = pd.DataFrame([dict(case) for case in cases])

@@ -115,7 +115,7 @@ def _problem(form: ProblemForm, file: Opened, has_cases: bool) -> WrittenProblem
     if coded is not None and isinstance(form.graph, LearnForm) and not found.faults:
         known = learnt_graph(form.graph, coded.variables, coded.labels, coded.codings, found)
     task = _task(form, known, coded, found)
-    cases = case_rows(form.cases, file)
+    cases = case_rows(form.cases, file, rows)
     if cases is not None and rows is not None:
         cases = with_needed(with_truths(cases, rows.frame), form, found)
     decided = cases if has_cases or coded is None else coded.rows

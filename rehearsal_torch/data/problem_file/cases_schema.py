@@ -7,7 +7,7 @@
       progression: outcome
     graph: ["age -> bmi", "{age bmi} -> progression"]
     desired: progression <= 140
-    cases: cases.csv                  # optional
+    cases: cases.csv                  # optional; or where age > 60
     missing: complete                 # or refuse, or {impute: 20}
     bounds: {bmi: [current - 3, current]}
     costs: {bmi: cost_of_bmi}         # optional, as is the cost of an action under variables
@@ -184,7 +184,20 @@ def _missing(plain: Any) -> Any:
     raise fault(MISSING_AS, plain, did_you_mean(plain, MISSING))
 
 
+class WhereForm(Schema):
+    """Which rows of the data are cases (`problem_file.case_filter`)."""
+
+    where: str = Field(description="a condition, such as age > 60 and smoker = yes")
+
+
+_WHERE = re.compile(r"where\s+(\S.*)", re.DOTALL)
+
+
 def _cases(plain: Any) -> Any:
+    if isinstance(plain, str) and (written := _WHERE.match(plain.strip())):
+        return {"where": written[1]}
+    if isinstance(plain, dict) and set(plain) == {"where"}:
+        return plain
     if isinstance(plain, list):
         if not plain or len(plain) > MOST_CASES:
             raise fault(f"1 to {MOST_CASES} cases", f"{len(plain)} cases")
@@ -200,6 +213,13 @@ def _cases(plain: Any) -> Any:
 
 # Tags of the forms of `cases`.
 _TABLE, _LIST, _NONE = form("file", "sheet", "separator", "decimal"), form(), form("none")
+_ROWS = form("where")
+
+
+def _cases_tag(plain: Any) -> str:
+    if plain is None or isinstance(plain, list):
+        return _NONE if plain is None else _LIST
+    return _ROWS if isinstance(plain, WhereForm) or "where" in plain else _TABLE
 
 
 def has_texts(levels: Sequence[Any] | None) -> bool:
@@ -505,13 +525,14 @@ class ProblemForm(CasesProblem):
     data: Source = Field(description=DATA)
     cases: Annotated[
         Annotated[DataForm, Tag(_TABLE)]
+        | Annotated[WhereForm, Tag(_ROWS)]
         | Annotated[list[Annotated[dict[Name, Any], BeforeValidator(only(_is_case, _CASE_AS))]], Tag(_LIST)]
         | Annotated[None, Tag(_NONE)],
-        Discriminator(lambda plain: _NONE if plain is None else _LIST if isinstance(plain, list) else _TABLE),
+        Discriminator(_cases_tag),
         BeforeValidator(
             _cases, json_schema_input_type=str | DataForm | list[dict[str, float | str | bool]] | None
         ),
-    ] = optional("the cases to decide for: a file, or a list; held-out rows by default")
+    ] = optional("the cases: a file, a list, or where CONDITION, rows of data; held-out rows by default")
     identity: Name | None = optional("the column that names the cases, or the held-out rows")
     bounds: dict[
         Name, Annotated[list[str], BeforeValidator(_limits, json_schema_input_type=list[float | str])]
