@@ -288,6 +288,12 @@ def test_between_the_few_values_that_rows_repeat_is_said_in_other_words():
     assert ruled(objective(table=rows, x=1.0), [setting(value=-1.0)])[0].warnings == ()
 
 
+def test_of_a_set_that_is_no_candidate_only_the_ranges_are_known():
+    task = replace(WORLD.task, candidates=(("m",),))
+    (kept,) = ruled(objective(task), [setting("a", 30.0)])
+    assert [each.text[:9] for each in kept.findings if each.kind == "range"] == ["a is set "]
+
+
 def test_contradictions_between_graph_and_table_stand_beside_every_answer():
     for decision in (setting("a"), NOTHING):
         (kept,) = ruled(objective(CUT, WORLD.table(200)), [decision])

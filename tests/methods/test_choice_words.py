@@ -61,6 +61,13 @@ def test_net_values_are_told_as_such():
     assert sentences(priced)[-1] == NET_MEANING
 
 
+def test_a_gain_that_is_not_told_from_zero_is_told_as_such():
+    told = gained(taken({"care": [0.5, 0.2, 0.4, 0.2]}, NOTHING))
+    assert told.startswith("Over doing nothing, care gains +2.5 percentage points (95% interval -")
+    assert told.endswith(", so that it is not told from zero.")
+    assert gained(taken({"care": [0.2] * 4}, NOTHING)) == ""
+
+
 def test_the_table_has_a_row_for_each_method():
     others = [Standing("micns", True, False, "costs")]
     first, second, third = rows(chosen(found({"care": NEAR}, NOTHING), ROWS, others))

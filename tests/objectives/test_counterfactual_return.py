@@ -7,7 +7,12 @@ from torch import Tensor
 from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.mechanisms.mechanism import Trajectory
-from rehearsal_torch.objectives.counterfactual_return import CounterfactualReturn, return_record, taken
+from rehearsal_torch.objectives.counterfactual_return import (
+    CounterfactualReturn,
+    given_doses,
+    return_record,
+    taken,
+)
 from rehearsal_torch.objectives.step_reward import Doses, LinearReward, Reward
 from rehearsal_torch.objectives.task_reward import EpisodeReward, StepScore
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
@@ -17,7 +22,13 @@ from rehearsal_torch.spaces.box import Alteration
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.training.gradient_descent import Descent
 from rehearsal_torch.training.surrogate_fit import fit
-from tests.toys.episodes import coded_episode, doubled_episode, transition_episode, transition_model
+from tests.toys.episodes import (
+    coded_episode,
+    doubled_episode,
+    idle_dose_episode,
+    transition_episode,
+    transition_model,
+)
 from tests.toys.scored_episodes import scored_episode
 from tests.toys.transitions import model, observations, patients
 
@@ -260,6 +271,11 @@ def test_doses_are_those_that_were_given_unless_their_level_changes():
     assert record["doses"] == expected.tolist()
     assert record["level_doses"] == levels.doses(objective.observed).tolist()
     assert record["level_doses"] != record["observed_doses"]
+
+
+def test_an_episode_without_dose_columns_has_the_doses_of_the_levels():
+    objective = idle_dose_episode()
+    assert given_doses(objective).tolist() == [[0, 1], [1, 2], [0, 2], [1, 1]]
 
 
 def test_where_nothing_changes_the_return_is_the_observed_one():

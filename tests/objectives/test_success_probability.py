@@ -1,15 +1,20 @@
 import math
 from copy import copy
 
+import numpy as np
 import pytest
 import torch
+from scipy.special import logsumexp
+from scipy.stats import norm
 
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
+from rehearsal_torch.objectives import success_probability
 from rehearsal_torch.objectives.success_probability import (
     ENTROPIES,
     Information,
     PredictiveDensity,
     SuccessProbability,
+    fresh,
 )
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
@@ -87,6 +92,24 @@ def test_only_several_graphs_are_judged_one_by_one() -> None:
     assert single.trace == {}
 
 
+def test_no_sample_of_a_seed_is_one_of_another_seed() -> None:
+    asked = []
+
+    class Asked(Toy):
+        def sampled(self, count, seed=0):
+            asked.append(seed)
+            return super().sampled(count, seed)
+
+    for seed in (0, 1):
+        few(Asked(), toy_cases(1), seed=seed)
+        fresh(Asked(), toy_cases(1), ("a",), 5, seed)
+        asked.append(success_probability.STAGES * seed + success_probability.MODELS)
+    assert len(set(asked)) == len(asked) == 12
+    # Those of a certificate are the last of a seed, so that there is room for further samples of a search.
+    assert max(asked[:6]) < min(asked[6:])
+    assert sorted(asked[:6])[-2:] == [6, 7] == [success_probability.MODELS, success_probability.FRESH]
+
+
 Z = torch.tensor([0.0, 0.5, 1.0, 2.0, 3.0], dtype=torch.float64)
 CONTEXT = torch.zeros(1, 1, dtype=torch.float64)
 TWO_GRAPHS = Toy((0.5, 0.5), (1.0, 0.0), (0.0, 0.0))
@@ -153,6 +176,20 @@ def test_an_estimate_that_does_not_exist_is_refused():
         Information(ONE_SLOPE, ONE_SLOPE.sampled(5), CONTEXT, ("a",), "histogram")
     with pytest.raises(ValueError, match="choose entropy=sampled"):
         Information(ONE_SLOPE, ONE_SLOPE.sampled(5), CONTEXT, ("a",), "predictive")
+
+
+def test_a_few_models_have_the_values_of_the_formulas() -> None:
+    models, contexts = BOTH.sampled(7, 5), torch.tensor([[0.3], [-2.0]], dtype=torch.float64)
+    actions = torch.tensor([[[0.5], [1.0]], [[-2.0], [0.0]], [[3.0], [0.1]]], dtype=torch.float64)
+    slopes, errors = models.state_scale.numpy(), models.error[1].numpy()
+    found = Information(BOTH, models, contexts, ("a",), "sampled")(actions)
+    assert found.shape == (3, 2)
+    for place in np.ndindex(3, 2):
+        z = float(actions[place])
+        y = slopes * z + errors
+        each = norm.logpdf(y[:, None], slopes * z, BOTH.noise)
+        expected = np.mean(np.diag(each) - logsumexp(each, axis=1)) + math.log(7)
+        assert float(found[place]) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("names", [("a",), ("m",), ("a", "m")], ids="+".join)

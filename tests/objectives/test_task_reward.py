@@ -63,6 +63,18 @@ def test_the_actions_may_differ_from_step_to_step_and_states_have_members():
     assert torch.equal(spread, found.unsqueeze(1).expand(2, 4, 3))
 
 
+def test_it_says_what_it_reads():
+    assert (whole.reads, whole.reads_doses, whole.acts) == (("heat", "wear"), ("service", "oil"), True)
+    dosed = episode_reward({"heat": 1.0}, {"shock": {"oil": {"> 3": 1}}}, doses=["oil"])
+    assert (dosed.reads, dosed.reads_doses, dosed.acts) == (("heat",), ("oil",), True)
+    still = episode_reward({"heat": 1.0}, SCORE)
+    assert not still.acts
+    assert still(states([60.0, 40.0]), NAMES).tolist() == [[39.0]]
+    assert still(states([60.0, 40.0]), NAMES, ACTIONS).tolist() == [[39.0]]
+    with pytest.raises(ValueError, match=r"reads the actions \['service', 'oil'\]: pass those of each step"):
+        whole(states([60.0, 40.0]), NAMES)
+
+
 def test_what_costs_make_of_a_gain_is_reported():
     related = whole.related()
     assert list(related) == ["without costs", "with costs"]

@@ -1,5 +1,6 @@
 """Draws of the outcomes: their share in the region is the claim, and their moments are those of the model."""
 
+from copy import deepcopy
 from itertools import permutations
 
 import pytest
@@ -14,7 +15,7 @@ from rehearsal_torch.problems.cases.nonlinear_examples import YesNo
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
-from rehearsal_torch.surrogates.outcome_draws import FaceCoordinates, KeptDraws, of_response
+from rehearsal_torch.surrogates.outcome_draws import FaceCoordinates, KeptDraws, OutcomeDraws, of_response
 from rehearsal_torch.surrogates.structural.linear_model import AffineResponse
 from rehearsal_torch.training.surrogate_fit import fit
 from tests.surrogates.outcome.test_outcome_regression import SMALL
@@ -81,6 +82,14 @@ def test_linear_models_have_draws_by_their_posterior():
         assert found.share(world.task.region) == pytest.approx(expected.point, abs=0.02)
 
 
+def test_bounds_are_those_of_the_faces_that_bound_one_coordinate():
+    region = Polytope(("y", "z"), numbers(2, 0, -4, 0, 0, -1, 1, 1).reshape(4, 2), numbers(6, 4, 1, 9))
+    found = OutcomeDraws(numbers(0, 0).reshape(1, 2), torch.eye(2, dtype=torch.float64)).bounds(region)
+    assert found == [pytest.approx((-1.0, 3.0)), pytest.approx((-1.0, torch.inf))]
+    turned = OutcomeDraws(numbers(0).reshape(1, 1), numbers(-1, 0).reshape(1, 2)).bounds(region)
+    assert turned == [pytest.approx((-3.0, 1.0))]
+
+
 def counting(kept):
     made = []
 
@@ -105,6 +114,31 @@ def test_draws_are_made_once_until_their_source_changes():
     ask("a", source)
     ask("a", source[:1])
     assert made == ["a"] * 4
+
+
+def test_the_least_used_make_room_and_what_does_not_fit_is_not_kept():
+    kept = KeptDraws(10)
+    ask, made = counting(kept)
+    for key in ("a", "b", "a", "c"):
+        ask(key, [], 4)
+    ask("a", [], 4)
+    assert made == ["a", "b", "c"]
+    ask("b", [], 4)
+    assert made == ["a", "b", "c", "b"]
+    ask("large", [], 11)
+    ask("large", [], 11)
+    assert made[4:] == ["large", "large"]
+    assert len(kept) == 2
+    assert ask("b", [], 4) == ["b"]
+    assert len(made) == 6
+
+
+def test_copies_start_without_any():
+    kept = KeptDraws(10)
+    ask, _ = counting(kept)
+    ask("a", [])
+    copied = deepcopy(kept)
+    assert (len(kept), len(copied), copied.most) == (1, 0, 10)
 
 
 def test_what_is_made_in_inference_mode_is_not_kept():

@@ -95,6 +95,14 @@ def test_a_course_passes_static_and_contextual_features_through(surrogate: Trans
             )
 
 
+def test_log_likelihood_is_the_mechanisms(surrogate: TransitionModel):
+    table = observations(seed=6)
+    assert surrogate.log_likelihood(table).shape == (len(table),)
+    assert surrogate.log_likelihood(table).mean().item() == pytest.approx(
+        -surrogate.mechanism.loss(*surrogate.examples(table)).item(), rel=1e-5
+    )
+
+
 def test_logarithms_are_undone_in_units_and_have_no_slope():
     made = TransitionModel(
         VARYING, STATIC, CONTEXTUAL, DOSES, partial(LocationScale, hidden=4), levels=3, logarithms=("y",)
@@ -109,6 +117,13 @@ def test_logarithms_are_undone_in_units_and_have_no_slope():
     _, values = made.examples(positive)
     assert torch.allclose(made.units(values.double()), positive.columns(("x'", "y'")), rtol=1e-4, atol=1e-4)
     assert torch.isinf(made.state_scale()).tolist() == [False, True]
+
+
+def test_one_role_a_column():
+    with pytest.raises(ValueError, match="each column has one role"):
+        TransitionModel(("x",), ("x",), (), ("a",), partial(LocationScale, hidden=4))
+    with pytest.raises(ValueError, match="each column has one role"):
+        TransitionModel(("x",), (), (), ("x",), partial(LocationScale, hidden=4))
 
 
 def owned(dtype: torch.dtype, **rest: float) -> TransitionModel:
@@ -244,6 +259,15 @@ def test_no_rows_are_refused(problem: SepsisSimulated) -> None:
         model.lipschitz(Table.observed(table.names, table.values[:0]))
 
 
+def test_the_threshold_of_effects_is_that_of_the_configuration():
+    made = partial(TransitionModel, VARYING, STATIC, CONTEXTUAL, DOSES, partial(LocationScale, hidden=4))
+    few = made(effects="sparse").mechanism
+    more = made(effects="sparse", effect_threshold=2.5).mechanism
+    assert (few.effects.threshold, more.effects.threshold) == (4.0, 2.5)
+    with pytest.raises(ValueError, match="effect_threshold: expected a number above 0; got 0"):
+        made(effects="sparse", effect_threshold=0)
+
+
 def test_values_outside_the_training_range_are_named_beyond_a_slack(surrogate: TransitionModel):
     (episode,) = patients(1, 6, seed=5)
     low, high = (float(end[0]) for end in (surrogate.rescale.lower, surrogate.rescale.upper))
@@ -331,6 +355,13 @@ def test_nothing_is_said_of_few_rows_nor_of_a_model_that_abducts_none():
     truth.check_noise(rows(800, 1), rows(300, 2))
     assert truth.predictable_noise is None
     assert truth.noise_shares() == {}
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_noise_beyond_arithmetic_is_not_judged(which):
+    given = [rows(200, 1), rows(150, 2)]
+    given[which].values[0, 2] = 1e300
+    assert predictable_noise(abducting(2.0), *given).numel() == 0
 
 
 def test_a_checkpoint_keeps_it_and_one_without_it_is_read(tmp_path):

@@ -142,6 +142,11 @@ def test_of_every_second_unit_each_half_is_fitted():
     assert torch.equal(*(form.unmoved for form in one.halves.forms)), "tested by all units"
 
 
+def test_a_single_unit_has_no_halves():
+    with pytest.raises(ValueError, match=r"expected transitions of at least 2 units, .*; got units=1"):
+        fit(made(), observations(1, 40))
+
+
 def test_one_is_built_beside_a_model_with_its_columns_and_levels():
     drugs = [f"drug{number}" for number in range(12)]
     many = TransitionRidge(["x"], [], ["c"], drugs, levels=2)

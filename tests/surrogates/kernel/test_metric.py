@@ -121,6 +121,16 @@ def test_a_copy_holds_nothing_that_is_computed_from_the_rest():
     assert torch.equal(other.amplitude(mixtures), before)
 
 
+def test_no_inputs_or_nothing_to_tell_gives_the_mean():
+    inputs, outputs = data()
+    for found, at in (
+        (made(inputs[:, :0], outputs), inputs[:3, :0]),
+        (made(inputs, outputs, torch.ones_like(outputs)), inputs[:3]),
+    ):
+        assert torch.allclose(found(at), outputs.mean(0).expand(3, -1), atol=1e-6)
+        assert ((found.left(at) >= 0) & (found.left(at) <= 1)).all()
+
+
 def data_evidence(count=40, width=3, outputs=2, seed=0):
     stream = torch.Generator().manual_seed(seed)
     inputs = torch.randn(count, width, generator=stream, dtype=torch.float64)

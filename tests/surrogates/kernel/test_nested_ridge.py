@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from rehearsal_torch.data.table import Table
 from rehearsal_torch.objectives.kernel_value import KernelValue
 from rehearsal_torch.search.alterations.projected_ascent import ProjectedAscent
 from rehearsal_torch.spaces.polytope import Polytope
@@ -110,6 +111,13 @@ def test_the_sequential_formula_beats_the_single_one_where_it_is_needed():
         errors[flag] = float((found - truth).abs().mean())
     assert errors[True] < 0.1
     assert errors[True] < 0.7 * errors[False]
+
+
+def test_outcomes_that_are_never_desired_do_not_break_it():
+    table = confounded_table(150)
+    low = Table.observed(table.names, torch.cat([table.values[:, :4], table.values[:, 4:] - 100], -1))
+    for each in decisions(fitted(confounded(), low), 2):
+        assert each.estimate.point == pytest.approx(0, abs=0.02)
 
 
 def outcomes(count=2000, width=2, seed=0):

@@ -25,6 +25,14 @@ def made(members=3, examples=None, first=(), seed=0):
     return fitted(SpectralEnsemble(first, members=members, seed=seed, **QUICK), *(examples or rows(200)))
 
 
+def test_one_member_is_the_member():
+    one = made(1)
+    (member,) = one.members
+    contexts, actions = points()
+    answers = [part.value_and_std(part.prepare(contexts), actions) for part in (one, member)]
+    assert all(torch.equal(*pair) for pair in zip(*answers, strict=True))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("target", [0, 1])
 def test_the_value_is_the_mean_and_the_variance_that_of_a_mixture(target):
