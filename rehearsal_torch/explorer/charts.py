@@ -32,13 +32,13 @@ from rehearsal_torch.reporting.figure_style import (
     BLUE,
     GREEN,
     ORANGE,
-    PALE,
     SKY,
     VERMILION,
     drawing,
     legend_below,
     svg,
 )
+from rehearsal_torch.reporting.figures.case_figures import intervals, observations, shade_outside, short
 from rehearsal_torch.reporting.page.data_card import weighted_sum
 from rehearsal_torch.reporting.page.page_content import shown
 from rehearsal_torch.surrogates.outcome_draws import OutcomeDraws
@@ -46,10 +46,9 @@ from rehearsal_torch.surrogates.outcome_draws import OutcomeDraws
 # Places of a curve, at most, and bins of outcomes.
 POINTS, BINS = 17, 48
 # Inches of a picture, pixels of one, and characters of a label.
-WIDTH, HEIGHT, PIXELS, LONGEST = 4.6, 3.2, 96, 40
-GREY = "#B4B4B4"
-# Levels, or steps, whose points are drawn one by one; height of the tallest bar of observations.
-FEW, TALLEST = 12, 0.2
+WIDTH, HEIGHT, PIXELS = 4.6, 3.2, 96
+# Levels, or steps, whose points are drawn one by one.
+FEW = 12
 Picture = dict[str, Any]
 DRAWING = Lock()
 
@@ -225,11 +224,6 @@ def picture(
     return {"title": title, "text": text, "source": source, **size}
 
 
-def short(text: str) -> str:
-    """A label of limited length, in which nothing is a formula."""
-    return (text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}...").replace("$", r"\$")
-
-
 def claims_picture(rows: Sequence[Mapping[str, Any]]) -> Picture:
     """The claim of each set of variables: ``name``, ``chosen``, and the parts of its `answer`."""
 
@@ -270,17 +264,12 @@ def curve_picture(
 ) -> Picture:
     """The claim over one action (a curve of `charts.curves`), and what is set; None has no mark."""
     at, point, lower, upper = (
-        np.array([math.nan if value is None else value for value in series[part]], dtype=float)
-        for part in ("at", "point", "lower", "upper")
+        np.array(series[part], dtype=float) for part in ("at", "point", "lower", "upper")
     )
     ordered, texts, marked = not series["texts"], series["texts"], series["levels"] or len(at) <= FEW
 
     def draw(axes: Axes) -> None:
-        if np.isfinite(lower).any():
-            if marked:
-                axes.vlines(at, lower, upper, color=BLUE, alpha=0.35, linewidth=5, label="interval")
-            else:
-                axes.fill_between(at, lower, upper, color=BLUE, alpha=0.2, linewidth=0, label="interval")
+        intervals(axes, at, lower, upper, marked, "interval")
         line, marker = "-" if ordered else "", "o" if marked else ""
         axes.plot(at, point, color=BLUE, linestyle=line, marker=marker, label="claim")
         if baseline is not None:
@@ -290,12 +279,9 @@ def curve_picture(
         axes.axvline(setting, color=GREEN, linestyle="-.", linewidth=1.6, label="as set above")
         if claim is not None:
             axes.plot(setting, claim["point"], "o", color=GREEN)
-        middles, margin = (at[1:] + at[:-1]) / 2, np.diff(at).min() / 2 if marked and len(at) > 1 else 0.0
-        edges = np.concatenate([at[:1] - margin, middles, at[-1:] + margin])
-        for start, end in zip(edges[:-1][np.isnan(point)], edges[1:][np.isnan(point)], strict=True):
-            axes.axvspan(start, end, color=PALE, linewidth=0, zorder=0.2, label="outside the data")
+        shade_outside(axes, at, point, marked)
         if bins := series["bins"]:
-            _observations(axes, bins)
+            observations(axes, *(np.array(bins[part], dtype=float) for part in ("low", "high", "counts")))
         if texts:
             axes.set_xticks(at, [short(texts[int(place)]) for place in at])
         elif series["levels"]:
@@ -305,17 +291,6 @@ def curve_picture(
     missing = "; outside the data there is none" if np.isnan(point).any() else ""
     text = f"The claim over {series['name']}, all else as above{missing}. Bars are numbers of observations."
     return picture(draw, f"Over {series['name']}", text, HEIGHT + 0.3)
-
-
-def _observations(axes: Axes, bins: Mapping[str, Any]) -> None:
-    """Bars of numbers of observations from below; those of 1 to 4, which are not told apart, are low."""
-    low, high = np.array(bins["low"]), np.array(bins["high"])
-    counts = np.array([2.5 if count is None else count for count in bins["counts"]], dtype=float)
-    heights = TALLEST * counts / max(counts.max(), 5.0)
-    style: dict[str, Any] = {"align": "edge", "zorder": 0.5, "transform": axes.get_xaxis_transform()}
-    axes.bar(low, heights, high - low, color=GREY, alpha=0.6, label="observations", **style)
-    margin = 0.03 * (high.max() - low.min())
-    axes.set_xlim(low.min() - margin, high.max() + margin)
 
 
 def outcome_picture(density: Mapping[str, Any]) -> Picture:

@@ -157,7 +157,7 @@ def _decision_panel(axes: Axes, frame: pd.DataFrame, of: str) -> None:
     if of.startswith("probability"):
         axes.set_ylim(*CHANCES)
     if len(frame) <= NAMED:
-        names = [_short(name, LONGEST_NAME) for name in frame["case"]]
+        names = [short(name, LONGEST_NAME) for name in frame["case"]]
         axes.set_xticks(x, names, rotation=90 if _is_upright(axes, frame) else 0)
 
 
@@ -166,7 +166,7 @@ def _is_upright(axes: Axes, frame: pd.DataFrame) -> bool:
     figure, subplot = axes.get_figure(root=True), axes.get_subplotspec()
     columns = 1 if subplot is None else subplot.get_gridspec().ncols
     limit = 0.0 if figure is None else ACROSS * figure.get_figwidth() / columns
-    return len(frame) <= NAMED and sum(len(_short(name, LONGEST_NAME)) + 2 for name in frame["case"]) > limit
+    return len(frame) <= NAMED and sum(len(short(name, LONGEST_NAME)) + 2 for name in frame["case"]) > limit
 
 
 def draw_claims(
@@ -206,12 +206,12 @@ def draw_claims(
             coding = codings.get(name)
             _claim_panel(axes, rows_along, coding is None, case in beyond)
             title = f"Case {case}: {ranks[case]} gain" if case in ranks else f"Case {case}"
-            label = _short(with_unit(name, units.get(name, "")))
+            label = short(with_unit(name, units.get(name, "")))
             narrow = NARROW if across == 1 else LONGEST
-            axes.set(xlabel=fill(label, narrow), ylabel="Estimated chance", title=fill(_short(title), narrow))
+            axes.set(xlabel=fill(label, narrow), ylabel="Estimated chance", title=fill(short(title), narrow))
             if coding is not None:
                 codes = np.unique(_columns(rows_along, CLAIM)[0]).astype(int)
-                axes.set_xticks(codes, [_short(coding.levels[level]) for level in codes])
+                axes.set_xticks(codes, [short(coding.levels[level]) for level in codes])
         for axes in line[len(along) :]:
             axes.set_visible(False)
     columns = min(len(shown) if across == 1 else 3, 3)
@@ -243,12 +243,7 @@ def _claim_panel(axes: Axes, rows: Rows, ordered: bool, beyond: bool) -> None:
     bars, _, left, *_ = _columns(rows, ROWS)
     has_levels = bool((bars > left).any())
     as_points = len(x) <= FEW or has_levels
-    if np.isfinite(low + high).any():
-        label = _interval_label(np.unique(level[np.isfinite(level)]))
-        if as_points:
-            axes.vlines(x, low, high, color=BLUE, alpha=0.35, linewidth=4, label=label)
-        else:
-            axes.fill_between(x, low, high, color=BLUE, alpha=0.2, linewidth=0, label=label)
+    intervals(axes, x, low, high, as_points, _interval_label(np.unique(level[np.isfinite(level)])))
     line, marker = "none" if as_points or not ordered else "-", "o" if as_points or not ordered else None
     label = "estimate, the others as recommended"
     axes.plot(x, point, color=BLUE, linestyle=line, marker=marker, label=label)
@@ -262,8 +257,10 @@ def _claim_panel(axes: Axes, rows: Rows, ordered: bool, beyond: bool) -> None:
         if not beyond:
             axes.plot(setting, claimed, "o", color=GREEN, markersize=5)
             axes.vlines(setting, lower, upper, color=GREEN, linewidth=2.5, alpha=0.6)
-    _shade_outside(axes, x, point, has_levels)
-    _histogram(axes, rows)
+    shade_outside(axes, x, point, has_levels)
+    _, count, left, right, _ = _columns(rows, ROWS)
+    if len(count):
+        observations(axes, left, right, count)
     if has_levels:
         axes.set_xticks(bars[:: -(-len(bars) // TICKS)])
     axes.set_ylim(*CHANCES)
@@ -274,7 +271,18 @@ def _interval_label(levels: np.ndarray) -> str:
     return f"{levels[0]:.0%} interval" if len(levels) == 1 else "interval"
 
 
-def _shade_outside(axes: Axes, x: np.ndarray, point: np.ndarray, has_levels: bool) -> None:
+def intervals(
+    axes: Axes, x: np.ndarray, low: np.ndarray, high: np.ndarray, as_points: bool, label: str
+) -> None:
+    """Intervals of claims, as a band or one by one; none where there is no finite one."""
+    if np.isfinite(low + high).any():
+        if as_points:
+            axes.vlines(x, low, high, color=BLUE, alpha=0.35, linewidth=4, label=label)
+        else:
+            axes.fill_between(x, low, high, color=BLUE, alpha=0.2, linewidth=0, label=label)
+
+
+def shade_outside(axes: Axes, x: np.ndarray, point: np.ndarray, has_levels: bool) -> None:
     """Shades the values without a number, each up to half-way to the next one; levels on both sides."""
     middles = (x[1:] + x[:-1]) / 2
     margin = float(np.diff(x).min()) / 2 if has_levels and len(x) > 1 else 0.0
@@ -283,11 +291,8 @@ def _shade_outside(axes: Axes, x: np.ndarray, point: np.ndarray, has_levels: boo
         axes.axvspan(start, end, color=PALE, linewidth=0, zorder=0.2, label="outside the data")
 
 
-def _histogram(axes: Axes, rows: Rows) -> None:
-    """Numbers of observations, as bars whose heights are shares of the panel."""
-    _, count, left, right, _ = _columns(rows, ROWS)
-    if not len(count):
-        return
+def observations(axes: Axes, left: np.ndarray, right: np.ndarray, count: np.ndarray) -> None:
+    """Numbers of observations, as bars whose heights are shares of the panel; NaN stands for 1 to 4."""
     counts = np.nan_to_num(count)
     height = TALLEST * counts / max(float(counts.max()), 1.0)
     style: dict[str, Any] = {"align": "edge", "zorder": 0.5, "transform": axes.get_xaxis_transform()}
@@ -309,7 +314,7 @@ def _columns(rows: Rows, series: str) -> tuple[np.ndarray, ...]:
     )
 
 
-def _short(text: str, limit: int = LONGEST) -> str:
+def short(text: str, limit: int = LONGEST) -> str:
     """A text of limited length; its dollar signs are escaped, as a pair would be read as a formula."""
     text = text if len(text) <= limit else f"{text[: limit - 3]}..."
     return text.replace("$", r"\$")
