@@ -3,8 +3,9 @@
 An error that the user can correct (`user_error`) ends a command with exit code 2 and without a traceback
 (``HYDRA_FULL_ERROR=1`` shows it). Any other error is a bug and keeps its traceback.
 
-SIGTERM (a cluster, `kill`) and SIGHUP (a closed terminal) act like Ctrl-C: files being written are completed
-or left unchanged, the folder's status is "interrupted", and the exit code is 128 + the signal's number.
+SIGTERM (a cluster, `kill`), SIGHUP (a closed terminal) and the end of `minutes` (SIGALRM) act like Ctrl-C:
+files being written are completed or left unchanged, the folder's status is "interrupted", and the exit code
+is 128 + the signal's number.
 
 Submitit's own handlers in a job ignore SIGTERM, so that the cluster kills the job half a minute later, and
 answer the warning before the time limit by an error within the computation; `obey_cluster` replaces them.
@@ -121,6 +122,40 @@ class Stopped(KeyboardInterrupt):
 
     def __str__(self) -> str:
         return signal.Signals(self.number).name
+
+
+class OutOfTime(Stopped):
+    """The end of the minutes that a command was given."""
+
+    def __init__(self, minutes: float) -> None:
+        super().__init__(signal.SIGALRM)
+        self.minutes = minutes
+
+    def __str__(self) -> str:
+        return f"minutes={self.minutes:g}"
+
+
+@contextmanager
+def within(minutes: float | None) -> Iterator[None]:
+    """Raises `OutOfTime` in the main thread when the minutes are over; None is no limit."""
+    if minutes is None:
+        yield
+        return
+    if isinstance(minutes, bool) or not isinstance(minutes, int | float) or not minutes > 0:
+        raise UserError(f"expected a number above 0, or null for no limit; got {minutes}", "minutes")
+    if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
+        raise UserError("no clock can end a command here", "minutes", "Leave it out")
+
+    def over(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+        raise OutOfTime(minutes)
+
+    before = signal.signal(signal.SIGALRM, over)
+    signal.setitimer(signal.ITIMER_REAL, 60 * minutes)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def obey_cluster() -> None:

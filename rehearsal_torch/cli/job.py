@@ -25,9 +25,11 @@ from rehearsal_torch.cli.command_words import typed_as
 from rehearsal_torch.cli.errors import (
     ELSEWHERE,
     UNWRITABLE,
+    Stopped,
     lies_in,
     obey_cluster,
     of_edited_file,
+    within,
     writing_to,
 )
 from rehearsal_torch.cli.main import raised, recordable
@@ -94,12 +96,14 @@ def carry_out(script: str, work: Work, config: DictConfig) -> None:
 def _carry_out(script: str, work: Work, config: DictConfig, *, sweep: bool) -> None:
     path, current = Path(HydraConfig.get().runtime.output_dir), Path.cwd()
     folder = RunFolder(path.relative_to(current) if path.is_relative_to(current) else path)
-    neutral = {"resume": None, "trusted": None, "parallel": "local", "dask": {"address": None}}
+    unset = dict.fromkeys(("resume", "minutes", "trusted"))
+    neutral = {**unset, "parallel": "local", "dask": {"address": None}}
     content = plain(config) | neutral | {"out": str(folder.path)}
     # Before anything in the folder is changed, and again once it is locked.
     agree(folder, content)
     resumed = (folder.path / "run.json").is_file()
-    with writing_to(folder.path, COPIED if resumed else ELSEWHERE), folder.lock():
+    remedy = COPIED if resumed else ELSEWHERE
+    with within(config.get("minutes")), writing_to(folder.path, remedy), folder.lock():
         agree(folder, content)
         cleared(folder)
         _record(script, work, config, folder, content, sweep)
@@ -200,7 +204,8 @@ def _as_user_error(error: BaseException, folder: RunFolder, *, resumed: bool) ->
 
 def _message(error: BaseException, folder: RunFolder) -> str:
     if isinstance(error, KeyboardInterrupt):
-        return f"interrupted; continue with resume={folder.path}"
+        cause = f" by {error}" if isinstance(error, Stopped) else ""
+        return f"interrupted{cause}; continue with resume={folder.path}"
     if isinstance(error, UserError):
         return str(error)
     return beginning(f"{type(error).__name__}: {' '.join(str(error).split())}", 500)

@@ -33,11 +33,11 @@ from rehearsal_torch.user_error import UserError
 
 # Keys that do not affect the results.
 FREE = (
-    *("out", "resume", "trusted", "workers", "parallel", "dask.address"),
+    *("out", "resume", "minutes", "trusted", "workers", "parallel", "dask.address"),
     *("tables", "quiet", "trainer.progress", "trainer.folder"),
 )
 # Keys that are never taken from a folder: output paths, trust, and clusters, which send pickled code.
-TYPED_ONLY = ("out", "resume", "trusted", "parallel", "dask", "trainer.folder", "hydra")
+TYPED_ONLY = ("out", "resume", "minutes", "trusted", "parallel", "dask", "trainer.folder", "hydra")
 SWEEP = "sweep.json"
 # The files that a run writes before any results.
 OPENING = ("config.yaml", "run.json", "data.yaml", "status.json", "error.txt")

@@ -3,11 +3,13 @@
 import os
 import signal
 import sys
+import time
 
 import pytest
 
 from rehearsal_torch.cli import errors as signals
-from rehearsal_torch.cli.errors import Stopped, code_of, exit_code, obey_cluster, stopping
+from rehearsal_torch.cli.errors import Stopped, code_of, exit_code, obey_cluster, stopping, within
+from rehearsal_torch.user_error import UserError
 
 
 @pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129), ("SIGINT", 130)])
@@ -61,6 +63,29 @@ def test_asked_twice_the_tidying_up_is_finished():
     with pytest.raises(Stopped), stopping():
         work()
     assert tidied == [True]
+
+
+def test_a_command_ends_when_its_minutes_are_over(capsys):
+    before, began = signal.getsignal(signal.SIGALRM), time.monotonic()
+
+    def run():
+        with within(0.002):
+            time.sleep(30)
+        raise AssertionError("it went on")
+
+    assert exit_code(run, "Interrupted; run the same command again.") == 142
+    assert capsys.readouterr().err == "Interrupted by minutes=0.002; run the same command again.\n"
+    assert time.monotonic() - began < 10
+    assert signal.getsignal(signal.SIGALRM) == before
+    with within(None), within(5):
+        pass
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("minutes", [0, -1, "soon", True, float("nan")])
+def test_minutes_are_a_number_above_0(minutes):
+    with pytest.raises(UserError, match=r"minutes: expected a number above 0"), within(minutes):
+        pass
 
 
 @pytest.fixture
