@@ -31,6 +31,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, overload
 
+import numpy as np
 import pandas as pd
 from narwhals.typing import IntoDataFrame
 from torch import Tensor
@@ -460,6 +461,17 @@ class CausalOptimiser(TrialView):
         model = self._fitted(log)
         with in_numbers(EXPERIMENTS):
             return left_out(model, log, self.seed)
+
+    def cost(self, settings: Mapping[str, float]) -> float:
+        """What an experiment costs (`data.costs.ExperimentCosts`); 0 where the task has no costs."""
+        values = np.array([settings[name] for name in self.task.actions])
+        return 0.0 if self.task.costs is None else float(self.task.costs.of(values))
+
+    @property
+    def spent(self) -> float:
+        """What the experiments cost that were run, also those that failed or were stopped."""
+        run = self._store.fresh().in_states("completed", "failed", "stopped")
+        return sum(self.cost(trial.settings) for trial in run)
 
     @property
     def recommendations(self) -> tuple[FollowedUp, ...]:

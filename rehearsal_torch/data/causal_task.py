@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rehearsal_torch.data.costs import ExperimentCosts
 from rehearsal_torch.data.known_reward import KnownReward
 from rehearsal_torch.data.outcome_constraint import OutcomeConstraint, constrained_names
 from rehearsal_torch.data.problem_file.cases_schema import faces
@@ -74,6 +75,7 @@ class CausalTask:
         context: Roots of the graph that are known before acting.
         logs: Actions and contexts on a log scale, which are above 0.
         before: What actions and context were in experiments that do not say it.
+        costs: What experiments cost; None if it does not count.
 
     Raises:
         ValueError: if the graph has bidirected edges, an action or a context is not a root, a name is
@@ -89,6 +91,7 @@ class CausalTask:
     context: tuple[str, ...] = ()
     logs: tuple[str, ...] = ()
     before: Mapping[str, float] = field(default_factory=dict)
+    costs: ExperimentCosts | None = None
 
     def __post_init__(self) -> None:
         if faults := list(self._faults()):
@@ -426,6 +429,7 @@ class CausalTask:
             "limits": None if self.limits is None else faces(self.limits),
             **({"constraints": list(map(str, self.constraints))} if self.constraints else {}),
             **({"context": self._plain_context()} if self.context else {}),
+            **({"cost": self.costs.each} if self.costs is not None and self.costs.each else {}),
         }
 
     def _plain_actions(self) -> dict[str, Any]:
@@ -442,8 +446,12 @@ class CausalTask:
 
     def _stated(self, name: str) -> dict[str, Any]:
         """What a task states of an action or a context beside its values."""
-        scale = {"scale": "log"} if name in self.logs else {}
-        return scale | ({"before": self.before[name]} if name in self.before else {})
+        costs = {} if self.costs is None else self.costs.actions
+        return {
+            **({"scale": "log"} if name in self.logs else {}),
+            **({"before": self.before[name]} if name in self.before else {}),
+            **({"cost": costs[name].to_plain()} if name in costs else {}),
+        }
 
     @classmethod
     def of(

@@ -21,6 +21,9 @@ bmi: {up: 2, usual: 26}                 from 26 where a case has no present valu
 drug: {A: 0, B: 12}                     a change to A costs nothing, one to B costs 12
 drug: {levels: {A: 0, B: 12}, fixed: 5, usual: A}
 
+In experiments nothing has a present value: what their settings cost counts from the usual value of an action,
+or from 0, so that 2 is the cost of every unit that is set, and is added to what any experiment costs.
+
 Source: a linear cost of change is the L1 cost of counterfactual recourse (Ustun, Spangher and Liu, 2019), the
 net value a von Neumann-Morgenstern utility with two outcomes.
 """
@@ -28,6 +31,7 @@ net value a von Neumann-Morgenstern utility with two outcomes.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Annotated, Any
 
@@ -257,6 +261,47 @@ class CaseCosts:
     def stated(self) -> dict[str, float]:
         """Action to the cost per unit that the case states."""
         return {name: self.actions[name].up for name in self.own}
+
+
+@dataclass(frozen=True)
+class ExperimentCosts:
+    """What experiments cost, in any one unit.
+
+    Attributes:
+        names: The k actions, in the order of settings.
+        actions: The costs of some of them, from the usual value or from 0.
+        each: What any experiment costs, whatever its settings.
+    """
+
+    names: tuple[str, ...]
+    actions: Mapping[str, ActionCost]
+    each: float = 0.0
+
+    def of(self, settings: Any) -> Any:
+        """The cost of settings (..., k), a tensor or an array, (...); of levels that of the nearest."""
+        total = self.each + 0.0 * settings[..., 0]
+        for name, cost in self.actions.items():
+            value, usual = settings[..., self.names.index(name)], cost.usual or 0.0
+            change = value - usual
+            total = total + cost.up * change.clip(min=0) - cost.down * change.clip(max=0)
+            if cost.levels is None:
+                total = total + (change != 0) * (cost.fixed + 0.0 * change)
+                continue
+            usual = math.nan if cost.usual is None else cost.usual
+            levels, prices = [row[0] for row in cost.levels.rows], cost.levels.changes(usual, cost.fixed)
+            total = total + prices[0]
+            for (below, above), (price, other) in zip(pairwise(levels), pairwise(prices), strict=True):
+                total = total + (value > (below + above) / 2) * (other - price + 0.0 * change)
+        return total
+
+    def least(self, ends: Mapping[str, Sequence[float]]) -> float:
+        """The cost of the cheapest settings, of values from the lowest to the largest of some for each."""
+        least = self.each
+        for name, cost in self.actions.items():
+            usual = [value for value in (cost.usual or 0.0,) if ends[name][0] <= value <= ends[name][-1]]
+            values = np.array([*ends[name], *(usual if cost.levels is None else [])]).reshape(-1, 1)
+            least += float(ExperimentCosts((name,), {name: cost}).of(values).min())
+        return least
 
 
 def weighing(costs: CaseCosts | None) -> bool:

@@ -61,7 +61,7 @@ class CausalObjective(Objective, ABC):
 
     kind: Kind | None = "optimise"
     takes_pending: ClassVar[bool] = False  # Whether it takes `pending` actions; for others they are imputed
-    takes_constraints: ClassVar[bool] = False  # Whether constraints on nodes count in its values
+    takes_constraints: ClassVar[bool] = False  # Whether constraints on nodes, and costs, count in its values
 
     def __init__(
         self,
@@ -77,10 +77,9 @@ class CausalObjective(Objective, ABC):
         self.surrogate, self.task, self.case = surrogate, surrogate.task, case
         if unknown := [name for name in self.task.context if name not in case.given]:
             raise ValueError(f"{case.identity}: {unknown} are unknown: give the context to decide in")
-        if self.task.constraints and not self.takes_constraints:
-            raise ValueError(
-                f"{type(self).__name__} takes no constraints on nodes: decide by excbo, qlognei or qlogei"
-            )
+        if (self.task.constraints or self.task.costs) and not self.takes_constraints:
+            words = "takes no constraints on nodes and no costs: decide by excbo, qlognei or qlogei"
+            raise ValueError(f"{type(self).__name__} {words}")
         unsettable = [name for name in self.task.actions if name not in case.feasible]
         if unsettable:
             raise ValueError(

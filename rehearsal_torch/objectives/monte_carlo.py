@@ -28,11 +28,17 @@ the best of 40 trials left 1.0 and .28 of the gap between start and optimum (see
 .11 and .11; the mean reward of trials was -5.4 and -2.5, and is -.6 and -.5. In Alpine2, with six, qlognei
 left .53 and .48, qucb .09 and .06; both in turns did no better. So above `bound_up_to` free actions, ten by
 default, qlognei takes its place; in the baseline ``decision=ucb`` it does not. It does so, too, where nodes
-have constraints, which BoTorch takes for improvements alone (`objectives.feasibility`).
+have constraints, which BoTorch takes for improvements alone (`objectives.feasibility`), or experiments costs.
 
-Source: Wilson et al. (2018), App. A (qUCB); Ament et al. (2023), Sec. 4, Eq. 6 and 10 (log expected
-improvement, also noisy); Astudillo and Frazier (2019), Eq. 2 (EICF), and (2021), Eq. 5 (EIFN); Balandat et
-al. (2020), Sec. 3, 4 and App. C (the classes).
+Where settings c(a) cost differently (`data.costs.ExperimentCosts`), the improvement counts per unit of cost:
+
+    log E max(...) - log c(a).
+
+What is recommended is the best setting, whatever experiments at it cost.
+
+Source: Wilson et al. (2018), App. A (qUCB); Snoek et al. (2012), Sec. 3.2 (improvement per cost); Ament et
+al. (2023), Sec. 4, Eq. 6 and 10 (log expected improvement, also noisy); Astudillo and Frazier (2019), Eq. 2
+(EICF), and (2021), Eq. 5 (EIFN); Balandat et al. (2020), Sec. 3, 4 and App. C (the classes).
 """
 
 from typing import Any, ClassVar, final
@@ -45,6 +51,7 @@ from botorch.acquisition.objective import GenericMCObjective
 from botorch.acquisition.utils import compute_best_feasible_objective
 from torch import Tensor
 
+from rehearsal_torch.data.costs import ExperimentCosts
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.non_finite import ranked
 from rehearsal_torch.data.size_limits import require
@@ -71,6 +78,20 @@ class KnownBaseline(qLogNoisyExpectedImprovement):
         # In a network in which no action is feasible any feasible one is an improvement.
         worst = obj.min() - 1
         return compute_best_feasible_objective(samples, obj, self._constraints, infeasible_obj=worst)
+
+
+@final
+class PerCost(AcquisitionFunction):
+    """The logarithm of a gain per unit of cost, of (..., 1, k)."""
+
+    def __init__(self, gain: AcquisitionFunction, costs: ExperimentCosts) -> None:
+        super().__init__(gain.model)
+        self.gain, self.costs = gain, costs
+
+    def forward(self, X: Tensor) -> Tensor:
+        """The values of candidates, (...)."""
+        values: Tensor = self.gain(X) - self.costs.of(X[..., 0, :]).log()
+        return values
 
 
 @final
@@ -108,11 +129,20 @@ class MonteCarlo(CausalObjective):
             lower < upper and len(self.levels.get(name, ())) != 1
             for name, (lower, upper) in self.box.bounds().items()
         )
-        beyond = (bound_up_to is not None and free > bound_up_to) or bool(self.task.constraints)
+        beyond = (bound_up_to is not None and free > bound_up_to) or bool(self.task.constraints or self.costs)
         self.function, self.beta = "qlognei" if function == "qucb" and beyond else function, beta
 
+    @property
+    def costs(self) -> ExperimentCosts | None:
+        """What settings cost; None if all cost the same."""
+        costs = self.task.costs
+        return None if costs is None or not costs.actions else costs
+
     def built(self) -> AcquisitionFunction:
-        """BoTorch's acquisition function, of (..., q, k)."""
+        """BoTorch's acquisition function, of (..., q, k); of an improvement per unit of cost."""
+        return self._gain() if self.costs is None else PerCost(self._gain(), self.costs)
+
+    def _gain(self) -> AcquisitionFunction:
         arguments: dict[str, Any] = {
             "sampler": MemberSampler(torch.Size([self.model.members])),
             "objective": GenericMCObjective(self.standardised),

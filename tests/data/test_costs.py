@@ -5,7 +5,7 @@ import torch
 
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.cost_table import CostTable, cost_of_setting
-from rehearsal_torch.data.costs import ActionCost, CaseCosts, LevelPrices, weighing
+from rehearsal_torch.data.costs import ActionCost, CaseCosts, ExperimentCosts, LevelPrices, weighing
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 
@@ -19,6 +19,19 @@ def of(actions, worth=None, present=None, per_unit=None):
 @pytest.mark.parametrize(("value", "cost"), [(30, 0), (32, 18), (27, 13), (30 + 1e-13, 0)])
 def test_a_change_costs_by_direction_and_at_all(value, cost):
     assert cost_of_setting(of({"bmi": BMI}, present={"bmi": 30.0}), ["bmi"], [value]) == pytest.approx(cost)
+
+
+def test_an_experiment_costs_its_settings_and_what_any_costs():
+    prices = LevelPrices.of("dose", {"0": 0.0, "2": 7.0, "5": 4.0}, None, {"dose": (0.0, 2.0, 5.0)})
+    heat = ActionCost(2.0, 1.0, 3.0, usual=4.0)
+    costs = ExperimentCosts(("heat", "dose"), {"heat": heat, "dose": ActionCost(levels=prices)}, 5.0)
+    settings = torch.tensor([[4, 0], [6, 2], [3, 1.8], [4, 5]], dtype=torch.float64)
+    expected = [5.0, 5 + 7 + 7, 5 + 4 + 7, 5 + 4]
+    assert costs.of(settings).tolist() == costs.of(settings.numpy()).tolist() == expected
+    assert costs.least({"heat": (0, 10), "dose": (0, 2, 5)}) == 5
+    assert costs.least({"heat": (6, 10), "dose": (2, 5)}) == 5 + 7 + 4
+    plain = ExperimentCosts(("dose",), {"dose": ActionCost(3.0, 3.0)})
+    assert plain.of(settings[1:, 1:]).tolist() == pytest.approx([6.0, 5.4, 15.0])
 
 
 def test_where_no_present_value_is_known_changes_count_from_the_usual_one():

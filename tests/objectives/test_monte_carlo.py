@@ -7,9 +7,11 @@ from botorch.acquisition.logei import qLogExpectedImprovement, qLogNoisyExpected
 from botorch.acquisition.monte_carlo import qUpperConfidenceBound
 from botorch.acquisition.objective import GenericMCObjective
 
+from rehearsal_torch.data.costs import ActionCost, ExperimentCosts
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.non_finite import NoFiniteValueError
 from rehearsal_torch.objectives.monte_carlo import FUNCTIONS, MonteCarlo
+from rehearsal_torch.objectives.upper_bounds import ConfidenceBound
 from rehearsal_torch.surrogates.network.botorch_model import NetworkModel
 from rehearsal_torch.surrogates.network.botorch_posterior import MemberSampler
 from tests.toys.causal_toys import WrittenLaw, WrittenModel, linear_chain, one_case, plain
@@ -38,6 +40,21 @@ def in_sds(objective):
     means = model.posterior(tried.unsqueeze(-2)).mean
     rewards = GenericMCObjective(lambda samples, X=None: (samples[..., 0] - means.max()) / means.std())
     return model, tried, {"objective": rewards, "sampler": MemberSampler(torch.Size([16]))}
+
+
+def test_an_improvement_counts_per_unit_of_cost():
+    gain, model = MonteCarlo(fitted_pair(), one_case(PAIR), "qlognei"), fitted_pair()
+    first = model.task.actions[0]
+    costs = ExperimentCosts(model.task.actions, {first: ActionCost(3.0, 3.0)}, 2.0)
+    model.task = replace(model.task, costs=costs)
+    weighed = MonteCarlo(model, one_case(model.task))
+    assert weighed.function == "qlognei"
+    torch.testing.assert_close(weighed(POINTS), gain(POINTS) - (2 + 3 * POINTS[:, 0]).log())
+    with pytest.raises(ValueError, match="no constraints on nodes and no costs: decide by excbo"):
+        ConfidenceBound(model, one_case(model.task))
+    # Where all experiments cost the same, nothing is weighed.
+    model.task = replace(model.task, costs=replace(costs, actions={}))
+    assert MonteCarlo(model, one_case(model.task)).function == "qucb"
 
 
 @every

@@ -93,6 +93,10 @@ def status(paths: Sequence[Path], given: Mapping[str, str]) -> int:
             assert figure is not None
             figure.savefig(given["figure"])
     print(optimiser.summary())
+    if optimiser.task.costs is not None:
+        waiting = sum(map(optimiser.cost, pending))
+        more = f", and what waits for a result costs {setting_text(waiting)} more" if pending else ""
+        print(f"The experiments so far cost {setting_text(optimiser.spent)}{more}.")
     if pending:
         print(f"\nWaiting for a result, to be filled in in {file}:")
         print(_settings_table(optimiser, [(str(suggestion.trial), suggestion) for suggestion in pending]))
@@ -173,9 +177,11 @@ def _recorded(optimiser: CausalOptimiser, trial: Trial) -> str:
 
 
 def _settings_table(optimiser: CausalOptimiser, rows: Sequence[tuple[str, Mapping[str, float]]]) -> str:
-    heads = ["trial", *map(optimiser.with_unit, optimiser.task.actions)]
-    names = optimiser.task.actions
-    return text_table(heads, [[label, *(setting_text(row[name]) for name in names)] for label, row in rows])
+    names, costs = optimiser.task.actions, optimiser.task.costs is not None
+    heads = ["trial", *map(optimiser.with_unit, names), *(["cost"] if costs else [])]
+    values = [[*map(row.__getitem__, names), *([optimiser.cost(row)] if costs else [])] for _, row in rows]
+    cells = zip([label for label, _ in rows], values, strict=True)
+    return text_table(heads, [[label, *map(setting_text, numbers)] for label, numbers in cells])
 
 
 def _typed(verb: str, path: Path, *further: str) -> str:

@@ -6,7 +6,7 @@ A problem file asks which experiment to run next:
     data: experiments.csv             # optional: the experiments so far
     variables:
       valve: {role: action, range: [0, 1]}
-      dose: {role: action, levels: [0, 1, 2, 5], unit: ml}
+      dose: {role: action, levels: [0, 1, 2, 5], unit: ml, cost: 3}   # optional: of every unit (`data.costs`)
       catalyst: {role: action, range: [0.001, 10], scale: log}    # counts by its logarithm
       stirring: {role: action, range: [0, 600], before: 300}   # what it was in experiments that do not say it
       temperature: {role: other, unit: degrees}
@@ -18,6 +18,7 @@ A problem file asks which experiment to run next:
     constraints: temperature <= 60 with 90 %   # optional, of nodes, also several (`outcome_constraint`)
     fixed: {dose: 2}                  # optional: held in the next experiment
     context: {humidity: 0.4}          # in the next experiment
+    cost: 10                          # optional: of any experiment, beside that of its settings
     tolerance: 0.01                   # optional: how far what was set may lie from what was proposed
 
 A task has fewer keys. What its reward reads are the outcomes, and the columns of M are the actions:
@@ -34,12 +35,14 @@ Source: Ren et al. (2025), Sec. 2.2 (Eq. 2), for what a task consists of.
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any, Literal, Self, get_args
 
 import numpy as np
 from pydantic import BeforeValidator, Discriminator, Field, PrivateAttr, SkipValidation, Tag, WithJsonSchema
 
 from rehearsal_torch.data.codings.task_codings import faces_of_text
+from rehearsal_torch.data.costs import COST, ActionCost, Cost, ExperimentCosts, Written
 from rehearsal_torch.data.known_reward import KnownReward, TargetError, WeightedSum
 from rehearsal_torch.data.outcome_constraint import OutcomeConstraint, constrained_names
 from rehearsal_torch.data.problem_file.cases_schema import (
@@ -132,6 +135,7 @@ class TrialVariable(Schema):
         default="linear", description="log: an action or a context above 0 that counts by its logarithm"
     )
     before: Number | None = optional("of an action or context: what it was in experiments that do not say it")
+    cost: Written | None = optional(f"of an action, in an experiment: {COST}")
 
     # Faults of settings that it therefore lacks: it is kept so that faults of other parts are listed as well.
     _faults: tuple[Fault, ...] = PrivateAttr(())
@@ -155,6 +159,14 @@ class TrialVariable(Schema):
         start, step, count = self._grid(*self.range)
         return [start + step * place for place in range(count)]
 
+    def built_cost(self, name: str) -> ActionCost:
+        """What an action costs in an experiment; ValueError if it cannot be known beforehand."""
+        assert self.cost is not None
+        if self.cost.column is not None:
+            raise ValueError("expected a number, which holds for all experiments; got a column")
+        values = self.values()
+        return self.cost.built(name, None, {} if values is None else {name: values})
+
     def ends(self) -> tuple[float, float]:
         """The smallest and the largest value that an action may be set to."""
         values = self.values() or self.range or [0.0, 0.0]
@@ -162,7 +174,8 @@ class TrialVariable(Schema):
 
     def faults(self) -> Iterator[Fault]:
         """Faults of its settings, and between them, at paths behind its own."""
-        settings = [name for name in ("range", "levels", "step", "before") if getattr(self, name) is not None]
+        parts = ("range", "levels", "step", "before", "cost")
+        settings = [name for name in parts if getattr(self, name) is not None]
         lowest = min(
             [*self.ends()[: self.role == "action"], *([] if self.before is None else [self.before])],
             default=1,
@@ -300,6 +313,7 @@ class TrialsProblem(Schema):
     context: dict[Name, Number] = Field(
         default_factory=dict, description="the values of the context in the next experiment"
     )
+    cost: Cost | None = optional("what any experiment costs, beside its settings")
     tolerance: (
         Annotated[
             Annotated[Number, Field(ge=0, le=0.5)] | dict[Name, Number],
@@ -336,6 +350,15 @@ class TrialsProblem(Schema):
                 faults.append(Fault("limits", f"{unknown[0]!r} is no action; {meant(unknown[0], actions)}"))
             elif faulty.isdisjoint(actions):
                 built_part("limits", faults, lambda: limits_in(limits, box_of(variables)))
+        costs = {
+            name: built_part(
+                f"{key('variables', name)}.cost", faults, partial(variables[name].built_cost, name)
+            )
+            for name in actions
+            if variables[name].cost is not None and name not in faulty
+        }
+        if "cost" in parts and actions and faulty.isdisjoint(actions) and None not in costs.values():
+            faults += costs_faults(costs_in(parts["cost"], variables), box_of(variables))
         graph = None if graph_form is None else built_part("graph", faults, graph_form.graph)
         if graph is not None:
             keys = {"graph.bidirected": f"graph.{_HIDDEN[type(graph_form)]}", "actions": "variables"}
@@ -357,15 +380,31 @@ class TrialsProblem(Schema):
         tuple[str, ...],
         tuple[str, ...],
         dict[str, float],
+        ExperimentCosts | None,
     ]:
-        """Graph, actions, reward, limits, constraints, context, log scales and earlier values of its task."""
+        """The parts of its task, in the order of `CausalTask`."""
         box = box_of(self.variables)
         limits = None if self.limits is None else limits_in(self.limits, box)
         reward = reward_in(self.reward, self.variables, of_role(self.variables, "outcome"))
         context = tuple(of_role(self.variables, "context"))
         logs = tuple(name for name, variable in self.variables.items() if variable.scale == "log")
         before = {name: each.before for name, each in self.variables.items() if each.before is not None}
-        return self.graph.graph(), box, reward, limits, self.constraints, context, logs, before
+        costs = costs_in(self.cost, self.variables)
+        return self.graph.graph(), box, reward, limits, self.constraints, context, logs, before, costs
+
+
+def costs_in(each: float | None, variables: Mapping[str, TrialVariable]) -> ExperimentCosts | None:
+    """What experiments cost; None if nothing is stated."""
+    actions = tuple(of_role(variables, "action"))
+    costs = {name: variables[name].built_cost(name) for name in actions if variables[name].cost is not None}
+    return None if each is None and not costs else ExperimentCosts(actions, costs, each or 0.0)
+
+
+def costs_faults(costs: ExperimentCosts | None, box: Box) -> Iterator[Fault]:
+    """A fault where an experiment costs nothing, the gain by whose cost would be infinite."""
+    if costs is not None and not costs.least({**box.bounds(), **box.levels}) > 0:
+        words = "the cheapest experiment costs nothing; expected what any experiment costs, above 0"
+        yield Fault("cost", words)
 
 
 def box_of(variables: Mapping[str, TrialVariable]) -> Box:
@@ -507,6 +546,7 @@ class TaskKeys(Schema):
         dict[Name, dict[str, Any]],
         BeforeValidator(_context, json_schema_input_type=list[Name] | dict[Name, Any]),
     ] = Field(default_factory=dict, description=CONTEXT_AS)
+    cost: Any = None
 
 
 TASK_PARTS = tuple(TaskKeys.model_fields)

@@ -442,7 +442,8 @@ class Trials(Shared):
     Attributes:
         count: How many decisions there are.
         word: The outcome that is the reward, or "reward".
-        proposal: The experiment to run, empty where there is none; `predicted` is its predicted reward.
+        proposal: The experiment to run, empty where there is none; `predicted` is its predicted reward, and
+            `cost` what it costs.
         open: Whether results are waited for, so that there is nothing to try.
         keep: The setting to keep, with its `reward`, in the context `given`.
         runner_up: The best other setting that was tried, with its predicted reward and the chance that the
@@ -459,6 +460,7 @@ class Trials(Shared):
     identity: str
     proposal: Settings
     predicted: str
+    cost: str
     open: bool
     keep: Settings
     given: Settings
@@ -477,6 +479,7 @@ def trials_of(report: Material) -> Trials:
     setting = mapping(kept(last))
     predicted, best = finite(effort(last, "predicted_reward")), finite(report.card.get("best reward so far"))
     acquisition, score = finite(effort(last, "acquisition")), mapping(last.get("score"))
+    cost = finite(effort(last, "cost"))
     runner_up = mapping(effort(last, "runner_up"))
     other, chance = finite(runner_up.get("predicted")), finite(runner_up.get("chance"))
     found = bool(runner_up.get("action")) and other is not None and chance is not None
@@ -487,6 +490,7 @@ def trials_of(report: Material) -> Trials:
         identity=str(last.get("identity") or ""),
         proposal=tuple(named_values(mapping(last.get("alteration")), units)) if proposes(last) else (),
         predicted="" if predicted is None else shown(predicted),
+        cost="" if cost is None else shown(cost),
         open=last.get("reward") is None and bool(setting) and bool(reason_of(last)),
         keep=tuple(named_values(setting, units)),
         given=tuple(named_values(mapping(last.get("given")), units)),

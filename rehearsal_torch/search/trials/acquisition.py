@@ -388,8 +388,8 @@ def decided(
     Trace: ``acquisition`` (the objective at the proposed action), ``predicted_reward`` (its posterior mean),
     ``runner_up`` (the best other visited action, its posterior mean, and the chance that the recommendation
     is better), ``constraints`` (what is claimed of them at the recommendation), ``nearly`` (the values of
-    each action that do nearly as well, and the loss), ``evaluations``, the proposal's facts, and the entries
-    of a budget that ended the search.
+    each action that do nearly as well, and the loss), ``cost`` (of the experiment), ``evaluations``, the
+    proposal's facts, and the entries of a budget that ended the search.
     """
     names, width = objective.task.actions, len(objective.task.actions)
     certainty = sureness(objective, recommended) if math.isfinite(recommended.predicted) else None
@@ -400,6 +400,7 @@ def decided(
         **_runner_up(names, certainty),
         **({"constraints": list(map(asdict, recommended.constraints))} if recommended.constraints else {}),
         **_nearly(names, certainty),
+        **_cost(objective, proposal.action),
         "evaluations": recommended.evaluations + proposal.facts.get("evaluations", 0),
         **budget.facts(),
     }
@@ -419,6 +420,11 @@ def decided(
         trace=trace,
         seconds=budget.spent(),
     ).told(findings)
+
+
+def _cost(objective: CausalObjective, action: Tensor) -> dict[str, float]:
+    costs = objective.task.costs
+    return {} if costs is None else {"cost": float(costs.of(action))}
 
 
 def _claim(predicted: float, std: float) -> Estimate:

@@ -159,6 +159,19 @@ def test_an_action_that_comes_later_is_proposed_and_pending_trials_go_on(campaig
     assert "stirring: the task has no such action" in " ".join(capsys.readouterr().err.split())
 
 
+def test_proposals_and_experiments_so_far_have_their_costs(campaign, capsys):
+    campaign(cost=10, variables={**TRIALS["variables"], "dose": {**TRIALS["variables"]["dose"], "cost": 3}})
+    open_campaign(FILE)
+    assert main(["suggest", FILE, "fixed.dose=5"]) == 0
+    assert "cost" in (out := capsys.readouterr().out)
+    assert " 25 " in out
+    campaign = open_campaign(FILE)
+    assert campaign.spent == 80 + 3 * experiments()["dose"].sum()
+    assert main(["status", FILE]) == 0
+    words = f"The experiments so far cost {campaign.spent:g}, and what waits for a result costs 25 more."
+    assert words in " ".join(capsys.readouterr().out.split())
+
+
 @pytest.mark.slow
 def test_a_killed_command_loses_no_trial(campaign):
     campaign()

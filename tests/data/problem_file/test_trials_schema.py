@@ -20,7 +20,7 @@ from tests.toys.mutated import mutated
 PROBLEM = {
     "variables": {
         "valve": {"role": "action", "range": [0, 1]},
-        "dose": {"role": "action", "levels": [5, 0, 1], "unit": "ml", "before": 2},
+        "dose": {"role": "action", "levels": [5, 0, 1], "unit": "ml", "before": 2, "cost": 3},
         "heat": "outcome",
         "yield": "outcome",
         "noise": "other",
@@ -31,13 +31,15 @@ PROBLEM = {
     "constraints": ["heat <= 3 with 90 %"],
     "fixed": {"dose": 1},
     "tolerance": {"valve": 0.1},
+    "cost": 10,
 }
 TASK = {
     "graph": {"parents": {"heat": ["valve", "noise"], "yield": ["heat", "dose"]}},
-    "actions": {"valve": [0, 1], "dose": {"values": [5, 0, 1], "before": 2}},
+    "actions": {"valve": [0, 1], "dose": {"values": [5, 0, 1], "before": 2, "cost": 3}},
     "reward": {"weights": {"yield": 1, "heat": -0.5}},
     "limits": {"normals": [[1, 1]], "offsets": [5]},
     "constraints": "heat <= 3 with 0.9",
+    "cost": 10,
 }
 TASKS = [
     TASK,
@@ -57,7 +59,7 @@ def test_a_problem_and_a_task_are_read_to_the_same():
     problem, task = TrialsProblem.model_construct(**found), problem_of_task(TASK)
     for name, about in problem.variables.items():
         one, other = (each.variables[name] for each in (problem, task))
-        assert one.before == other.before
+        assert (one.before, one.cost) == (other.before, other.cost)
         assert (one.role, one.range, one.levels) == (other.role, other.range, other.levels), about
     assert problem.parts()[2] == task.parts()[2] == WeightedSum({"yield": 1.0, "heat": -0.5})
     one, other = CausalTask.of(problem).to_plain(), CausalTask.of(TASK).to_plain()
@@ -162,6 +164,31 @@ def test_earlier_values_are_of_what_is_settled_before_an_experiment():
     assert told({**PROBLEM, "variables": variables, "context": {"noise": 1}}) == [
         "variables.noise.scale: a log scale has no place for 0: begin above 0, or leave it out"
     ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"cost": None}, "cost: the cheapest experiment costs nothing; expected what any experiment costs"),
+        ({"cost": -1}, "cost: expected a cost of at least 0; got -1"),
+        (
+            {
+                "actions": {"valve": [0, 1]}
+                | {"dose": [0, 1], "valve": {"range": [0, 1], "cost": {"column": "price"}}}
+            },
+            "valve.cost: expected a number, which holds for all",
+        ),
+        (
+            {"actions": {"valve": [0, 1]} | {"dose": {"values": [5, 0, 1], "cost": {0: 1}}}},
+            "dose.cost: no price of 1, 5, which",
+        ),
+    ],
+)
+def test_costs_are_of_actions_and_no_experiment_is_free(changes, words):
+    with pytest.raises(TaskError) as caught:
+        problem_of_task({**TASK, **changes})
+    (fault,) = caught.value.faults
+    assert words in str(fault)
 
 
 def test_all_faults_are_told_at_once():
