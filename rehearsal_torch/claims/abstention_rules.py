@@ -18,8 +18,7 @@ from typing import Any
 
 from rehearsal_torch.claims.claim_context import Annotator, Context
 from rehearsal_torch.claims.improvement_test import costs, improvement, paths, present_values
-from rehearsal_torch.claims.sequence_gains import sequence_gains
-from rehearsal_torch.claims.sequence_rules import sequences
+from rehearsal_torch.claims.sequence_rules import sequence_gains, sequences
 from rehearsal_torch.claims.support_warnings import support
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding

@@ -66,6 +66,16 @@ class Recorded:
     parts: dict[str, Any] = field(default_factory=dict)
 
     @property
+    def of_cases(self) -> bool:
+        """Whether it holds rehearsal decisions."""
+        return bool(self.decisions) and self.kind == "rehearse"
+
+    @property
+    def of_trials(self) -> bool:
+        """Whether it holds trials."""
+        return bool(self.decisions) and self.kind == "optimise"
+
+    @property
     def settled(self) -> dict[str, Any]:
         """The configuration with the parts as they were filled in."""
         return self.config | self.parts

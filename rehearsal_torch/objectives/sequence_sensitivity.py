@@ -16,7 +16,7 @@ each sign chosen so that the shift alone does the most harm, summed over a grid 
 is the smallest rho of the grid at which the return no longer exceeds the observed one. Each changed action
 has a tipping strength, too: the smallest rho at which, with shifts at its step alone, the sequence is no
 better than with this action put back. Actions are put back from the last to the first
-(`claims.sequence_gains`).
+(`claims.sequence_rules`).
 
 Limits. The signs are chosen one by one: other signs may do more harm together, so that a weaker hidden cause
 may suffice. All states are granted the same rho, and signs may differ from step to step, as no single hidden

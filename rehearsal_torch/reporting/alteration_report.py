@@ -56,11 +56,6 @@ CHOICE_CAPTION = (
 )
 
 
-def concerns(run: Recorded) -> bool:
-    """Whether a run holds rehearsal decisions."""
-    return bool(run.decisions) and run.kind == "rehearse"
-
-
 def online_sentences(run: Recorded) -> list[str]:
     """The success of an online run, a sentence for each method; empty for other runs."""
     sentences = []

@@ -105,15 +105,13 @@ def figures(run: Recorded, words: Wording) -> dict[str, Figure]:
     if parts := model_figures.trained_parts(run.metrics):
         subjects = words.subjects if words.doses else "rows"
         figure_of["training"] = model_figures.draw_training(run.metrics, parts, subjects)
-    if trial_report.concerns(run):
+    if run.of_trials:
         figure_of |= model_figures.draw_recovered(run.truth) | model_figures.draw_surrogate(run.curves)
         if scored := trial_report.rounds(run):
             methods = {trial_report.named(run, "decision"): scored}
             figure_of["rounds"] = round_figures.draw_trials({trial_report.named(run, "dataset"): methods})
         return figure_of
-    return figure_of | (
-        _case_figures(run) if alteration_report.concerns(run) else _episode_figures(run, words)
-    )
+    return figure_of | (_case_figures(run) if run.of_cases else _episode_figures(run, words))
 
 
 def _episode_figures(run: Recorded, words: Wording) -> dict[str, Figure]:

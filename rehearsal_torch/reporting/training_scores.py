@@ -18,7 +18,7 @@ from pathlib import Path
 from rehearsal_torch.evaluation.claim_rows import number
 from rehearsal_torch.evaluation.noise_recovery import HELD_OUT, POINT
 from rehearsal_torch.evaluation.run_record import Recorded, read
-from rehearsal_torch.reporting import alteration_report, trial_report
+from rehearsal_torch.reporting import alteration_report
 from rehearsal_torch.reporting.labels import worded
 from rehearsal_torch.reporting.sequence_report import summary
 
@@ -32,9 +32,9 @@ def held_out(folder: str | Path) -> Figures:
     run = read(folder)
     if run.config.get("learn") or run.config.get("split") == "train":
         return {}
-    if trial_report.concerns(run):
+    if run.of_trials:
         figures = _recovered_noise(run)
-    elif alteration_report.concerns(run):
+    elif run.of_cases:
         figures = {str(row.pop("method")): row for row in alteration_report.summary_rows(run)}
         figures = {name: row for name, row in figures.items() if math.isfinite(float(row["probability"]))}
     else:

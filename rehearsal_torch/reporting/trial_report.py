@@ -24,11 +24,6 @@ MEASURES = (
 PARTS = {"fitted": "trials that the model was fitted to", "held out": "held-out trials"}
 
 
-def concerns(run: Recorded) -> bool:
-    """Whether a run holds trials."""
-    return bool(run.decisions) and run.kind == "optimise"
-
-
 def last_rounds(run: Recorded) -> tuple[list[str], list[list[str]]]:
     """Heads and cells of the last rounds: setting, reward, predictions of it and of the setting to keep."""
     rows = rounds(run)

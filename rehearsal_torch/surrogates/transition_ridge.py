@@ -2,7 +2,7 @@
 
 The two (`mechanisms.bent_transition`) are fitted to every second unit each. A hash of an episode's name picks
 the one that is searched; the gain of the selected actions is claimed by the other, with its refits to
-resampled units (`claims.sequence_gains`). Ranges, levels and affected states are those of all units.
+resampled units (`claims.sequence_rules`). Ranges, levels and affected states are those of all units.
 
 Source: Athey and Imbens (2016) (honest estimates by halves).
 """

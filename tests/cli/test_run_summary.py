@@ -3,7 +3,8 @@ import json
 import pytest
 import torch
 
-from rehearsal_torch.cli.run_summary import described
+from rehearsal_torch.cli import run_summary
+from rehearsal_torch.cli.run_summary import described, free_memory, memory_note
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.evaluation.run_record import read
 from rehearsal_torch.problems.problem import Facts
@@ -103,3 +104,32 @@ def test_the_words_of_a_data_set_are_recorded_with_the_reward_and_the_actions(tm
     assert (words["unit"], words["actions"]) == ("machine", ["service"])
     described(Ward(), RunFolder(tmp_path / "plain"), sweep=True, config=config)
     assert "words" not in RunFolder(tmp_path / "plain").read_json("run.json")
+
+
+@pytest.mark.parametrize(
+    ("limit", "used", "expected"),
+    [("max", "5", 2_048_000), ("1000000", "400000", 600_000), (None, None, 2_048_000)],
+)
+def test_the_free_memory_is_that_of_the_machine_or_of_its_container(
+    tmp_path, monkeypatch, limit, used, expected
+):
+    (tmp_path / "meminfo").write_text("MemTotal: 4000 kB\nMemAvailable:    2000 kB\n")
+    monkeypatch.setattr(run_summary, "_MEMINFO", tmp_path / "meminfo")
+    for name, content in (("_LIMIT", limit), ("_USED", used)):
+        monkeypatch.setattr(run_summary, name, tmp_path / name)
+        if content is not None:
+            (tmp_path / name).write_text(content)
+    assert free_memory() == expected
+
+
+def test_only_fits_that_take_more_than_half_of_it_are_spoken_of(monkeypatch):
+    monkeypatch.setattr(run_summary, "free_memory", lambda: 10_000_000_000)
+    assert memory_note("rehearse", 3_000_000, 5) == ""
+    words = memory_note("rehearse", 10_000_000, 5)
+    assert words.startswith(
+        "fits to 10,000,000 rows of 5 columns take about 13.5 GB, more than half of the 10"
+    )
+    assert memory_note("look_back", 10_000_000, 10) == ""
+    assert memory_note("optimise", 10**9, 10) == ""
+    monkeypatch.setattr(run_summary, "free_memory", lambda: None)
+    assert memory_note("rehearse", 10**9, 10) == ""

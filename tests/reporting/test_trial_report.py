@@ -19,7 +19,7 @@ def run(tmp_path, lines):
 
 def test_a_run_is_reported_round_by_round(tmp_path):
     made = run(tmp_path, [line(0, 2.0, 3.0), line(1, 4.0, 9.0)])
-    assert trial_report.concerns(made)
+    assert made.of_trials
     assert "9.000 of 10.000" in trial_report.reached(made)[0]
     trial_report.written(made)
     (first, second) = csv.DictReader(io.StringIO((tmp_path / "table.csv").read_text()))

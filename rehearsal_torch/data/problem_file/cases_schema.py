@@ -185,7 +185,7 @@ def _missing(plain: Any) -> Any:
 
 
 class WhereForm(Schema):
-    """Which rows of the data are cases (`problem_file.case_filter`)."""
+    """Which rows of the data are cases (`problem_file.case_bounds`)."""
 
     where: str = Field(description="a condition, such as age > 60 and smoker = yes")
 

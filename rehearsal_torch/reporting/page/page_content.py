@@ -20,7 +20,7 @@ from rehearsal_torch.data.codings.decision_texts import card_in_words, recorded_
 from rehearsal_torch.evaluation.claim_rows import number
 from rehearsal_torch.evaluation.method_summaries import MethodSummary
 from rehearsal_torch.evaluation.run_record import Decided, Recorded, is_sequence, read
-from rehearsal_torch.reporting import alteration_report, trial_report
+from rehearsal_torch.reporting import alteration_report
 from rehearsal_torch.reporting.labels import Wording, worded
 from rehearsal_torch.reporting.sequence_report import Row, summary
 from rehearsal_torch.run_folder import RunFolder
@@ -73,12 +73,12 @@ class Material:
     @property
     def trials(self) -> bool:
         """Whether the run holds trials."""
-        return trial_report.concerns(self.run)
+        return self.run.of_trials
 
     @property
     def alterations(self) -> bool:
         """Whether the run holds rehearsal decisions."""
-        return alteration_report.concerns(self.run)
+        return self.run.of_cases
 
     @property
     def sequences(self) -> bool:

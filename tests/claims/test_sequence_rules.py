@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rehearsal_torch.claims.abstention_rules import ruled
 from rehearsal_torch.claims.claim_context import Context
-from rehearsal_torch.claims.sequence_gains import FORM, NORMAL, interval, sequence_gains
+from rehearsal_torch.claims.sequence_rules import FORM, NORMAL, interval, sequence_gains
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.objectives.change_rules import ChangeRules
