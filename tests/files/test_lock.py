@@ -42,14 +42,6 @@ def test_whether_a_folder_is_held_is_seen_without_a_trace(tmp_path):
         pass
 
 
-def test_a_lock_ends_with_an_error_too(tmp_path):
-    with pytest.raises(ZeroDivisionError), locked(tmp_path):
-        raise ZeroDivisionError
-    with locked(tmp_path):
-        pass
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_file_has_its_lock_beside_it(tmp_path):
     file = tmp_path / "trials.yaml"
     assert lock_of(file) == tmp_path / f".trials.yaml{LOCK}"

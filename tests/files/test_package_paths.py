@@ -4,8 +4,7 @@ installed."""
 import pytest
 
 from rehearsal_torch.files.package_paths import checkout, conf_folder
-from rehearsal_torch.methods.hydra_config import CONF
-from tests.places import PACKAGE, ROOT
+from tests.places import PACKAGE
 
 
 def laid_out(folder, *names):
@@ -13,16 +12,6 @@ def laid_out(folder, *names):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).touch()
     return folder / PACKAGE
-
-
-def test_this_checkout_is_one():
-    assert checkout() == ROOT
-    assert conf_folder() == CONF == ROOT / "conf"
-
-
-def test_a_checkout_has_the_configuration_at_the_top(tmp_path):
-    package = laid_out(tmp_path, "conf/config.yaml", "pyproject.toml")
-    assert (checkout(package), conf_folder(package)) == (tmp_path, tmp_path / "conf")
 
 
 @pytest.mark.parametrize(

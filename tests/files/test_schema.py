@@ -19,17 +19,13 @@ from rehearsal_torch.files.schema import (
     Schema,
     Sides,
     form,
-    is_number,
     line_at,
     lines_of,
     list_of,
-    listed,
     mapping,
     meant,
-    path_of,
     plain_of,
     read,
-    shown,
     suggested,
 )
 
@@ -134,15 +130,6 @@ def test_arrays_and_tensors_become_lists_and_sizes_are_bounded():
         with pytest.raises(FaultsError, match="200000 values"):
             plain_of(large)
         assert "200000 values" in read(Outer, large)[1][0]
-
-
-def test_words_are_short_and_faults_are_counted():
-    assert path_of(("graph", "parents", "two words", 0, "a.b")) == "graph.parents.two words[0].'a.b'"
-    assert shown("x" * 100).endswith(" ...")
-    assert meant("colr", ["colour", "size"]) == "did you mean 'colour'?"
-    assert meant("weight", ["colour", "size"]) == "there are colour, size"
-    assert listed("it", ["a", "b"]) == "it: 2 faults, nothing was fitted\n- a\n- b"
-    assert str(FaultsError(["a", "b"])) == "a; b"
 
 
 class Formed(Schema):
@@ -295,15 +282,6 @@ def test_suggestions_are_the_nearest_whatever_the_case():
     assert suggested("abcx", ["abcd"], similar=0.9) is None
     many = [f"k{place:02d}xyz" for place in range(40)]
     assert meant("quite other", many) == f"there are {', '.join(many[:30])}"
-
-
-def test_values_are_shown_up_to_sixty_letters():
-    assert shown("x" * 58) == repr("x" * 58)
-    assert shown("x" * 59) == repr("x" * 59)[:60] + " ..."
-    assert shown("a\nb  c") == "'a\\nb c'"
-    assert listed("it", ["a"], "nothing is read") == "it: 1 fault, nothing is read\n- a"
-    assert path_of(("a", 1, 2, "b")) == "a[1][2].b"
-    assert [is_number(each) for each in ("1e5", "1,5", "")] == [True, False, False]
 
 
 TEXT = """# a comment

@@ -1,18 +1,8 @@
 """Which files may be meant by a name that is not there."""
 
-from pathlib import Path
-
 import pytest
 
-from rehearsal_torch.files.similar_names import (
-    FILES,
-    LOOKED,
-    NAMED,
-    beside,
-    checkpoint_in,
-    near_files,
-    suggestion,
-)
+from rehearsal_torch.files.similar_names import FILES, LOOKED, NAMED, checkpoint_in, near_files, suggestion
 
 
 @pytest.mark.parametrize(
@@ -30,10 +20,6 @@ def test_only_names_that_are_alike_are_near(tmp_path, name, near):
     for each in ("big.yaml", "problem.yaml", "problem.csv", "table.csv"):
         (tmp_path / each).touch()
     assert near_files(tmp_path / name) == near
-
-
-def test_a_folder_that_is_not_there_has_no_files(tmp_path):
-    assert near_files(tmp_path / "nowhere/problem.yaml") == beside(Path("/nowhere/problem.yaml")) == []
 
 
 @pytest.fixture
@@ -81,12 +67,6 @@ def test_a_run_holds_one_and_half_of_one_is_none(desk):
 )
 def test_only_folders_with_a_checkpoint_are_named_the_nearest_first(desk, given, said):
     assert suggestion(given) == said
-
-
-def test_without_any_nothing_is_suggested(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "docs").mkdir()
-    assert suggestion("doc") == ""
 
 
 def test_of_many_a_few_are_named_and_the_others_counted(tmp_path, monkeypatch):

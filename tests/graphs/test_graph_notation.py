@@ -12,23 +12,6 @@ from rehearsal_torch.graphs.graph_notation import GraphClass, from_general_graph
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from tests.toys.random_graphs import random_graph
 
-BY_HAND = {"parents": {"y": ["x", "a"], "a": ["x"]}, "bidirected": [["a", "b"]]}
-
-
-def test_a_graph_written_by_hand():
-    graph = graph_of(BY_HAND)
-    # What reaches a reaches the whole clique of a and b.
-    assert set(graph.edges) == {("x", "y"), ("a", "y"), ("x", "a"), ("x", "b")}
-    assert graph.bidirected == (("a", "b"),)
-    assert graph_of({"graph": BY_HAND, "context": ["x"]}).to_plain() == graph.to_plain()
-    assert graph_of(graph) is graph
-
-
-def test_what_a_program_wrote_is_read_back():
-    for plain in (BY_HAND, {"cliques": [["x"], ["a", "y"]], "edges": [["x", "a"], ["x", "y"]], "hidden": []}):
-        written = graph_of(plain).to_plain()
-        assert graph_of(written).to_plain() == written
-
 
 def test_edges_in_dagittys_notation_are_a_graph():
     expected = graph_of({"parents": {"y": ["x", "a"], "a": ["x"], "z": []}, "bidirected": [["a", "b"]]})
@@ -91,11 +74,6 @@ def test_marks_of_causal_learn_are_the_same_graph(seed):
         marked.add_edge(Edges().bidirected_edge(nodes[one], nodes[other]))
     assert signature(from_general_graph(marked)) == signature(graph)
     assert signature(graph_of(marked)) == signature(graph)
-
-
-def test_hidden_common_causes_alone_are_a_graph():
-    """Without a tail, two heads were taken for an unknown direction."""
-    assert from_general_graph(Marked([[0, 1], [1, 0]], ["a", "b"])).bidirected == (("a", "b"),)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.spaces.box import Alteration, Box, levels_text, margin, nearest, setting_text
+from rehearsal_torch.spaces.box import Alteration, Box, levels_text, margin, setting_text
 
 BOX = Box.of({"a": (-1, 2), "b": (0.5, 0.5), "c": (-3, -1)})
 numbers = st.lists(st.floats(-10, 10), min_size=3, max_size=3)
@@ -27,13 +27,6 @@ def test_projection_gives_the_nearest_point_of_the_box(one, other):
     assert bool(BOX.contains(point)) == torch.equal(point, nearest)
 
 
-def test_batches_and_precision():
-    points = torch.zeros(4, 5, 3)
-    assert BOX.project(points).shape == points.shape
-    assert BOX.project(points).dtype == torch.float32
-    assert BOX.contains(points).shape == (4, 5)
-
-
 def test_bounds_go_in_and_come_out():
     assert BOX.bounds() == {"a": (-1.0, 2.0), "b": (0.5, 0.5), "c": (-3.0, -1.0)}
     assert Box.of(BOX.bounds()).bounds() == BOX.bounds()
@@ -44,23 +37,6 @@ def test_bounds_go_in_and_come_out():
     assert some.lower.tolist() == [-3, -1]
     with pytest.raises(KeyError, match=r"no bounds for \['z'\]"):
         BOX.only(["a", "z"])
-
-
-def test_sobol_points_are_even_and_follow_the_seed():
-    points = BOX.sobol(256, 3)
-    assert points.shape == (256, 3)
-    assert BOX.contains(points).all()
-    assert torch.equal(points, BOX.sobol(256, 3))
-    assert torch.equal(BOX.sobol(8), BOX.sobol(8, 0)), "the default seed"
-    assert not torch.equal(points, BOX.sobol(256, 4))
-    assert torch.histc(points[:, 0], 8, -1, 2).tolist() == [32] * 8
-    assert torch.histc(points[:, 2], 8, -3, -1).tolist() == [32] * 8
-
-
-def test_names_and_values_agree():
-    made = Alteration(["a", "b"], torch.zeros(4, 2))
-    assert made.names == ("a", "b")
-    assert Alteration((), torch.zeros(0)).names == ()
 
 
 def test_alterations_are_equal_by_their_content():
@@ -98,15 +74,6 @@ def test_a_setting_keeps_its_digits_behind_an_offset(value, text):
     assert setting_text(value) == text
 
 
-def test_fewer_digits_may_be_asked_for():
-    assert [setting_text(value, 2) for value in (3.14159, 99.4, 100.0, 123.4567)] == [
-        "3.1",
-        "99",
-        "100",
-        "123.457",
-    ]
-
-
 LEVELLED = Box.of({"a": [0, 4], "b": {"values": [3, 1, 2]}})
 
 
@@ -141,10 +108,6 @@ def test_long_lists_of_levels_are_cut_in_messages():
         == "values from 1000000 to 1000000.8 in steps of 0.1"
     )
     assert levels_text([2.0**place for place in range(11)]) == "1, 2, 4, 8, 16, 32, 64, 128, 256, 512, ..."
-
-
-def test_of_two_levels_as_near_the_lower_one_is_taken():
-    assert nearest(torch.tensor([[0.5, 1.5], [1.6, -9.0]]), (0, 1, 2)).tolist() == [[0.0, 1.0], [2.0, 0.0]]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -12,7 +12,7 @@ from scipy.optimize import OptimizeResult, linprog
 from rehearsal_torch.spaces import polytope
 from rehearsal_torch.spaces import polytope as of_contradictions
 from rehearsal_torch.spaces.inequalities import inequalities
-from rehearsal_torch.spaces.polytope import Polytope, _irreducible, contradiction, face_text
+from rehearsal_torch.spaces.polytope import Polytope, _irreducible, contradiction
 
 TRIANGLE = Polytope(
     ("p", "q"), torch.tensor([[-1.0, 0.0], [0.0, -1.0], [1.0, 1.0]]), torch.tensor([0.0, 0.0, 1.0])
@@ -22,16 +22,6 @@ SQUARE = Polytope.of({"p": (0, 2), "q": (-1, 1)})
 
 def normal(*shape, seed=0):
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
-def test_points_inside_have_room_to_every_face():
-    points = torch.tensor([[0.2, 0.2], [0.5, 0.5], [0.6, 0.6], [-0.1, 0.5]], dtype=torch.float64)
-    assert TRIANGLE.contains(points).tolist() == [True, True, False, False], (
-        "the boundary belongs to the region"
-    )
-    assert torch.allclose(TRIANGLE.slack(points[0]), torch.tensor([0.2, 0.2, 0.6], dtype=torch.float64))
-    assert TRIANGLE.slack(normal(4, 5, 2)).shape == (4, 5, 3)
-    assert TRIANGLE.contains(normal(4, 5, 2)).shape == (4, 5)
 
 
 def test_upright_regions_may_be_open_on_a_side():
@@ -69,27 +59,6 @@ def test_in_an_open_region_any_ball_fits(bounds):
     centre, radius = region.chebyshev()
     assert radius == math.inf
     assert float(region.slack(centre).min()) >= 1 - 1e-9, "a ball of radius one fits around it"
-
-
-def test_a_strip_is_as_wide_as_it_is():
-    assert Polytope.of({"p": (1, 2), "q": (None, None)}).chebyshev()[1] == pytest.approx(0.5)
-
-
-def test_a_region_of_one_point_is_a_region():
-    assert Polytope.of({"p": (1, 1)}).chebyshev()[1] == pytest.approx(0, abs=1e-9)
-
-
-def test_desirability_tends_to_the_indicator():
-    points = 2 * normal(500, 2)
-    points = points[TRIANGLE.slack(points).abs().amin(-1) > 0.02]
-    indicator = TRIANGLE.contains(points).double()
-    errors = [
-        float((TRIANGLE.desirability(points, sharpness) - indicator).abs().max())
-        for sharpness in (1, 10, 100, 1000)
-    ]
-    assert errors == sorted(errors, reverse=True)
-    assert errors[-1] < 1e-6
-    assert 0 < indicator.mean() < 1
 
 
 def test_desirability_is_a_product_of_normal_distribution_functions_and_has_a_slope():
@@ -152,18 +121,6 @@ def told(text):
 )
 def test_the_inequalities_that_contradict_are_named_and_no_others(text, named):
     assert told(text) == named
-
-
-def test_of_two_contradictions_one_is_named():
-    assert told("a <= 0 and a >= 1 and b <= 0 and b >= 2") in ("a <= 0 and a >= 1", "b <= 0 and b >= 2")
-
-
-def test_a_face_has_its_variable_on_the_left():
-    assert face_text(("a", "b"), np.array([0.0, -2.0]), 5.0) == "b >= -2.5"
-    assert face_text(("a", "b"), np.array([0.0, -2.0]), 0.0) == "b >= 0", "without a sign of zero"
-    assert face_text(("a", "b"), np.array([4.0, 0.0]), -2.0) == "a <= -0.5"
-    assert face_text(("a", "b"), np.array([1.0, -1.0]), 0.0) == "a - b <= 0"
-    assert face_text(("a", "b", "c"), np.array([-2.0, 1.0, 0.5]), 3.0) == "-2*a + b + 0.5*c <= 3"
 
 
 def test_where_the_solver_fails_nothing_is_named(monkeypatch):
