@@ -7,14 +7,7 @@ import pytest
 import torch
 
 from rehearsal_torch.data.codings.coding import Coding
-from rehearsal_torch.data.decision import (
-    Decision,
-    EpisodeCase,
-    Estimate,
-    RehearsalCase,
-    action_name,
-    action_step,
-)
+from rehearsal_torch.data.decision import Decision, EpisodeCase, Estimate, RehearsalCase
 from rehearsal_torch.data.episode import Episode
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.spaces.box import Alteration
@@ -68,13 +61,6 @@ def test_refusing_and_doing_nothing_are_answers():
     assert Decision(None, 0.0).status == "leave"
 
 
-def test_what_is_not_recommended_claims_no_improvement():
-    claims = {"estimate": Estimate(0.9, "chance"), "baseline": Estimate(0.1, "chance")}
-    assert Decision(CHANGE, 0.0, **claims).improvement == pytest.approx(8.0)
-    assert Decision(None, 0.0, **claims).improvement == 0.0
-    assert math.isnan(Decision(None, 0.0, reason=Finding("invalid", ""), **claims).improvement)
-
-
 def test_what_surely_gains_is_to_be_done_and_the_rest_may_be():
     sure = Estimate(0.2, "difference", 0.1, 0.3, 0.95)
     assert Decision(CHANGE, 0.0).status == "may"
@@ -84,10 +70,6 @@ def test_what_surely_gains_is_to_be_done_and_the_rest_may_be():
     # Where a worth is known, the net gain counts: 10 * .1 - cost.
     assert Decision(CHANGE, 0.0, gain=sure, worth=10.0, cost=0.9).status == "do"
     assert Decision(CHANGE, 0.0, gain=sure, worth=10.0, cost=1.1).status == "may"
-
-
-def test_a_time_step_and_its_name():
-    assert [action_step(action_name(step)) for step in (0, 7, 12)] == [0, 7, 12]
 
 
 def test_facts_are_plain_and_say_what_was_known():

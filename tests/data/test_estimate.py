@@ -5,35 +5,18 @@ import pytest
 from rehearsal_torch.data.estimate import (
     CHANCE,
     DIFFERENCE,
-    NET_VALUE,
     Estimate,
     Intervals,
     alike,
-    apart,
     beside,
     chance_of,
-    change,
     decimals,
     in_words,
     is_chance,
-    net,
     percent,
     percents,
     points,
 )
-
-
-def test_the_interval_of_a_net_value_is_that_of_the_probability():
-    found = net(Estimate(0.6, CHANCE, 0.5, 0.75, 0.9), 200.0, 30.0, NET_VALUE)
-    assert found == Estimate(90.0, "net value", 70.0, 120.0, 0.9)
-    assert net(Estimate(0.6, CHANCE), 200.0, 30.0, NET_VALUE, less=40.0) == Estimate(50.0, "net value")
-
-
-@pytest.mark.parametrize("missing", range(3))
-def test_what_is_unknown_has_no_net_value(missing):
-    parts = [Estimate(0.6, CHANCE), 200.0, 30.0]
-    parts[missing] = None
-    assert net(*parts, NET_VALUE) is None
 
 
 @pytest.mark.parametrize(
@@ -132,13 +115,6 @@ def test_a_difference_is_that_of_the_numbers_beside_it(before, after, gain, said
     assert f"{less} to {more}: {''.join(points(gain, fine)[:1])}" == said
 
 
-def test_two_numbers_that_differ_are_said_so():
-    assert apart(1.714, 1.706) == ("1.714", "1.706")
-    assert apart(2.5, 1.0) == ("2.50", "1.00")
-    assert apart(0.5, 0.4996, 3) == ("0.5000", "0.4996")
-    assert apart(0.5, 0.5, 3) == ("0.500", "0.500")
-
-
 def test_the_level_is_said_once_and_again_where_it_is_another_one():
     told = Intervals()
     assert told.chance(0.21, (0.12, 0.3), 0.95) == "21 % (95% interval 12 % to 30 %)"
@@ -161,9 +137,3 @@ def test_the_desired_region_is_named_where_it_is_short():
     assert in_words(CHANCE) == "chance of a desired outcome"
     assert in_words(CHANCE, "repaid is yes") == "chance that repaid is yes"
     assert in_words("revenue", "repaid is yes") == "revenue"
-
-
-def test_a_change_has_its_sign_and_its_unit():
-    assert change(0.0412, CHANCE) == "+4.1 percentage points"
-    assert change(-0.05, CHANCE) == "-5.0 percentage points"
-    assert change(12.345, "net value") == "+12.3"

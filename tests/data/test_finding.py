@@ -7,7 +7,6 @@ from rehearsal_torch.data.finding import (
     Finding,
     doubted,
     findings_of,
-    joined,
     reason_of,
     texts_of,
     undecided,
@@ -16,19 +15,8 @@ from rehearsal_torch.data.finding import (
 FAR = Finding("range", "x is 40", {"value": 40.0})
 
 
-def test_a_finding_is_plain_data_and_back():
-    assert Finding.of(FAR.to_dict()) == FAR
-    assert Finding("gain", "small").to_dict() == {"kind": "gain", "text": "small"}
-    assert str(FAR) == "x is 40"
-
-
 def test_what_reasons_are_told_by_are_kinds():
     assert {*NOTHING_BETTER, *OUTSIDE} <= set(KINDS)
-
-
-def test_what_was_said_is_said_once():
-    near = Finding("support", "few rows")
-    assert joined([FAR], [near, FAR]) == (FAR, near)
 
 
 def test_a_recorded_decision_says_what_it_found():

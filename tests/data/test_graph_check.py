@@ -45,11 +45,6 @@ def test_an_effect_that_the_graph_rules_out_is_told():
     assert said.text.startswith("setting idle cannot change y by the graph, but in the observations")
 
 
-@pytest.mark.parametrize(("p", "shown"), [(1.234e-7, "(p = 1e-07)"), (0.0004, "(p = 0.0004)")])
-def test_how_sure_it_is(p, shown):
-    assert shown in contradiction(TASK, "idle", p).text
-
-
 def test_of_the_indicators_of_an_action_the_strongest_speaks_for_all():
     task = RehearsalTask.of(
         {
@@ -195,7 +190,3 @@ def test_independent_series_are_rarely_refuted_in_whatever_order_their_rows_stan
         assert refuted_claims(shuffled, asking(true)) == refuted_claims(recorded, asking(true))
         refuted += bool(refuted_claims(shuffled, asking(true)))
     assert refuted <= 2
-
-
-def test_few_rows_refute_nothing():
-    assert refuted_claims(rows_of(**confounded(0, 25)), asking(WITHOUT)) == ()

@@ -1,15 +1,9 @@
 import pytest
 import torch
 
-from rehearsal_torch.data.known_reward import FunctionReward, TargetError, WeightedSum
+from rehearsal_torch.data.known_reward import FunctionReward, TargetError
 
 VALUES = torch.tensor([[1.0, 2.0], [3.0, -1.0]], dtype=torch.float64)
-
-
-def test_a_weighted_sum():
-    reward = WeightedSum({"x": 2, "y": -1})
-    assert reward.names == ("x", "y")
-    assert reward(VALUES).tolist() == [0.0, 7.0]
 
 
 @pytest.mark.parametrize(("mean", "expected"), [(True, [-2.5, -2.5]), (False, [-5.0, -5.0])])
@@ -24,9 +18,3 @@ def test_a_function_is_applied_and_written_nowhere():
     assert reward(VALUES).tolist() == [2.0, -3.0]
     with pytest.raises(ValueError, match="use weights or targets, or keep the model in Python"):
         reward.to_plain()
-
-
-def test_slopes_flow_through():
-    values = VALUES.clone().requires_grad_(True)
-    TargetError({"x": 0.0, "y": 0.0})(values).sum().backward()
-    torch.testing.assert_close(values.grad, -VALUES)

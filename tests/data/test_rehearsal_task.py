@@ -1,14 +1,11 @@
 """Rehearsal tasks: who may play which part, plain data, and tables that nothing can be learnt from."""
 
 import json
-from dataclasses import replace
 
 import pytest
 import torch
 from omegaconf import OmegaConf
 
-from rehearsal_torch.data.costs import ActionCost
-from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
@@ -33,15 +30,6 @@ def table(**columns):
     for name, column in columns.items():
         values[:, ["x", "u", "a", "b", "y"].index(name)] = torch.as_tensor(column, dtype=torch.float64)
     return Table.observed(("x", "u", "a", "b", "y"), values)
-
-
-def test_parts_are_read_off():
-    task = RehearsalTask.of(PLAIN)
-    assert task.outcomes == ("y",)
-    assert task.context == ("x",)
-    assert task.candidates == (("a",), ("b",)), "each actionable variable by itself, unless told"
-    assert RehearsalTask.of(changed(candidates=[["a", "b"], ["b"]])).candidates == (("a", "b"), ("b",))
-    assert RehearsalTask.of(task) is task
 
 
 @pytest.mark.parametrize(
@@ -74,11 +62,6 @@ def test_plain_data_give_the_task_back(task):
         assert torch.equal(again.region.offsets, task.region.offsets)
 
 
-def test_what_can_be_set_may_have_a_cost():
-    task = RehearsalTask.of(PLAIN)
-    assert replace(task, costs={"b": ActionCost(1.0, 2.0)}).costs["b"].down == 2.0
-
-
 def test_a_table_to_learn_from_is_accepted():
     task = RehearsalTask.of(PLAIN)
     task.check(table())
@@ -88,18 +71,6 @@ def test_a_table_to_learn_from_is_accepted():
         torch.cat([whole.values, torch.full((20, 1), torch.nan, dtype=torch.float64)], -1),
     )
     task.check(more)  # a column that is no part of the task may hold anything
-
-
-def test_contexts_are_read_in_the_tasks_order():
-    task = RehearsalTask.of(changed(context=["x", "u"], box={"a": [-1, 1]}))
-    cases = [
-        RehearsalCase(
-            str(x), {"u": torch.tensor(2.0 * x), "x": torch.tensor(float(x)), "more": torch.tensor(9.0)}, {}
-        )
-        for x in range(3)
-    ]
-    assert task.given(cases).tolist() == [[0.0, 0.0], [1.0, 2.0], [2.0, 4.0]]
-    assert RehearsalTask.of(changed(context=[])).given(cases).shape == (3, 0)
 
 
 def test_actions_that_are_left_alone_are_neither_set_nor_moved_and_still_matter():

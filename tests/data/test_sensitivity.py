@@ -2,11 +2,10 @@
 
 import json
 import math
-from dataclasses import replace
 
 import pytest
 
-from rehearsal_torch.data.sensitivity import HiddenCause, Sensitivity, factor, share
+from rehearsal_torch.data.sensitivity import HiddenCause, Sensitivity, share
 from rehearsal_torch.round_record import nulls_for_nan
 
 KNOWN = Sensitivity(1.43, "interval", 1.7, "age")
@@ -60,26 +59,7 @@ def test_its_sentence(each, text):
     assert each.sentence() == text
 
 
-def test_a_strength_has_as_many_digits_as_it_needs():
-    assert [factor(each) for each in (1.0, 9.994, 9.996, 4321.0, 1e5, math.inf)] == [
-        "1.00",
-        "9.99",
-        "10",
-        "4,321",
-        "over 10,000",
-        "unlimited",
-    ]
-
-
 FOUND = HiddenCause(0.02, "MeanBP", 0.004, "GCS", 0.4)
-
-
-def test_plain_data_and_back():
-    parts = {"action[3]": 0.2}
-    for each in (FOUND, HiddenCause(1.0), replace(FOUND, parts=parts), HiddenCause(0.5, parts=parts)):
-        assert HiddenCause.of(json.loads(json.dumps(each.to_dict()))) == each
-    assert HiddenCause(0.5).to_dict() == {"tipping": 0.5}
-    assert HiddenCause(0.5, parts=parts).to_dict() == {"tipping": 0.5, "parts": parts}
 
 
 def test_the_yardstick_has_the_bias_of_the_covariate():

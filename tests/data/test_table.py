@@ -1,12 +1,11 @@
 import numpy as np
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rehearsal_torch.data import table as tables
-from rehearsal_torch.data.records import content_order, positions
-from rehearsal_torch.data.table import Table, drawn, evenly
+from rehearsal_torch.data.records import content_order
+from rehearsal_torch.data.table import Table
 from tests.toys.second_device import second_device
 
 
@@ -16,23 +15,10 @@ def table() -> Table:
     return Table(("a", "b"), torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), altered)
 
 
-def test_columns_by_name_in_the_order_asked_for():
-    assert table().columns(("b", "a")).tolist() == [[2, 1], [4, 3], [6, 5]]
-    with pytest.raises(KeyError, match=r"no column \['c'\]"):
-        table().columns(("a", "c"))
-    assert positions(("a", "b"), ("b",)) == [1]
-
-
 def test_untouched_rows_are_those_in_which_no_named_cell_was_set():
     assert table().unaltered(("a",)).values.tolist() == [[1, 2], [5, 6]]
     assert len(table().unaltered(("b",))) == 3
     assert not table().unaltered(("a",)).altered.any()
-
-
-def test_adding_joins_rows_and_what_was_altered():
-    both = table() + table()
-    assert len(both) == 6
-    assert both.altered.sum() == 2
 
 
 def test_a_table_goes_to_a_device_and_back():
@@ -80,18 +66,6 @@ def test_the_fingerprint_does_not_depend_on_how_many_rows_are_hashed_at_a_time(m
     assert Table.observed(("a", "b"), rows).fingerprint() == whole
 
 
-def test_places_are_spread_or_drawn():
-    assert evenly(5, 9).tolist() == [0, 1, 2, 3, 4]
-    assert evenly(101, 5).tolist() == [0, 25, 50, 75, 100]
-    # Single precision would end beyond the last row.
-    assert int(evenly(2**25 + 2, 3)[-1]) == 2**25 + 1
-    assert drawn(4, 4, torch.Generator()).tolist() == [0, 1, 2, 3]
-    some = drawn(1000, 50, torch.Generator().manual_seed(1))
-    assert torch.equal(some, some.unique()), "in order, none twice"
-    assert len(some) == 50
-    assert np.ptp(some.numpy()) > 800
-
-
 def _columns(stream: np.random.Generator, rows: int) -> list[np.ndarray]:
     """Two continuous columns, a rounded one with gaps, counts, and two of two values."""
     gaps = np.where(stream.random(rows) < 0.1, np.nan, stream.normal(size=rows).round(1))
@@ -116,17 +90,3 @@ def test_which_of_two_values_is_the_larger_does_not_matter():
     other = [1 - column if len(np.unique(column)) == 2 else column for column in columns]
     assert len(np.unique(columns[-1])) == 2
     assert np.array_equal(content_order(columns), content_order(other))
-
-
-def test_rows_of_a_complete_design_come_in_the_same_order():
-    design = np.array([[a, b, c] for a in (0.0, 1.0) for b in (0.0, 1.0) for c in (0.0, 1.0)])
-    other = design[np.random.default_rng(0).permutation(8)]
-    orders = [content_order(list(rows.T)) for rows in (design, other)]
-    assert np.array_equal(design[orders[0]], other[orders[1]])
-
-
-def test_rows_come_in_no_order_of_their_values():
-    values = np.arange(1000.0)
-    ranks = content_order([values])
-    assert abs(np.corrcoef(ranks, values)[0, 1]) < 0.1
-    assert content_order([]).tolist() == []

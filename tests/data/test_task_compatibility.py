@@ -34,11 +34,6 @@ def test_equal_questions_have_equal_fields_however_they_are_written():
     assert fields(TASK)["region"] == {"y >= 0.6", "z <= 2", "z >= 0"}
 
 
-def test_a_difference_is_named_with_both_sides():
-    other = RehearsalTask.of(PLAIN | {"graph": PLAIN["graph"] | {"bidirected": [["a", "y"]]}})
-    assert "used with [a <-> y by a hidden cause]" in " ".join(differences(TASK, other, EVERY))
-
-
 def test_only_fields_that_were_used_are_compared_and_the_others_are_taken_over():
     asked = RehearsalTask.of(PLAIN | {"region": {"z": [0, 3], "y": [0.9, None]}, "box": {"a": [0.2, 0.4]}})
     used = tuple(name for name in EVERY if name != "region")
@@ -50,16 +45,6 @@ def test_only_fields_that_were_used_are_compared_and_the_others_are_taken_over()
     kept = taken(TASK, RehearsalTask.of(PLAIN | {"box": {"a": [0.2, 0.4]}}), EVERY)
     assert isinstance(kept, RehearsalTask)
     assert kept.region is TASK.region
-
-
-def test_limits_follow_the_actions_order():
-    limits = {"normals": [[1.0, 2.0]], "offsets": [2.0]}  # on b and a, in this order
-    asked = CausalTask.of(CAUSAL | {"actions": {"b": [0, 2], "a": [0, 1]}, "limits": limits})
-    now = taken(CausalTask.of(CAUSAL), asked, ("graph", "actions", "nodes"))
-    assert isinstance(now, CausalTask)
-    assert now.actions == ("a", "b")
-    assert now.limits is not None
-    assert now.limits.normals.tolist() == [[2.0, 1.0]]
 
 
 def test_rewards_are_told_apart():
@@ -91,11 +76,6 @@ def test_what_codings_leave_to_rows_is_what_the_fit_found_there():
     for written in ("categorical", {"classes": ["A", "B", "C"]}):
         asked = like(fitted, {**plain, "codings": {"ward": written}})
         assert asked.to_plain() == fitted.to_plain()
-
-
-def test_episodes_may_be_asked_for_by_other_columns():
-    assert like(Columns(("x",)), ["y"]) == Columns(("y",))
-    assert differences(Columns(("x", "y")), Columns(("y", "z", "x")), ("columns",)) == []
 
 
 def test_fingerprints_of_questions_depend_on_what_a_fit_depends_on_alone():

@@ -9,7 +9,6 @@ from rehearsal_torch.data.codings.coding import (
     Coding,
     alternatives,
     coded,
-    level_texts,
     lost_classes,
     rare_classes,
     text_of,
@@ -65,13 +64,6 @@ def test_of_an_outcome_only_whether_its_class_is_desired_is_kept():
     assert alternatives([str(each) for each in range(12)]).endswith("9, ... (12 in all)")
 
 
-def test_a_truth_value_is_the_level_that_says_it():
-    coding = Coding("v", ("No", "Yes", "perhaps"))
-    assert [coding.place(cell) for cell in (True, False, "perhaps", "yes", 1)] == [1, 0, 2, None, None]
-    assert level_texts([False, True, 3, 2.5, " x "], ["No", "Yes"]) == ["No", "Yes", "3", "2.5", "x"]
-    assert level_texts([False, True]) == ["no", "yes"]
-
-
 def test_a_number_states_the_level_that_is_written_like_it():
     coding = Coding("v", ("1", "2", "3+"))
     assert [coding.place(cell) for cell in (1, 2.0, "3+", np.int64(1), 3, float("nan"))] == [
@@ -105,15 +97,6 @@ def rows(**columns):
     return pd.DataFrame(
         {"smoker": ["no", "yes", None], "ward": ["C", "A", "B"], "age": [1.0, 2, 3], **columns}
     )
-
-
-def test_codes_take_the_place_of_texts():
-    found = coded(rows(), CODINGS)
-    assert found.faults == ()
-    np.testing.assert_array_equal(found.frame["smoker"], [0, 1, np.nan])
-    np.testing.assert_array_equal(found.frame[["ward=B", "ward=C"]], [[0, 1], [0, 0], [1, 0]])
-    assert list(found.frame["ward"]) == ["C", "A", "B"]
-    assert coded(rows(), {}).frame.equals(rows())
 
 
 def test_a_column_of_the_name_of_an_indicator_is_a_fault():

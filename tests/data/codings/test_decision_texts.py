@@ -86,13 +86,6 @@ CARD = {
 }
 
 
-def test_a_variable_of_classes_is_one_variable_for_readers():
-    found = card_in_words(CARD)
-    assert found["context"] == ["ward", "age"]
-    assert found["graph"] == {"cliques": [["ward"], ["age"], ["s"]], "edges": [["ward", "s"], ["age", "s"]]}
-    assert found["ranges"] == {"s": ["low", "high"], "age": [1.0, 2.0]}
-
-
 def test_arrows_between_indicators_are_not_shown():
     graph = {"cliques": [["ward=B"], ["ward=C"]], "edges": [["ward=B", "ward=C"]]}
     assert card_in_words({**CARD, "graph": graph})["graph"] == {"cliques": [["ward"]], "edges": []}

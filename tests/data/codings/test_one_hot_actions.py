@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.one_hot_actions import (
-    by_variable,
     candidate_sets,
-    classes_in,
     combination_count,
     combinations,
     in_indicators,
@@ -91,13 +89,6 @@ def test_places_are_turned_into_indicators_and_back(table):
         placed = in_places(given, codings)
         assert {each.name for each in codings} <= set(placed)
         assert in_indicators(placed, codings) == given
-
-
-def test_names_are_parted_by_variable():
-    names = ("dose", "drug=A", "smoker", "drug=C", "site=x")
-    assert by_variable(names, CODINGS) == [("dose",), ("drug=A", "drug=C"), ("smoker",), ("site=x",)]
-    assert classes_in(names, CODINGS) == [DRUG]
-    assert by_variable(names, ()) == [(name,) for name in names]
 
 
 def test_of_indicators_all_are_altered_or_none():

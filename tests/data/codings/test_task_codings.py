@@ -30,16 +30,6 @@ TASK = {
 }
 
 
-def test_a_task_of_texts_is_one_of_numbers():
-    task = RehearsalTask.of(TASK)
-    assert task.context == ("ward=B", "ward=C", "age")
-    assert task.box.levels == {"smoker": (0.0, 1.0)}
-    assert task.region.offsets.tolist() == [1.5]
-    assert task.graph.clique("ward=B") == ("ward=B", "ward=C")
-    assert task.variables(task.context) == ("ward", "age")
-    assert task.worded({"ward=B": 0.0, "ward=C": 1.0, "smoker": 1.0}) == {"ward": "C", "smoker": "yes"}
-
-
 def test_a_written_task_is_read_back():
     task = RehearsalTask.of(TASK)
     again = RehearsalTask.of(task.to_plain())
@@ -57,15 +47,6 @@ def test_codes_of_levels_that_are_numbers_are_not_taken_for_levels():
     task = RehearsalTask.of(plain)
     assert task.box.levels == {"smoker": (1.0, 2.0)}
     assert RehearsalTask.of(task.to_plain()).box.levels == {"smoker": (1.0, 2.0)}
-
-
-def test_another_coding_is_another_question():
-    turned = {**TASK, "codings": {**TASK["codings"], "smoker": ["yes", "no"]}}
-    one, other = RehearsalTask.of(TASK), RehearsalTask.of(turned)
-    assert fingerprint(one) != fingerprint(other)
-    assert differences(one, other, ["graph"]) == [
-        "codings: it was fitted with [smoker: no = 0, yes = 1], and is used with [smoker: yes = 0, no = 1]"
-    ]
 
 
 def test_rows_say_levels_and_references():
@@ -143,40 +124,6 @@ def test_an_action_of_classes_is_set_as_a_whole():
     }
     again = RehearsalTask.of(task.to_plain())
     assert (again.to_plain(), fingerprint(again)) == (task.to_plain(), fingerprint(task))
-
-
-def test_some_of_the_classes_are_offered():
-    plain = {
-        **TASK,
-        "context": ["age"],
-        "graph": ["age -> {ward severity}", "ward -> severity"],
-        "box": {"ward": {"values": ["C", "A"]}},
-        "codings": {part: TASK["codings"][part] for part in ("ward", "severity")},
-    }
-    task = RehearsalTask.of(plain)
-    assert task.box.levels == {"ward=B": (0.0,), "ward=C": (0.0, 1.0)}
-    assert task.to_plain()["box"] == {"ward": {"values": ["A", "C"]}}
-    again = RehearsalTask.of(task.to_plain())
-    assert (again.to_plain(), fingerprint(again)) == (task.to_plain(), fingerprint(task))
-    # Without a reference, it is the most frequent of those that are offered.
-    frame = pd.DataFrame({"ward": ["A", "B", "B", "C"]})
-    by_rows = {**plain, "codings": {**plain["codings"], "ward": "categorical"}}
-    assert task_of(by_rows, rows=frame).coded["ward"].to_plain() == {
-        "classes": ["B", "A", "C"],
-        "reference": "A",
-    }
-
-
-def test_classes_count_once_in_the_combinations_of_a_candidate_set():
-    many = {"classes": [f"c{each}" for each in range(40)], "reference": "c0"}
-    plain = {
-        **TASK,
-        "context": ["age"],
-        "codings": {**TASK["codings"], "ward": many},
-        "box": {"ward": {"values": many["classes"]}, "smoker": {"values": ["no", "yes"]}},
-        "candidates": [["ward", "smoker"]],
-    }
-    assert len(RehearsalTask.of(plain).candidates[0]) == 40
 
 
 STATUS = Coding("status", ("well", "mild", "ill"), "ill")

@@ -4,7 +4,6 @@ import pandas as pd
 import pytest
 
 from rehearsal_torch.data.problem_file.case_bounds import (
-    impossible_values,
     ranges_of,
     rows_where,
     unused_columns,
@@ -27,14 +26,6 @@ def test_bounds_are_cut_to_the_range_of_all_cases():
     made = ranges_of({"bmi": ["current - 3", "1.1*current"]}, BOX, ROWS, found)
     assert made["bmi"] == [(20.0, pytest.approx(24.2)), (31.0, 35.0)]
     assert ranges_of({"bmi": ["25", "30"]}, BOX, ROWS, found) == {"bmi": [(25.0, 30.0)] * 2}
-    assert found.faults == []
-
-
-def test_bounds_that_meet_in_one_value_are_kept():
-    found = Findings("p")
-    made = ranges_of({"bmi": ["current", "current"]}, BOX, ROWS, found)
-    assert made["bmi"] == [(22.0, 22.0), (34.0, 34.0)]
-    assert ranges_of({"bmi": ["10", "20"]}, BOX, ROWS, found)["bmi"] == [(20.0, 20.0)] * 2
     assert found.faults == []
 
 
@@ -94,15 +85,6 @@ def test_truths_are_read_where_rows_have_them():
     assert made["x"].tolist() == [True, "no", 1]
 
 
-def test_what_has_a_purpose_is_not_told():
-    parts = {
-        "identity": "who",
-        "costs": {"bmi": "price"},
-        "bounds": {"bp": ["current - most", "`upper limit`"]},
-    }
-    assert told(["bmi", "who", "price", "most", "upper limit"], **parts) == ([], [])
-
-
 @pytest.mark.parametrize(("name", "meant"), [("bmii", "bmi"), ("BMI", "bmi"), ("Bp", "bp")])
 def test_slips_are_faults_of_a_list_and_warnings_of_a_file(name, meant):
     faults, warnings = told([name])
@@ -124,15 +106,6 @@ def test_other_keys_of_a_list_are_warned_of_and_other_columns_of_a_file_are_not(
         faults, (warning,) = told(["bmi", name])
         assert faults == [], "of a short name only upper and lower case may differ"
         assert f"{name!r} is no variable, and not used" in warning
-
-
-def test_other_values_are_possible_of_what_is_not_binary_or_in_one_table_alone():
-    cases = ReadTable(pd.DataFrame({"x": [7.0], "a": [7.0]}), "the cases")
-    rows = pd.DataFrame({"x": [1.0, 2.0], "b": [1.0, 2.0]})
-    forms = {name: VariableForm(role="context", kind="binary") for name in ("a", "b")}
-    found = Findings("problem.yaml", {})
-    impossible_values(cases, rows, forms | {"x": VariableForm(role="context", kind="integer")}, found)
-    assert found.faults == []
 
 
 FRAME = pd.DataFrame(

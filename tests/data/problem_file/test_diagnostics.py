@@ -9,8 +9,7 @@ import pytest
 
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.problem_file.cases_builder import written_problem
-from rehearsal_torch.data.problem_file.cases_schema import DataForm
-from rehearsal_torch.data.problem_file.diagnostics import Findings, Opened, ProblemError, graph_faults, key
+from rehearsal_torch.data.problem_file.diagnostics import Findings, ProblemError, graph_faults, key
 from rehearsal_torch.files.schema import Fault
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 
@@ -49,16 +48,6 @@ def test_the_graph_and_the_variables_have_the_same_names_but_for_others():
     found = Findings("problem.yaml")
     graph_faults({"a b": ABOUT["dose"]}, RehearsalGraph.of({"a": ["b"]}), found)
     assert found.faults[0].endswith("'b' is not under variables; put the name in double quotes, \"a b\"")
-
-
-def test_files(tmp_path):
-    (tmp_path / "t.csv").write_text("a;b\n1.5;2\n")
-    found = Findings("p")
-    file = Opened({}, "cases", found, tmp_path)
-    assert file.table(DataForm(file="t.csv"), "data").frame["a"].tolist() == [1.5]
-    given = DataForm(file="t.csv", separator=";", decimal=".")
-    assert list(file.table(given, "data").frame.columns) == ["a", "b"]
-    assert found.faults == []
 
 
 def test_names_are_compared_however_their_letters_are_composed(tmp_path):

@@ -1,7 +1,5 @@
 """A graph that is learnt from the rows of a problem file."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,10 +7,8 @@ import yaml
 
 import rehearsal_torch as rt
 from rehearsal_torch.data.problem_file.cases_builder import written_problem
-from rehearsal_torch.data.problem_file.cases_schema import LearnForm, ProblemForm, graph_file
 from rehearsal_torch.data.problem_file.diagnostics import Findings
-from rehearsal_torch.data.problem_file.graph_section import equally_likely, graph_part, known_graph
-from rehearsal_torch.files.schema import read
+from rehearsal_torch.data.problem_file.graph_section import graph_part
 from rehearsal_torch.problems.cases.cases_file import OwnProblem
 
 PROBLEM = {
@@ -84,17 +80,6 @@ def test_what_is_known_is_kept(file):
     assert ("x", "y") not in edges
 
 
-def part(written):
-    return read(ProblemForm, {"graph": written})[0].get("graph")
-
-
-def test_only_learn_asks_for_learning():
-    assert part("learn") == part({"learn": True}) == LearnForm(learn=True)
-    assert part(["learn -> x"]).parents == {"learn": [], "x": ["learn"]}
-    assert part("graph.dagitty") == Path("graph.dagitty")
-    assert equally_likely(()) is None
-
-
 def test_edges_without_a_direction_are_all_graphs_that_have_them(file):
     graph = {"parents": {"m": ["a", "b"], "y": ["m", "x"]}, "undirected": [["x", "a"]]}
     free = {**PROBLEM["variables"], "x": "other"}
@@ -111,18 +96,3 @@ def test_a_written_graph_is_kept_and_a_file_is_read(tmp_path):
     (tmp_path / "graph.dot").write_text("digraph { a -> b; }")
     assert graph_part("graph.dot", tmp_path, found)["edges"] == [["a", "b"]]
     assert found.faults == []
-
-
-def test_edges_of_a_file_without_a_direction_are_read(tmp_path):
-    """They were refused, though the same edges in the problem file were read."""
-    (tmp_path / "graph.pdag").write_text("pdag { a -- b -> c }")
-    found = Findings("problem.yaml")
-    known = known_graph(Path("graph.pdag"), tmp_path, found)
-    assert {each.edges for each in known.members} == {(("a", "b"), ("b", "c")), (("b", "a"), ("b", "c"))}
-    assert known.graph == known.members[0]
-    assert found.faults == []
-
-
-def test_texts_that_name_no_file_are_kept():
-    for text in ("a -> b.c", "a.b -> c.d", "learn", "a => b.c", "a 1.5", ["graph.dot"]):
-        assert graph_file(text) is None

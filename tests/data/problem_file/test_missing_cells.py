@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import mannwhitneyu
 
 from rehearsal_torch.data.problem_file.cases_builder import ProblemError, written_problem
-from rehearsal_torch.data.problem_file.missing_cells import Gaps, dependence, doubts, holm, missing_cells
+from rehearsal_torch.data.problem_file.missing_cells import dependence, doubts, holm, missing_cells
 from tests.data.problem_file.conftest import RIGHT, table
 
 
@@ -68,20 +68,6 @@ def test_imputed_rows_stay_and_are_counted(gaps):
     assert problem.gaps.card() == {"missing cells": card}
     whole = written_problem(gaps({}, missing={"impute": 7}))
     assert (whole.gaps.imputations, whole.rows.notes) == (0, ())
-
-
-def test_rows_and_columns_are_counted():
-    frame = pd.DataFrame(
-        {"x": [1.0, None, 3.0, 4.0], "y": [None, None, 1.0, np.inf], "text": ["a", "b", None, "c"], "z": 1}
-    )
-    found = missing_cells(frame, ["x", "y", "z"])
-    assert found.complete.tolist() == [False, False, True, True]
-    assert found.columns == {"x": 1, "y": 2}
-    assert (found.rows, found.incomplete, found.by_column()) == (4, 2, "y: 2, x: 1")
-    assert Gaps(found, "complete").sentence() == (
-        "2 of 4 rows have a missing cell and are left out (missing cells by column: y: 2, x: 1)"
-    )
-    assert missing_cells(frame, ["z"]).incomplete == 0
 
 
 def test_p_values_are_adjusted_step_down():

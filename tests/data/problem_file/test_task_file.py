@@ -5,7 +5,6 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from omegaconf import OmegaConf
 from pydantic_core import PydanticCustomError
 
 from rehearsal_torch.data.problem_file.cases_schema import _rectangle
@@ -90,28 +89,6 @@ def test_a_single_name_is_a_list_of_one_and_never_letters(read):
     assert RehearsalGraph.of(loose["parents"]) == read(listed), "from Python as well"
 
 
-def test_what_was_read_before_is_read_still():
-    for plain in (
-        *FORMS,
-        OmegaConf.create(REHEARSAL),
-        {**REHEARSAL, "candidates": []},
-        {**REHEARSAL, "candidates": None},
-        {**REHEARSAL, "context": None},
-    ):
-        RehearsalTask.of(plain)
-    box = {"price": ["0", 2]}
-    with pytest.raises(TaskError):
-        RehearsalTask.of({**REHEARSAL, "box": box})
-    assert RehearsalTask.of({**REHEARSAL, "box": yaml.safe_load("price: [0, 2e0]")}).box.bounds() == {
-        "price": (0.0, 2.0)
-    }, "YAML reads 2e0 as a text"
-    assert RehearsalTask.of(
-        {**REHEARSAL, "region": {"sales": (0.5, float("inf"))}}
-    ).region.offsets.tolist() == [-0.5]
-    numbered = {"graph": {"parents": {1: [0]}}, "context": [], "box": {0: [0, 1]}, "region": {1: [0, 1]}}
-    assert RehearsalTask.of(numbered).graph.names == ("0", "1"), "a whole number is read as its digits"
-
-
 def test_nesting_is_bounded():
     circle = {}
     circle["graph"] = circle
@@ -177,18 +154,6 @@ candidates: [[drug, ward], [dose]]
 
 def task(**changes):
     return written_task(yaml.safe_load(DRUGS) | changes)
-
-
-def test_levels_are_read_in_order_and_written_again():
-    made = task()
-    assert made.box.levels == {"drug": (0.0, 1.0), "ward": (1.0, 2.0, 4.0)}
-    assert made.box.bounds() == {"drug": (0.0, 1.0), "dose": (0.0, 10.0), "ward": (1.0, 4.0)}
-    plain = made.to_plain()
-    assert plain["box"] == {"drug": {"values": [0, 1]}, "dose": [0, 10], "ward": {"values": [1, 2, 4]}}
-    assert RehearsalTask.of(plain).to_plain() == plain
-    without = task(box={"drug": [0, 1], "dose": [0, 10], "ward": [1, 4]})
-    assert without.box.levels == {}
-    assert without.to_plain()["box"] == {"drug": [0, 1], "dose": [0, 10], "ward": [1, 4]}
 
 
 def test_levels_belong_to_the_question_and_are_replaced_like_bounds():

@@ -5,12 +5,7 @@ import pandas as pd
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.problem_file.cases_schema import VariableForm
 from rehearsal_torch.data.problem_file.diagnostics import Findings
-from rehearsal_torch.data.problem_file.variable_kinds import (
-    cases_in_labels,
-    codings_of,
-    has_texts,
-    only_texts,
-)
+from rehearsal_torch.data.problem_file.variable_kinds import cases_in_labels, codings_of
 from rehearsal_torch.data.tables.reader import ReadTable
 
 FRAME = pd.DataFrame(
@@ -81,27 +76,12 @@ def test_only_some_classes_may_be_offered_one_of_which_is_the_reference():
     ]
 
 
-def test_what_is_not_stated_is_sorted_and_said():
-    codings, _, notes, _ = coded(smoker={"role": "context", "kind": "binary"})
-    assert codings["smoker"].levels == ("no", "yes")
-    assert notes == ["smoker is coded no = 0, yes = 1, in alphabetical order (levels: [...] states another)"]
-
-
 def test_the_texts_of_a_column_with_many_are_not_shown():
     frame = pd.DataFrame({"n": [f"person {place}" for place in range(60)]})
     found = Findings("p")
     codings_of({"n": VariableForm(role="context", kind="categorical")}, ReadTable(frame, "t"), found)
     assert "categorical with 60 values (60 different ones); expected at most 50 classes" in found.faults[0]
     assert "person" not in found.faults[0]
-
-
-def test_unused_texts():
-    assert only_texts(FRAME, "free")
-    assert not only_texts(FRAME, "mixed")
-    assert not only_texts(FRAME, "number")
-    assert not only_texts(FRAME, "nothing")
-    assert has_texts([1.0, True])
-    assert not has_texts([1.0])
 
 
 def test_cases_state_levels_and_numbers():

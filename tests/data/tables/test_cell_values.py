@@ -73,17 +73,6 @@ def test_a_limit_is_refused_with_what_may_be_done_and_a_text_among_numbers_is_th
     assert "got 'x' in line 4" in number_faults(frame[frame.x.notna()], ["x"])[0]
 
 
-def test_notes_are_one_for_each_kind():
-    told = Notes()
-    for name in "abcdefg":
-        column_of(pd.Series(["1", "n.m.", "n.m.", "5,125.73"]), name, told)
-    assert told.sentences() == [
-        "14 cells such as 'n.m.' are read as missing among numbers (a, b, c, d, e and 2 more columns)",
-        "7 cells such as '5,125.73' are read as numbers with signs between thousands "
-        "(a, b, c, d, e and 2 more columns)",
-    ]
-
-
 def test_truth_values_are_truth_values_also_beside_empty_cells():
     assert read(["True", "FALSE"])[0] == [True, False]
     assert read(["True", None, "false"])[0] == [True, None, False]
@@ -143,8 +132,3 @@ def test_dates_whose_order_no_row_shows_are_known_as_such():
     assert order_unknown(pd.Series(["01/02/2024", "03/04/2024", None]))
     others = (["01/02/2024", "13/04/2024"], ["01.02.2024", "x"], [1, 2])
     assert not any(order_unknown(pd.Series(cells)) for cells in others)
-
-
-def test_thousands_show_the_decimal_sign(tmp_path):
-    (tmp_path / "t.csv").write_text("dose;sales;y\n0;5.123,50;4\n1;6.001,25;3\n")
-    assert read_table(tmp_path / "t.csv").frame["sales"].tolist() == [5123.5, 6001.25]

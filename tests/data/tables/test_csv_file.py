@@ -6,13 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rehearsal_torch.data.tables.csv_file import (
-    TableError,
-    cells_as_written,
-    check_given,
-    read_separated,
-    separator_of,
-)
+from rehearsal_torch.data.tables.csv_file import TableError, cells_as_written, check_given, read_separated
 from rehearsal_torch.data.tables.header_checks import ReadTable
 
 SEMICOLONS = ["separated by semicolons and written with decimal commas"]
@@ -58,20 +52,6 @@ def test_written_numbers_are_read(tmp_path_factory, rows, signs):
     assert read_separated(file).frame.to_numpy().tolist() == [[one, two] for one, two in rows]
 
 
-def test_decimal_commas_in_quotes_between_commas_are_read_where_they_are_given(tmp_path):
-    (tmp_path / "t.csv").write_text('a,b\n"1,5",2\n')
-    assert read_separated(tmp_path / "t.csv", ",", ",").frame["a"].tolist() == [1.5]
-
-
-@pytest.mark.parametrize("cells", [("01.02.2024", "2.2.24"), ("192.168.0.1", "1.2.3"), ("1.2.2024", "n/a")])
-def test_dates_beside_decimal_commas_are_texts(tmp_path, cells):
-    """They were taken for numbers with points between thousands, and the file was refused."""
-    (tmp_path / "t.csv").write_text(f"x;when;y\n1,5;{cells[0]};2\n2,5;{cells[1]};3,5\n")
-    found = read_separated(tmp_path / "t.csv")
-    assert found.frame["when"].dropna().tolist() == [each for each in cells if each != "n/a"]
-    assert found.frame["x"].tolist() == [1.5, 2.5]
-
-
 def test_cells_are_known_as_the_file_writes_them(tmp_path):
     (tmp_path / "t.csv").write_text('\na;b\n1,50;"x;y"\n\n007;NA\n')
     found = read_separated(tmp_path / "t.csv")
@@ -97,11 +77,6 @@ def test_lines_that_end_in_cr_alone_are_lines_and_count_as_cells(tmp_path, monke
 
 
 T = Path("t.csv")
-
-
-def test_a_header_with_a_comma_has_the_separator_that_is_even():
-    assert separator_of(T, ["name, first;age", "Jo, A;40", "B;41"]) == ";"
-    assert separator_of(T, ["a;b,c", "x;1,2"]) == ","
 
 
 @pytest.mark.parametrize(

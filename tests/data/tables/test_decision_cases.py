@@ -7,35 +7,11 @@ import pytest
 from rehearsal_torch.data.costs import ActionCost
 from rehearsal_torch.data.records import Records
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.data.tables.decision_cases import (
-    assumed_usual,
-    cases_in_codes,
-    costs_in,
-    parted,
-    present_in,
-    with_usual,
-)
+from rehearsal_torch.data.tables.decision_cases import cases_in_codes, parted, with_usual
 from rehearsal_torch.data.tables.reader import TableError
 from rehearsal_torch.problems.cases.user_table import RehearsalTable
 from tests.data.codings.test_task_codings import TASK
 from tests.toys.linear_truth import chain, managing
-
-
-def test_empty_cells_and_columns_that_are_not_there_are_unknown():
-    frame = pd.DataFrame({"a": [1, None], "y": ["text", "more"]})
-    assert present_in(frame, "cases.csv", ("a", "m")) == [{"a": 1.0}, {}]
-    assert present_in(frame, "cases.csv", ()) == [{}, {}]
-
-
-def test_an_action_that_no_set_holds_is_said_to_be_usual():
-    single = managing(candidates=(("raw_cost",), ("self_pricing",))).task
-    known = [{"raw_cost": 1.0}, {"self_pricing": 2.0}]
-    said = assumed_usual(single, known)
-    # self_pricing follows raw_cost, and is changed with it.
-    assert "not its present value: raw_cost where only self_pricing is set; offer" in said
-    assert assumed_usual(managing().task, known) == ""
-    assert assumed_usual(single, [{"self_pricing": 2.0}]) == ""
-    assert assumed_usual(chain().task, [{"a": 0.1, "m": 0.2}]) == ""
 
 
 def test_cases_of_a_table_have_them_and_its_held_out_rows_have_not():
@@ -83,12 +59,6 @@ def test_the_context_is_needed_and_present_values_are_not():
 
 
 COSTS = {"a": ActionCost(column="price"), "b": ActionCost(2.0, 2.0)}
-
-
-def test_each_case_has_the_cost_of_its_row():
-    frame = pd.DataFrame({"x": [0, 1], "price": [3.0, 0.0]})
-    assert costs_in(frame, "cases.csv", COSTS) == [{"a": 3.0}, {"a": 0.0}]
-    assert costs_in(frame, "cases.csv", {"b": COSTS["b"]}) == [{}, {}]
 
 
 def test_the_usual_value_is_the_median_or_the_most_frequent_level_or_class():

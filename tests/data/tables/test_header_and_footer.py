@@ -140,12 +140,6 @@ def test_rows_of_a_label_are_footers_where_all_are_statistics(tmp_path, lines, r
     assert len(table(tmp_path, lines).frame) == rows
 
 
-def test_a_sum_of_decimal_commas_and_thousands_is_a_sum(tmp_path):
-    text = "Bericht;;\n;;\nName;Wert (kg);Datum\nA;1.234,5;19.02.2024\nB;2,5;20.02.2024\nSumme;1.237,00;\n"
-    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
-    assert read_table(tmp_path / "t.csv").frame["Wert (kg)"].tolist() == [1234.5, 2.5]
-
-
 @pytest.mark.parametrize(
     ("header", "names"),
     [
@@ -168,11 +162,6 @@ def test_a_header_of_groups_goes_on_in_the_next_line(tmp_path, header, names):
     assert cells_as_written(read).iloc[0, 2] == "20.5"
 
 
-@pytest.mark.parametrize("header", ["k,2019,2020", "k,2020,2019", "B1,t,y", "k,0.5,1.5", "k,7,y"])
-def test_numbers_in_order_and_names_like_one_cell_are_a_header(tmp_path, header):
-    assert list(table(tmp_path, [header, "B1,1,2", "B2,3,4", "B2,3,5"]).frame.columns) == header.split(",")
-
-
 def test_a_header_that_stands_again_is_no_row(tmp_path):
     """Parts of a table, put together, had their headers as rows, which made texts of all columns."""
     read = table(tmp_path, ["run,t,y", *ROWS, "run,t,y", *ROWS])
@@ -187,12 +176,6 @@ def test_a_line_of_units_is_no_row(tmp_path, second):
     assert (read.frame["age"].tolist(), list(read.frame.index)) == ([50, 60, 70], [1, 2, 3])
     assert (read.units["chol"], "group" in read.units) == ("mg/dl", False)
     assert "line 2 has units and is no row" in read.notes[0]
-
-
-@pytest.mark.parametrize("first", ["50,high,a", "50,200,m", "50,200,(m)", ",,m"])
-def test_a_row_with_a_word_is_no_line_of_units(tmp_path, first):
-    (tmp_path / "t.csv").write_text(f"age,chol,group\n{first}\n60,210,b\n70,190,m\n")
-    assert len(read_table(tmp_path / "t.csv").frame) == 3
 
 
 def test_a_sheet_need_not_begin_in_the_first_cell(tmp_path):

@@ -12,18 +12,7 @@ import pytest
 
 from rehearsal_torch.data.tables.header_checks import TableError, frame_of, plain_cell
 from rehearsal_torch.data.tables.in_memory import data_frame
-from rehearsal_torch.data.tables.reader import number_columns, number_faults
-
-
-def test_rows_keep_their_numbers_and_empty_ones_are_left_out():
-    rows = [[1, None, 2.5], [None], [2, None, " "], ["x", None, 3]]
-    frame = frame_of(["a", None, " b "], enumerate(rows, 3), "t").frame
-    assert list(frame.columns) == ["a", "b"]
-    assert list(frame.index) == [3, 5, 6]
-    assert number_faults(frame, ["a", "b"]) == [
-        "a: expected numbers; got 'x' in line 8: encode strings as numbers, or leave the variable out",
-        "b: 1 of 3 values are missing or infinite in line 7: drop or impute those rows",
-    ]
+from rehearsal_torch.data.tables.reader import number_columns
 
 
 def test_dates_are_never_numbers():

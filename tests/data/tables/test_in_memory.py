@@ -67,15 +67,6 @@ def test_cells_of_other_libraries_are_no_numbers_either():
     assert made.to_dict("list") == {"x": ["tensor(1.)", 2], 3: ["b'3'", "c"]}
 
 
-def test_what_a_frame_holds_beside_its_rows_is_not_read():
-    frame = pd.DataFrame({"a": [1.0, 2.0], "b": ["x", b"y"]})
-    frame.attrs["me"] = frame
-    assert rt.Table.from_frame(frame, ["a"]).values.tolist() == [[1], [2]]
-    read = data_frame(frame, "the data frame")
-    frame.attrs.clear()
-    assert (read.attrs, read.b.tolist(), frame.b.tolist()) == ({}, ["x", "b'y'"], ["x", b"y"])
-
-
 def test_names_that_occur_twice_are_a_fault_among_the_others():
     frame = pd.DataFrame([[1.0, 2.0, None]], columns=["a", "a", "b"])
     with pytest.raises(TableError) as caught:
@@ -120,10 +111,3 @@ def test_a_frame_is_not_changed_by_reading_or_by_its_table():
     shown = table.to_frame()
     table.values[0] = 8.0
     assert (list(frame.index), frame.a.tolist(), shown.a.tolist()) == (["x", "y"], [1.0, 2.0], [7.0, 2.0])
-
-
-def test_signalling_nan_is_a_missing_value_and_half_signs_in_names_are_written_out():
-    frame = pd.DataFrame({"x": [decimal.Decimal("sNaN"), decimal.Decimal("1.5")]})
-    with pytest.raises(TableError, match="x: 1 of 2 values are missing or infinite in line 2"):
-        rt.Table.from_frame(frame)
-    assert frame_of_rows([{"x\udc80": 1.0, 2: "y"}]).columns.tolist() == ["x\\udc80", 2]

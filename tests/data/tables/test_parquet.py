@@ -35,22 +35,6 @@ def test_columns_are_numbers_or_text(tmp_path, name):
     assert "when: expected numbers; got '2024-01-02' in line 2" in faults[1]
 
 
-@pytest.mark.parametrize("kind", [pa.binary(16), pa.uuid(), pa.list_(pa.int64())], ids=str)
-def test_identities_in_parquet_stay_different(tmp_path, kind):
-    raw = [(10**37 + (place << 64)).to_bytes(16, "big") for place in range(30)]
-    cells = [[0] * 20 + [place] for place in range(30)] if pa.types.is_list(kind) else raw
-    pq.write_table(pa.table({"id": pa.array(cells, kind)}), tmp_path / "t.parquet")
-    assert read_columnar(tmp_path / "t.parquet").frame["id"].nunique() == 30
-
-
-def test_damaged_notes_of_pandas_do_not_matter(tmp_path):
-    FRAME[["a"]].to_feather(tmp_path / "t.feather")
-    content = (tmp_path / "t.feather").read_bytes()
-    assert b"pandas_version" in content
-    (tmp_path / "t.feather").write_bytes(content.replace(b"pandas_version", b"pandas_\xcb\xcbrsion"))
-    assert read_columnar(tmp_path / "t.feather").frame["a"].tolist() == [1.5, 2.5]
-
-
 def test_an_index_without_a_name_is_no_column(tmp_path):
     pd.DataFrame({"a": [1.0, 2.0]}, index=[5, 9]).to_parquet(tmp_path / "t.parquet")
     assert list(read_columnar(tmp_path / "t.parquet").frame.columns) == ["a"]
@@ -164,21 +148,6 @@ def test_a_damaged_message_is_told(tmp_path):
         (tmp_path / "t.feather").write_bytes(changed)
         with suppress(TableError):
             assert len(read_columnar(tmp_path / "t.feather").frame) <= 2
-
-
-def test_texts_of_any_kind_are_the_same_texts(tmp_path):
-    kinds = {
-        "plain": pa.array(["x", None, "y "] * 3),
-        "large": pa.array(["x", None, "y "] * 3, pa.large_string()),
-        "classes": pa.array(["x", None, "y "] * 3).dictionary_encode(),
-    }
-    pq.write_table(pa.table(kinds), tmp_path / "t.parquet", row_group_size=2)
-    packed(pa.table({**kinds, "view": kinds["plain"].cast(pa.string_view())}), tmp_path / "t.feather")
-    for name in ("t.parquet", "t.feather"):
-        found = read_columnar(tmp_path / name).frame
-        assert {*map(str, found.dtypes)} == {str(pd.Series(["x"]).dtype)}
-        for column in found.columns:
-            assert found[column].dropna().tolist() == ["x", "y"] * 3
 
 
 MEASURED = """

@@ -197,13 +197,6 @@ def test_a_damaged_file_is_a_table_of_finite_numbers_or_a_paragraph(tmp_path_fac
     assert np.isfinite(values).all()
 
 
-def test_numbers_are_read_in_the_order_asked_for(tmp_path):
-    (tmp_path / "table.csv").write_text('a, b,"c"\n1, 2.5,x\n-3e-1,4,y\n')
-    frame = table_file(tmp_path / "table.csv")
-    assert number_columns(frame, ["b", "a"], "table").tolist() == [[2.5, 1.0], [4.0, -0.3]]
-    assert number_columns(frame, ["b", "a"], "table", keep=[1]).tolist() == [[4.0, -0.3]]
-
-
 def test_an_address_is_no_table_and_is_not_shown():
     with pytest.raises(TableError, match="path: data bases and addresses are not read") as told:
         read_table("postgresql://me:hunter2@host/shop")

@@ -65,18 +65,6 @@ def test_a_value_that_repeats_where_nothing_else_does_is_told(value, count, roun
     assert told(put(column.round(rounded), value, count * 15 // 100)) == [value]
 
 
-def test_how_often_it_is_there_and_what_to_do_is_told():
-    ((sentence, figures),) = stand_ins(put(Y, -9.0))
-    assert sentence == (
-        "45 of 300 rows have exactly -9, and no other value is in more than one row: if it stands for a "
-        "missing cell, leave the cell empty"
-    )
-    assert figures == {"value": -9, "rows": 45, "share": 0.15}
-    ((sentence, figures),) = stand_ins(put(np.tile(Y, 100), -9.0, 4500))
-    assert figures == {"value": -9, "rows": 4500, "share": 0.15}
-    assert sentence.startswith("4500 of 30000 rows have exactly -9")
-
-
 AGES = np.random.default_rng(0).integers(0, 80, 2000)
 PRESSURE = put(72 + 12 * np.random.default_rng(0).normal(size=700), 0.0, 35)
 
