@@ -69,14 +69,6 @@ def test_columns_are_standardised_by_the_basis_alone():
     assert made.counts.tolist() == [1.0] * 20 + [0.0] * 10
 
 
-def test_a_constant_column_keeps_its_unit():
-    parents, values = data()
-    parents[:, 1] = 3.0
-    made = begun(parents, values)
-    assert float(made.scale[1]) == 1.0
-    assert made.shown[0][:, 1].tolist() == [0.0] * 30
-
-
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(
     units=st.lists(st.floats(1e-3, 1e3), min_size=4, max_size=4),
@@ -96,15 +88,6 @@ def test_in_units_the_line_is_that_of_least_squares_in_units(units, shift, seed)
     assert bool(((found - fitted).abs() <= 1e-8 * size).all())
     rest = values[:20] - fitted
     torch.testing.assert_close(covariance[1], rest.T @ rest / 19, rtol=1e-6, atol=1e-9)
-
-
-def test_without_parents_there_is_a_mean():
-    _, values = data()
-    made = begun(values[:, :0], values)
-    weights, intercept, _ = made.draw(2, torch.Generator())
-    assert weights.shape == (2, 0, 2)
-    torch.testing.assert_close(intercept[0], values[:20].mean(0))
-    assert made.sizes() == {"score": (), "location": (2,), "scale": (2,)}
 
 
 @EVERY

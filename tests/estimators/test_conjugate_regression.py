@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from scipy.stats import multivariate_t
 
-from rehearsal_torch.estimators import bayesian_regression
 from rehearsal_torch.estimators.bayesian_regression import LOOSE, ConjugateRegression
 
 
@@ -45,22 +44,6 @@ def test_the_score_is_what_the_rows_before_foresaw(forgetting):
     assert float(solved(parents, values, forgetting=forgetting).score) == pytest.approx(
         float(logs @ fading), rel=1e-9
     )
-
-
-def test_rows_may_be_foreseen_in_pieces(monkeypatch):
-    parents, values = data()
-    whole = solved(parents, values, forgetting=0.8)
-    monkeypatch.setattr(bayesian_regression, "STEPS", 7)
-    pieces = solved(parents, values, forgetting=0.8)
-    assert float(pieces.score) == pytest.approx(float(whole.score), rel=1e-12)
-    assert torch.allclose(pieces.mixture_weights, whole.mixture_weights, rtol=1e-9)
-
-
-def test_forgetting_next_to_nothing_is_forgetting_nothing():
-    parents, values = data()
-    one, other = solved(parents, values), solved(parents, values, forgetting=1 - 1e-13)
-    assert float(one.score) == pytest.approx(float(other.score), rel=1e-7)
-    assert torch.allclose(one.posterior_mean, other.posterior_mean, rtol=1e-7, atol=1e-9)
 
 
 @settings(max_examples=15, deadline=None, derandomize=True)
@@ -127,18 +110,6 @@ def test_draws_and_forecasts_are_one_law():
     )
 
 
-def test_draws_of_two_equations_are_independent():
-    # Members of the mixture must not come in the same order everywhere.
-    parents, values = data(rows=20)
-    one, other = (
-        solved(parents, values[:, [column]], first=10).draw(20_000, torch.Generator().manual_seed(column))
-        for column in (0, 1)
-    )
-    both = torch.stack([one[2].log().flatten(), other[2].log().flatten(), one[0][:, 0, 0], other[0][:, 0, 0]])
-    correlation = torch.corrcoef(both)
-    assert (correlation[[0, 0, 2, 2], [1, 3, 1, 3]].abs() < 0.03).all()
-
-
 def test_a_basis_may_be_worth_less():
     parents, values = data()
     made = ConjugateRegression(3, 2)
@@ -151,17 +122,6 @@ def test_a_basis_may_be_worth_less():
         made.draw(4000, torch.Generator().manual_seed(0))[0].std(0)
         > solved(parents, values).draw(4000, torch.Generator().manual_seed(0))[0].std(0)
     ).all()
-
-
-def test_hard_rows_are_no_trouble():
-    parents, values = data()
-    parents[:, 1] = 3.0
-    parents[:, 2] = 2 * parents[:, 0]
-    exact = torch.cat([parents[:, :1], values[:, :1]], -1)
-    made = solved(parents, exact)
-    drawn = made.draw(500, torch.Generator().manual_seed(0))
-    assert all(torch.isfinite(each).all() for each in (*drawn, made.score))
-    assert (torch.linalg.eigvalsh(drawn[2]) > 0).all()
 
 
 def test_a_state_that_is_no_law_is_named():

@@ -93,33 +93,6 @@ def test_a_pair_has_the_posterior_mean_as_its_mean(kind, width):
 
 
 @kinds
-def test_functions_pass_near_rows_of_small_noise(kind):
-    functions = drawn(kind, pairs=50, variances=torch.full((10,), 1e-6, dtype=DOUBLE))
-    apart = functions(INPUTS.unsqueeze(0)) - TARGETS
-    assert float(apart.abs().max()) < 5e-3 * SCALE
-
-
-def test_far_from_all_rows_two_points_differ_as_independent_ones():
-    functions = drawn(pairs=PAIRS, length=0.05, rows=slice(0, 2))
-    far = torch.tensor([[[0.05, 0.95], [0.95, 0.05]]], dtype=DOUBLE)
-    first, second = functions(far).unbind(-1)
-    assert float((first - second).var()) == pytest.approx(2 * SCALE**2, rel=4.5 * (2 / PAIRS) ** 0.5)
-    near = far[:, :1] + torch.tensor([[0.0, 0.0], [0.001, 0.0]]).double()
-    first, second = functions(near).unbind(-1)
-    assert float((first - second).std()) < 0.03 * SCALE
-
-
-def test_each_function_has_its_own_inputs_and_a_gradient():
-    functions = drawn(pairs=3)
-    own = torch.rand(6, 2, 4, 2, generator=STREAM, dtype=DOUBLE)
-    values = functions(own)
-    assert values.shape == (6, 2, 4)
-    for member in range(6):
-        torch.testing.assert_close(values[member], functions(own[member : member + 1])[member])
-    assert torch.autograd.gradcheck(functions, (own[:, :1, :2].clone().requires_grad_(),))
-
-
-@kinds
 @pytest.mark.parametrize("width", [1, 2])
 def test_conditioned_functions_have_the_moments_of_a_regression_on_all_rows(kind, width):
     more = slice(7, 10)
@@ -180,32 +153,3 @@ def test_tables_agree_with_functions_and_their_derivatives(width, near, slope):
     for member in (0, 9):
         torch.testing.assert_close(table(own)[member], table(own[member : member + 1])[member])
     torch.testing.assert_close(table.few(4)(at), table(at)[[0, 1, 8, 9]])
-
-
-def test_a_few_are_the_first_pairs():
-    for functions, at in ((drawn(pairs=4), AT), (drawn(width=0, pairs=4), AT[:, :0])):
-        values = functions(at.unsqueeze(0))
-        few = functions.few(4)
-        assert len(few) == 4
-        torch.testing.assert_close(few(at.unsqueeze(0)), values[[0, 1, 4, 5]])
-    more = functions_with_a_row(4)
-    torch.testing.assert_close(more.few(2)(AT.unsqueeze(0)), more(AT.unsqueeze(0))[[0, 4]])
-
-
-def functions_with_a_row(pairs):
-    one = torch.tensor([0.3], dtype=DOUBLE)
-    return drawn(pairs=pairs).conditioned(AT[:1] + 0.05, one, one, 1)
-
-
-def test_without_inputs_functions_are_means_of_rows():
-    even = torch.full((10,), 0.3, dtype=DOUBLE)
-    functions = drawn(width=0, variances=even)
-    values = functions(AT[None, :, :0])
-    assert values.shape == (2 * PAIRS, 6)
-    assert bool((values == values[:, :1]).all())
-    torch.testing.assert_close(values.mean(0), TARGETS.mean().expand(6))
-    wanted = SCALE * (0.3 / 10) ** 0.5
-    assert float(values[:, 0].std()) == pytest.approx(wanted, rel=4.5 / (2 * PAIRS) ** 0.5)
-    assert functions.conditioned(AT[:, :0], TARGETS[:6], even[:6], 0) is functions
-    with pytest.raises(ValueError, match="one or two inputs; got 0"):
-        functions.tabulated()

@@ -7,7 +7,6 @@ from rehearsal_torch.estimators.gaussian_process import (
     SolvedProcesses,
     TrainedProcesses,
 )
-from rehearsal_torch.estimators.gp_kernel import NOISE_FLOOR
 from rehearsal_torch.estimators.gp_posterior import maximise, reached, starts
 from rehearsal_torch.training.gradient_descent import Descent
 
@@ -66,14 +65,6 @@ def wave_beside_a_line(count=80):
     return inputs, (values - values.mean(0)) / values.std(0), torch.ones(count, 1, dtype=torch.bool)
 
 
-def test_where_the_noise_ends_at_its_bound_they_differ_by_a_quarter_of_a_nat():
-    given, solved = wave_beside_a_line(), SolvedProcesses([2], exact=True)
-    solved.solve(*given)
-    assert float(solved.log_noises.exp()) == pytest.approx(NOISE_FLOOR)
-    part = trained(TrainedProcesses([2], exact=True), given, 300)
-    torch.testing.assert_close(posterior_of(part), posterior_of(solved), rtol=0, atol=0.25)
-
-
 def test_a_short_wave_beside_a_line_is_found_from_little_noise():
     inputs, targets, kept = wave_beside_a_line()
     part = SolvedProcesses([2], exact=True)
@@ -96,17 +87,6 @@ def test_many_rows_lose_no_evidence_by_climbing_on_few_first(seed):
     assert bool((posterior_of(part) > whole - 0.1).all())
 
 
-def test_a_short_wave_is_not_taken_for_noise():
-    solved = SolvedProcesses([2, 1, 0])
-    solved.solve(*examples())
-    assert float(solved.log_lengths[1, 0].exp()) < 0.1
-    assert float(solved.log_noises[1].exp()) < 0.2
-
-
-def test_held_out_rows_do_not_judge_an_evidence():
-    assert not TrainedProcesses([1]).uses_held_out
-
-
 def test_refits_are_repeatable_and_no_worse_than_a_fresh_fit():
     inputs, targets, kept = examples(41)
     ends = []
@@ -121,19 +101,6 @@ def test_refits_are_repeatable_and_no_worse_than_a_fresh_fit():
     again = SolvedProcesses([2, 1, 0])
     again.load_state_dict(ends[0])
     assert bool((posterior_of(again) >= posterior_of(fresh) - 1e-3).all())
-
-
-def test_the_fitted_noise_gives_the_targets_back():
-    inputs, targets, kept = examples()
-    part = SolvedProcesses([2, 1, 0])
-    part.solve(inputs, targets, kept)
-    residual, _, unknown = part.in_sample_residuals()
-    for place, posterior in enumerate(part.posteriors()):
-        mean, std = posterior.belief(inputs[:, place, : part.widths[place]])
-        rows = kept[:, place]
-        assert torch.allclose((mean + residual[place])[rows], targets[:, place][rows], atol=1e-9)
-        if part.widths[place]:
-            assert torch.allclose(std[rows], unknown[place][rows], atol=1e-6)
 
 
 def test_given_noise_keeps_its_lengths_unless_told_to_fit():

@@ -5,16 +5,7 @@ import torch
 from gpytorch.kernels import MaternKernel, RBFKernel
 
 from rehearsal_torch.estimators.gaussian_process import SolvedProcesses
-from rehearsal_torch.estimators.gp_kernel import (
-    KINDS,
-    Rows,
-    blended,
-    correlation,
-    evidence_gradient,
-    factors,
-    lower_root,
-    with_derivative,
-)
+from rehearsal_torch.estimators.gp_kernel import KINDS, Rows, correlation, evidence_gradient, factors
 from rehearsal_torch.estimators.gp_posterior import HyperParameters
 
 DOUBLE = torch.float64
@@ -78,11 +69,6 @@ def test_leave_one_out_is_what_leaving_one_out_gives():
         )
 
 
-def test_jitter_helps_a_singular_matrix():
-    singular = torch.ones(1, 3, 3, dtype=DOUBLE)
-    assert bool(lower_root(singular).isfinite().all())
-
-
 DOUBLE_STATIONARY = torch.float64
 PEERS = {0: RBFKernel, 1: lambda: MaternKernel(nu=2.5), 2: lambda: MaternKernel(nu=1.5)}
 
@@ -99,32 +85,6 @@ def test_kernels_are_those_of_gpytorch(kind):
     own = correlation(torch.cdist(rows, rows).square(), kind)
     torch.testing.assert_close(own, peer(rows).to_dense().detach(), rtol=1e-9, atol=1e-9)
     assert float(torch.linalg.eigvalsh(own).min()) > -1e-12
-
-
-@pytest.mark.parametrize("kind", range(len(KINDS)))
-def test_the_steepness_is_minus_twice_the_slope(kind):
-    squares = draws(20).mul(5).add(1e-3).requires_grad_()
-    (gradient,) = torch.autograd.grad(correlation(squares, kind).sum(), squares)
-    torch.testing.assert_close(
-        -2 * gradient, with_derivative(squares.detach(), kind)[1], rtol=1e-8, atol=1e-10
-    )
-
-
-def test_each_regression_has_its_own():
-    squares = draws(3, 4, 4)
-    mixed = blended(squares, torch.tensor([2, 0, 1]))
-    for place, kind in enumerate((2, 0, 1)):
-        for one, other in zip(mixed, with_derivative(squares[place], kind), strict=True):
-            torch.testing.assert_close(one[place], other)
-    torch.testing.assert_close(blended(squares, None)[0], correlation(squares, 0))
-
-
-def test_kernels_are_those_of_tensors_with_gradients():
-    squares = draws(2, 5, 5).mul(3)
-    for kinds in (None, torch.tensor([1, 1]), torch.tensor([2, 0])):
-        tracked = blended(squares.clone().requires_grad_(), kinds)
-        for one, other in zip(blended(squares, kinds), tracked, strict=True):
-            torch.testing.assert_close(one, other.detach(), rtol=1e-12, atol=1e-12)
 
 
 def test_fewer_rows_are_spread_out_and_no_regression_is_left_without():

@@ -95,23 +95,6 @@ def test_rows_left_out_and_inputs_not_used_change_nothing():
     )
 
 
-def test_a_regression_without_inputs_is_a_mean_and_a_variance():
-    _, targets = data(30, 1)
-    rows = Rows(
-        torch.zeros(1, 30, 1, dtype=DOUBLE),
-        targets.unsqueeze(0),
-        torch.ones(1, 30, dtype=torch.bool),
-        torch.zeros(1, 1, dtype=torch.bool),
-        torch.ones(1, 30, dtype=DOUBLE),
-    )
-    at = maximise(rows, starts(rows))
-    found = factors(rows, at.log_lengths, at.log_noises)
-    mean, std = Posterior.of(rows, found, at, 0, 0).belief(torch.zeros(4, 0, dtype=DOUBLE))
-    assert float(at.log_noises) == 0
-    assert torch.allclose(mean, targets.mean().expand(4), atol=1e-12)
-    assert torch.allclose(std, torch.full((4,), 30**-0.5, dtype=DOUBLE))
-
-
 def value(rows, at, **more):
     return log_posterior(rows, factors(rows, at.log_lengths, at.log_noises), at, **more)
 

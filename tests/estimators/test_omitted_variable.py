@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rehearsal_torch.estimators.omitted_variable import bias_factor, equal_strength, precision, strongest
+from rehearsal_torch.estimators.omitted_variable import precision, strongest
 
 ROWS = 4000
 
@@ -44,15 +44,6 @@ def test_the_bias_of_an_omitted_cause_is_within_the_bound_and_attains_it_for_one
         assert bias == pytest.approx(bound, rel=1e-6)
 
 
-def test_equal_strengths_have_the_same_factor():
-    outcome, treatment = torch.tensor([0.4, 0.3, 0.0, 1e-9]), torch.tensor([0.1, 0.3, 0.5, 1e-9])
-    outcome, treatment = outcome.double(), treatment.double()
-    rho = equal_strength(outcome, treatment)
-    expected = (outcome * treatment / (1 - treatment)).sqrt()
-    torch.testing.assert_close(bias_factor(rho), expected, rtol=1e-9, atol=1e-12)
-    assert float(rho[1]) == pytest.approx(0.3)
-
-
 def test_the_precision_is_that_of_what_a_quadratic_leaves():
     x = normal(0, ROWS, 2)
     d = torch.stack([x[:, 0].square() + x[:, 1], x[:, 0] * x[:, 1]], -1) + normal(1, ROWS, 2)
@@ -70,12 +61,6 @@ def test_the_strongest_covariate_drives_both():
     rest = x[:, 1:]
     assert found.doses == pytest.approx(share(x[:, :1], d, rest), rel=1e-6)
     assert found.explained == pytest.approx(share(y[:, :1], x[:, :1], torch.cat([rest, d], -1)), rel=1e-6)
-
-
-def test_covariates_that_repeat_others_are_left_out():
-    x = normal(0, ROWS, 1)
-    d, y = x + normal(1, ROWS, 1), x + normal(2, ROWS, 1)
-    assert strongest(d, torch.cat([x, 2 * x], -1), y, ("a", "b"), ("y",)) is None
 
 
 def test_outcomes_that_are_not_always_known_count_where_they_are():

@@ -11,7 +11,6 @@ from scipy import stats
 from rehearsal_torch.estimators.panel_ridge import (
     FREE,
     KAPPAS,
-    MOST,
     Panel,
     fit_panel,
     levels,
@@ -90,11 +89,6 @@ def test_kappa_is_found_from_the_rows(kappa):
     assert away.abs().max() <= 1, "no farther off than the next one on the grid"
 
 
-def test_rows_that_stand_alone_have_no_level():
-    panel = drawn(1, units=200, steps=(1, 1), kappa=1.6)
-    assert levels(panel, PENALTY).tolist() == [0.0], "it cannot be told from noise"
-
-
 @settings(max_examples=25, deadline=None)
 @given(
     lengths=st.lists(st.integers(1, 6), min_size=1, max_size=8),
@@ -117,11 +111,6 @@ def test_any_panel_has_finite_weights_levels_and_p_values(lengths, width, values
     assert p.shape == (values,)
     assert bool(((p >= 0) & (p <= 1)).all())
     assert width < len(lengths) or p.tolist() == [1.0] * values, "no more units than features"
-
-
-def test_without_features_to_test_nothing_is_moved():
-    panel = drawn(0, values=2)
-    assert moved(panel, 0, PENALTY).tolist() == [1.0, 1.0]
 
 
 def test_refits_are_drawn_by_their_generator():
@@ -181,19 +170,6 @@ def test_p_values_are_small_where_there_is_an_effect():
     assert float(moved(panel, 1, PENALTY)) < 1e-3
 
 
-def test_what_differs_between_few_units_alone_moves_nothing():
-    """Levels of doses that a unit keeps, and noise that is its own."""
-    found = []
-    for seed in range(100):
-        panel = drawn(10 * seed, units=30, steps=(8, 8), effect=0.0)
-        given = torch.rand(30, 2, 1, generator=torch.Generator().manual_seed(seed)) > torch.linspace(
-            0.2, 0.8, 4
-        )
-        features = torch.cat([panel.features, given.flatten(1)[panel.unit].double()], 1)
-        found.append(float(moved(Panel(features, panel.values, panel.lengths), 8, PENALTY)))
-    assert sum(p < 0.01 for p in found) < 12
-
-
 def blocks(values):
     """Each value with two bends of it, (n, D, 3)."""
     return torch.stack([values, (values + 0.5).clamp_min(0), (values - 0.5).clamp_min(0)], -1)
@@ -231,13 +207,6 @@ def test_an_order_that_is_told_is_kept_and_the_rest_is_found(told):
     assert not bool(acts[1, 0]) or told.index(1) < told.index(0)
 
 
-def test_independent_values_are_left_alone():
-    for seed in range(5):
-        acts, order = ordered(drawn(seed, units=150, values=4, kappa=0.0))
-        assert not bool(acts.any())
-        assert sorted(order) == [0, 1, 2, 3]
-
-
 def test_what_nothing_moves_comes_first_and_has_no_cause():
     panel = drawn(7, units=150, values=3, kappa=0.0)
     values = panel.values.clone()
@@ -260,23 +229,6 @@ def test_a_chain_is_found_without_the_way_round_it():
     acts, order = ordered(Panel(panel.features, values, panel.lengths))
     assert acts.nonzero().tolist() == [[0, 2], [2, 1]]
     assert order == [0, 2, 1]
-
-
-def test_of_more_values_than_are_ordered_nothing_is_said():
-    panel = drawn(0, units=30, values=MOST + 1, kappa=0.0)
-    values = panel.values.clone()
-    values[:, 1] += 5 * values[:, 0].clamp_min(0)
-    panel = Panel(panel.features, values, panel.lengths)
-    acts, order = ordered(panel)
-    assert not bool(acts.any())
-    assert order == list(range(MOST + 1))
-    acts, _ = ordered(panel, fixed=(MOST,))
-    assert bool(acts[0, 1] | acts[1, 0])
-
-
-def test_one_value_alone_has_no_cause():
-    acts, order = ordered(drawn(0))
-    assert (acts.tolist(), order) == ([[False]], [0])
 
 
 def test_the_best_graph_is_that_of_all_orders():

@@ -43,14 +43,6 @@ def test_the_share_of_the_variance_between_units_is_found(share):
     )
 
 
-def test_without_units_and_with_units_that_share_nothing_there_is_no_share():
-    inputs, outputs, units = of_units(200, 5, 0.0)
-    assert float(fitted(inputs, outputs).shared) == 0.0
-    assert float(fitted(inputs, outputs, units).shared) < 0.05
-    alone = fitted(inputs, outputs, torch.arange(1000).double())
-    assert float(alone.shared) == 0.0, "every row is a unit of its own"
-
-
 def test_what_depends_on_shared_rows_is_known_less_well():
     inputs, outputs, units = of_units(40, 10, 2.0)
     one, other = fitted(inputs, outputs, units), fitted(inputs, outputs)
@@ -72,20 +64,6 @@ def test_a_scale_that_depends_on_an_input_is_found():
     far = made.scales(torch.tensor([[80.0, 0.0]], dtype=torch.float64))
     middle = float((0.5 * made.log_scale[0, 0]).exp() * made.scale)
     assert float(far) <= WIDEST * middle * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_one_scale_stays_one(seed):
-    inputs = drawn(600, 2, seed=10 * seed)
-    made = fitted(inputs, function(inputs) + 0.5 * drawn(600, 1, seed=10 * seed + 1))
-    assert not made.varying
-    assert made.scales(inputs[:3]).unique().numel() == 1
-    assert float(made.scales(inputs[:1])) == pytest.approx(0.5, rel=0.1)
-
-
-def test_too_few_rows_have_one_scale():
-    inputs = drawn(20, 2)
-    assert not fitted(inputs, function(inputs) * drawn(20, 1, seed=1)).varying
 
 
 def test_coefficients_are_those_of_generalised_least_squares():
@@ -133,19 +111,3 @@ def test_whole_rows_are_drawn_by_their_weights_one_from_each_stratum():
     # In an order of their own, not sorted.
     assert not torch.equal(rows[0, :, 0], rows[0, :, 0].sort().values)
     assert not torch.equal(rows[0, :, 0], rows[1, :, 0])
-
-
-def test_a_pool_of_one_row_is_that_row():
-    rows = sampled_rows(torch.full((1, 2), 0.7).double(), torch.ones(3, 1).double(), 4, generator(0))
-    assert torch.equal(rows, torch.full((3, 4, 2), 0.7).double())
-
-
-def test_it_is_read_again_with_its_units():
-    inputs, outputs, units = of_units(12, 5, 1.0)
-    made, again = fitted(inputs, outputs, units), ResponseRegression(**SMALL)
-    again.load_state_dict(made.state_dict())
-    assert again.faults() == []
-    one, other = (each.responses(5, generator(3)) for each in (made, again))
-    assert torch.equal(one.functions, other.functions)
-    assert torch.equal(one.weights, other.weights)
-    assert torch.equal(made.scales(inputs), again.scales(inputs))

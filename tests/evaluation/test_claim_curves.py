@@ -101,33 +101,6 @@ def test_the_largest_the_median_and_the_smallest_difference_are_shown():
     assert shown([*lines, present])[-1] == present
 
 
-def test_what_has_no_such_claims_has_no_rows(case):
-    assert table(case, []) == []
-    assert table(case, [line(alteration=None)]) == []
-    assert table(case, [line()], kind="optimise") == []
-
-    class Unjudged:
-        kind = "rehearse"
-
-        def __init__(self, *given, **settings):
-            pass
-
-        for_cases = classmethod(lambda cls, *given: cls())
-
-    assert table(case, [line()], objective=Unjudged) == []
-
-
-def test_a_context_outside_the_data_has_no_curve():
-    far = NewCases(small_model().task, torch.tensor([[50.0]], dtype=torch.float64), ["far"]).case(0)
-    assert table(far, [line()]) == []
-
-
-def test_the_random_state_is_left_alone(case):
-    before = torch.get_rng_state()
-    assert table(case, [line()]) == table(case, [line()])
-    assert torch.equal(before, torch.get_rng_state())
-
-
 def test_bins_count_the_rows_and_hide_where_there_are_few(case):
     def counted(lower, upper):
         return bins(small_model().surrogate, replace(case, feasible={"a": (lower, upper)}, levels={}), "a")

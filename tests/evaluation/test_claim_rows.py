@@ -2,18 +2,11 @@ import csv
 import io
 import math
 
-import numpy as np
-import pytest
-
 from rehearsal_torch.evaluation.claim_rows import (
     COLUMNS,
     NUMBERS,
     ONLINE_COLUMNS,
-    TRIAL_COLUMNS,
-    TRUTH,
-    by_run,
     interval_of,
-    number,
     online,
     online_row,
     row,
@@ -23,10 +16,6 @@ from rehearsal_torch.evaluation.claim_rows import (
     with_truth,
     written,
 )
-from rehearsal_torch.files.csv_rows import read_rows
-from reproduction.cbo.documents import trial_typed
-from reproduction.online.documents import online_typed
-from tests.toys.online_rows import bounded, rows
 from tests.toys.trial_lines import rows as trial_rows
 
 DECIDED = {
@@ -38,19 +27,6 @@ DECIDED = {
     "score": {"probability": 0.75, "oracle": 0.9, "no_action": 0.25},
     "seconds": 0.125,
 }
-
-
-def test_a_row_holds_what_is_true_and_what_was_claimed():
-    found = row("w", "m", 2, DECIDED)
-    assert tuple(found) == COLUMNS
-    assert [found[key] for key in COLUMNS] == ["w", "m", 2, "4", 0.75, 0.9, 0.25, 0.8, 0.7, 0.9, 0.125]
-
-
-def test_with_nothing_altered_the_claim_is_that_of_doing_nothing():
-    found = row("w", "m", 2, DECIDED | {"alteration": None})
-    assert found["estimate"] == 0.3
-    assert math.isnan(found["lower"])
-    assert math.isnan(found["upper"])
 
 
 def test_with_nothing_altered_and_known_present_values_the_claim_is_that_of_keeping_them():
@@ -84,13 +60,6 @@ def test_only_what_a_world_scores_beside_its_best_is_judged():
     assert scored_by_world(DECIDED)
     assert not scored_by_world({"score": {"probability": 0.5}})
     assert not scored_by_world({"score": None})
-
-
-@pytest.mark.parametrize(
-    ("value", "found"), [("0.5", 0.5), (1, 1.0), (True, 1.0), ("", None), (None, None), ([], None)]
-)
-def test_numbers(value, found):
-    assert number(value) == found if found is not None else math.isnan(number(value))
 
 
 def test_rows_come_back_from_csv_to_six_figures():
@@ -158,30 +127,7 @@ def test_what_is_not_known_is_left_empty():
     assert math.isnan(row["information"]), "the value of another search is no information"
 
 
-def test_rows_come_back_from_csv(tmp_path):
-    (tmp_path / "rounds.csv").write_text(written(rows(), ONLINE_COLUMNS))
-    found = online_typed(read_rows(tmp_path / "rounds.csv"))
-    assert [row["round"] for row in found] == [row["round"] for row in rows()]
-    np.testing.assert_allclose([row["p_true"] for row in found], [row["p_true"] for row in rows()], rtol=1e-5)
-
-
-def test_rows_of_earlier_runs_have_no_bounds_on_the_truth_and_those_of_later_ones_do(tmp_path):
-    (tmp_path / "old.csv").write_text(written(rows(), ONLINE_COLUMNS))
-    assert all(TRUTH[0] not in row for row in online_typed(read_rows(tmp_path / "old.csv")))
-    made = bounded(rows())
-    (tmp_path / "new.csv").write_text(written(made, with_truth(ONLINE_COLUMNS, made)))
-    found = online_typed(read_rows(tmp_path / "new.csv"))
-    for key in TRUTH:
-        np.testing.assert_allclose([row[key] for row in found], [row[key] for row in made], rtol=1e-5)
-
-
 def test_the_best_so_far_counts_the_start_design():
     assert [row["best_expected"] for row in trial_rows()] == [2.0, 2.0, 4.0]
     assert [row["best_expected"] for row in trial_rows(start=3.0)] == [3.0, 3.0, 4.0]
     assert [row["round"] for row in trial_rows()] == [1, 2, 3]
-
-
-def test_rows_survive_a_file():
-    some = trial_rows()
-    assert trial_typed(csv.DictReader(io.StringIO(written(some, TRIAL_COLUMNS)))) == some
-    assert list(by_run([*trial_rows(seed=1), *some], "seed")) == [0, 1]

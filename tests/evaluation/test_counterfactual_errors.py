@@ -158,13 +158,6 @@ def test_a_model_without_sofa_is_scored_by_its_rules(scored: list[TruthRow], row
     assert unchanged[2] == pytest.approx(unchanged[3])
 
 
-def test_gains_have_two_parts_that_sum_up(scored: list[TruthRow], rows: list[TruthRow]) -> None:
-    for each in (scored, rows):
-        parts = sum(mean(each, quantity="gain", feature=name) for name in ("organs", "doses scored"))
-        before, after = (mean(each, quantity="return", estimator=name) for name in ("no action", "true"))
-        assert parts == pytest.approx(after - before)
-
-
 def test_a_change_of_the_last_action_is_compared_too(problem, model):
     """It changes no state, only the score of its own step."""
     case = problem.case(0)

@@ -3,9 +3,8 @@
 import pytest
 
 from rehearsal_torch.evaluation.counterfactual_errors import truth_table
-from rehearsal_torch.problems.cases.nonlinear_examples import Loan
 from rehearsal_torch.problems.trials.benchmark_functions import Dropwave
-from rehearsal_torch.problems.world_size import Rounds, SampleSize
+from rehearsal_torch.problems.world_size import Rounds
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.training.surrogate_fit import fit
 
@@ -26,7 +25,3 @@ def test_a_causal_world_knows_the_noise_of_each_node(world, model):
     found = [row["value"] for row in rows if row["quantity"] == "correlation"]
     assert len(found) == 4
     assert all(0 <= value <= 1 for value in found)
-
-
-def test_who_knows_no_truth_has_no_rows(model):
-    assert truth_table(Loan(size=SampleSize(rows=30)), model, []) == []

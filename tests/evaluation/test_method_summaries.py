@@ -7,9 +7,6 @@ import pytest
 
 from rehearsal_torch.evaluation.method_summaries import (
     TruthSummary,
-    grouped,
-    mean,
-    median,
     online_summary,
     summed,
     trial_summary,
@@ -76,15 +73,3 @@ def test_bounds_on_the_truth_are_counted_apart_from_those_of_the_claim():
     assert both.truth == TruthSummary(1, 1.0, 0.0, pytest.approx(0.4))
     assert math.isnan(truth_summary([row | {"auf": row["p_true"]} for row in rows()]).covered)
     assert summed([judged(0, 0.6, 0.5)], 0).truth.intervals == 0
-
-
-def test_means_and_medians_leave_out_what_is_no_number():
-    assert (mean([1.0, math.nan, 4.0]), median([1.0, math.nan, 4.0, 2.0])) == (2.5, 2.0)
-    assert math.isnan(mean([]))
-    assert math.isnan(median([math.nan]))
-
-
-def test_rows_are_grouped_in_order_of_appearance():
-    rows = [{"a": 2, "b": "x"}, {"a": 1, "b": "x"}, {"a": 2, "b": "x"}]
-    assert list(grouped(rows, "a").items()) == [((2,), [rows[0], rows[2]]), ((1,), [rows[1]])]
-    assert list(grouped(rows, "a", "b")) == [(2, "x"), (1, "x")]

@@ -44,11 +44,3 @@ def test_points_are_those_of_the_rows(rows):
     torch.testing.assert_close(
         true, (noise[:, 0] - noise_draws.mean) / noise_draws.variance**0.5, rtol=0.02, atol=0.02
     )
-
-
-def test_a_model_without_the_graph_recovers_nothing():
-    world = Dropwave(size=Rounds(initial=20))
-    assert (
-        recovery_rows(world, fit(ExogenousModel(world.task, structure="black_box"), world.observations()))
-        == []
-    )

@@ -1,13 +1,9 @@
 """Strengths of a run, from its records."""
 
-import math
-
 from rehearsal_torch.data.sensitivity import HiddenCause, Sensitivity
 from rehearsal_torch.evaluation.overturning_sentences import (
     graphs_overall,
-    hidden_cause_of,
     overall,
-    sensitivity_of,
     sequences_overall,
     stands,
     typical,
@@ -28,13 +24,6 @@ def test_the_median_the_share_and_the_strongest_covariate():
     assert [stands(FOUND, each) for each in (1.0, 1.4, 1.5, 3.0)] == [2 / 3, 2 / 3, 1 / 3, 0.0]
     assert yardstick(FOUND) == ("sex", 2.4)
     assert yardstick([Sensitivity(1.0, "point")]) is None
-
-
-def test_records_of_earlier_versions_have_none():
-    assert sensitivity_of({"status": "may"}) is None
-    assert sensitivity_of(LINES[0]) == FOUND[0]
-    assert sensitivity_of({"sensitivity": {"tipping": None, "basis": "point"}}).tipping == math.inf
-    assert overall([{}, {}]) == ""
 
 
 def test_one_sentence_about_all():
@@ -84,21 +73,3 @@ def test_one_sentence_for_all_sequences():
     )
     none = sequences_overall(decided(1.0, 1.0))
     assert none.startswith("No hidden common cause of doses and states can overturn most")
-
-
-def test_one_sequence_has_its_own_sentence_and_none_has_none():
-    (one,) = decided(0.1)
-    assert (
-        sequences_overall([one]) == hidden_cause_of(one).sentence().replace("a hidden", "A hidden", 1) + "."
-    )
-    assert sequences_overall([{"status": "leave"}]) == ""
-    plain = [{"hidden_cause": {"tipping": 0.1}}, {"hidden_cause": {"tipping": 0.2}}]
-    assert sequences_overall(plain).endswith("(of 2: 10.0% to 20.0%).")
-
-
-def test_actions_have_the_name_that_they_are_given():
-    said = sequences_overall(decided(0.1, 0.2), "actions")
-    assert "open, of the actions and of every next state" in said
-    assert "doses" not in said + sequences_overall(decided(0.1), "actions") + sequences_overall(
-        decided(1.0, 1.0), "actions"
-    )

@@ -28,10 +28,6 @@ def recorded(path, run, *kinds):
     return read(path)
 
 
-def test_run_json_says_what_was_asked(tmp_path):
-    assert recorded(tmp_path, {"kind": "optimise"}).kind == "optimise"
-
-
 def test_what_is_no_kind_is_refused(tmp_path):
     assert recorded(tmp_path / "none", {}, "rehearse").kind is None
     words = r"run\.json: kind: expected rehearse, optimise or look_back; got ponder"
@@ -57,11 +53,6 @@ def test_a_line_that_was_cut_off_is_left_out_and_the_rest_is_ordered(plain_run):
     assert [one["index"] for one in run.decisions] == list(range(5))
     assert [one["seconds"] for one in run.decisions] == [0.5, None, None, None, None]
     assert run.groups() == {("decision", None): run.decisions}
-
-
-def test_what_was_chosen_is_read(plain_run):
-    (plain_run / "run.json").write_text(json.dumps({"choices": {"decision": "cme", "seed": 1}}))
-    assert read(plain_run).choices == {"decision": "cme", "seed": "1"}
 
 
 def test_groups_rise_in_k(sepsis_run):
@@ -116,11 +107,3 @@ def test_without_a_vasopressor_the_returns_with_and_without_doses_tell(value, na
     }
     trajectory = {"observed": -40.0, "value": value, "related": related}
     assert counterpart(trajectory, SCORE | {"true_observed": -40.0}) == name
-
-
-def test_a_claim_about_the_column_is_about_the_score_as_it_is():
-    assert counterpart({"observed": -40.0, "value": -39.0}, SCORE | {"true_observed": -40.0}) == "true"
-
-
-def test_worlds_without_these_scores_have_no_counterpart():
-    assert counterpart({"observed": -40.0}, {"regret": 1.0}) is None

@@ -8,13 +8,11 @@ import torch
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.evaluation.surrogate_curves import MAX_NODES, MOST, CurveRow, curve_rows, curve_table
-from rehearsal_torch.problems.cases.nonlinear_examples import Loan
-from rehearsal_torch.problems.trials.benchmark_functions import Ackley, Alpine2, Dropwave
+from rehearsal_torch.evaluation.surrogate_curves import MOST, CurveRow, curve_rows, curve_table
 from rehearsal_torch.problems.trials.causal_world import CausalWorld
-from rehearsal_torch.problems.trials.mixture_noise import MixtureNoise, ModalNoise
+from rehearsal_torch.problems.trials.mixture_noise import MixtureNoise
 from rehearsal_torch.problems.trials.user_experiments import ExperimentTable
-from rehearsal_torch.problems.world_size import Rounds, SampleSize
+from rehearsal_torch.problems.world_size import Rounds
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.causal_toys import linear_chain
@@ -91,13 +89,6 @@ def test_a_node_along_its_parent(rows):
     assert chosen[0] == pytest.approx(1.0, abs=0.005), "X is 2 a at the recommendation"
 
 
-def test_a_node_without_a_node_among_its_inputs_along_its_action(rows):
-    x, mean, std = series(rows, "node", "X", "a", "learnt")
-    np.testing.assert_allclose(mean, 2 * x, atol=0.005)
-    np.testing.assert_allclose(std, 0.3 * (1 + x))
-    np.testing.assert_allclose(series(rows, "node", "X", "a", "true")[1], 2 * x + 0.5 + TWO.mean, rtol=1e-9)
-
-
 @pytest.mark.parametrize("node", ["X", "Y"])
 def test_densities_of_the_noise_are_those_of_its_distributions(rows, node):
     x, learnt, _ = series(rows, "noise", node, "", "learnt")
@@ -160,12 +151,6 @@ def test_trials_near_the_curve_are_told_from_others_and_set_nodes_are_left_out()
     )
 
 
-def test_curves_end_where_the_limits_of_the_task_do():
-    rows = made({"normals": [[1.0, 1.0]], "offsets": [1.2]})
-    assert series(rows, "reward", "reward", "a", "learnt")[0].max() == pytest.approx(0.8, abs=0.01)
-    assert series(rows, "reward", "reward", "b", "learnt")[0].max() == pytest.approx(0.7, abs=0.02)
-
-
 def test_levels_are_the_points_of_a_curve_and_own_experiments_have_no_truth(tmp_path):
     table = Chain().observations()
     lines = [",".join(table.names), *(",".join(map(str, row)) for row in table.values.tolist())]
@@ -182,38 +167,6 @@ def test_levels_are_the_points_of_a_curve_and_own_experiments_have_no_truth(tmp_
     assert len(series(rows, "reward", "reward", "b", "learnt")[0]) > 100
     assert "true" not in {row.series for row in rows}
     assert {row.panel for row in rows} == {"reward", "node", "noise"}
-
-
-def test_the_noise_of_trials_is_what_the_distribution_was_fitted_to():
-    world = Dropwave(size=Rounds(initial=30))
-    table, model = world.observations(), ExogenousModel(world.task)
-    rows = curve_rows(world, fit(model, table), table, world.optimal_action)
-    np.testing.assert_array_equal(series(rows, "noise", "X", "", "trial")[0], model.recovered()[0].tolist())
-
-
-def test_a_model_of_the_reward_alone_has_no_curve_of_it_twice():
-    world = Ackley(size=Rounds(initial=30))
-    model = fit(ExogenousModel(world.task, structure="black_box", components=1), world.observations())
-    rows = curve_rows(world, model, world.observations(), world.optimal_action)
-    assert {(row.panel, row.name) for row in rows} == {("reward", "reward"), ("noise", "reward")}
-    assert {row.series for row in rows if row.panel == "noise"} == {"learnt", "trial"}
-
-
-@pytest.mark.slow
-def test_the_last_nodes_of_a_long_chain():
-    world = Alpine2("anm", ModalNoise(1.0, 1), size=Rounds(initial=20))
-    model = fit(ExogenousModel(world.task, phi="homoskedastic"), world.observations())
-    rows = curve_rows(world, model, world.observations(), world.optimal_action)
-    assert {row.name for row in rows if row.panel == "node"} == {"X2", "X3", "X4", "X5"}
-    assert MAX_NODES == 4
-    assert {row.along for row in rows if row.panel == "reward"} == set(world.task.actions)
-
-
-def test_a_measured_radius_is_not_what_the_wave_follows_from():
-    world = Dropwave(ModalNoise(0.1, 1), propagate_noise=False, size=Rounds(initial=20))
-    model = fit(ExogenousModel(world.task, phi="homoskedastic"), world.observations())
-    rows = curve_rows(world, model, world.observations(), world.optimal_action)
-    assert {row.name for row in rows if (row.panel, row.series) == ("node", "true")} == {"X"}
 
 
 @pytest.mark.slow
@@ -235,13 +188,3 @@ def test_a_run_is_shown_at_its_last_recommendation_with_all_that_it_was_answered
         for place in series(rows, "node", "Y", "X", wanted)[0]
     ]
     assert sorted(found) == sorted([*table.columns(["X"])[:, 0].tolist(), 2.5])
-
-
-def test_what_is_no_run_of_trials_has_no_curves():
-    line = {"index": 0, "status": "may", "value": 1.0, "alteration": {"a": 0.9, "b": 0.4}}
-    assert curve_table(Chain(), linear_chain(), []) == []
-    assert curve_table(Loan(size=SampleSize(rows=30)), linear_chain(), [line]) == []
-    refused = {"index": 0, "status": "leave", "value": 0.0, "alteration": None}
-    assert curve_table(Chain(), linear_chain(), [refused]) == []
-    several = {**line, "alteration": {"a": [0.1, 0.2], "b": [0.4, 0.5]}}
-    assert curve_table(Chain(), linear_chain(), [several]) == []

@@ -213,16 +213,6 @@ def test_p_values_are_small_where_an_action_acts_later_and_large_where_it_does_n
     assert (form.p_values(steps(states, others, actions)) > UNMOVED).all()
 
 
-def test_p_values_of_rows_that_stand_alone_or_of_one_action_are_known():
-    *data, _ = simulated(linear, 150, 2)
-    form, rows = BentTransition(2, 1, levels()), steps(*data)
-    assert bool(rows.begins.all()), "a single lag is left"
-    assert float(form.p_values(rows)[0]) < 1e-6
-    states, others, actions, _ = simulated(linear, 40, 6)
-    same = form.p_values(steps(states, others, torch.ones_like(actions)))
-    assert same.tolist() == [1.0, 1.0], "an action that never varies is not seen to move anything"
-
-
 @pytest.mark.parametrize("units", [1, FEWEST - 1])
 def test_a_level_that_few_units_have_moves_nothing(units):
     """Their noise is no effect of it: a single unit seems to have no spread at all."""
@@ -233,16 +223,6 @@ def test_a_level_that_few_units_have_moves_nothing(units):
     form = BentTransition(2, 1, levels())
     assert form.p_values(steps(states, others, given)).tolist() == [1.0, 1.0]
     assert form.p_values(steps(states, others, 1 - given)).tolist() == [1.0, 1.0], "nor one that few have not"
-
-
-def test_units_are_rows_in_order():
-    *data, _ = simulated(linear, 5, 4)
-    rows = steps(*data)
-    assert rows.lengths.tolist() == [3] * 5
-    some = rows.units(torch.tensor([False, True, False, False, True]))
-    assert some.lengths.tolist() == [3, 3]
-    assert torch.equal(some.states, rows.states[[3, 4, 5, 12, 13, 14]])
-    assert torch.equal(some.begins, torch.tensor([True, False, False] * 2))
 
 
 def test_what_is_left_is_the_noise_without_the_level_of_the_unit():
@@ -279,46 +259,6 @@ def test_far_beyond_the_rows_a_state_moves_on_as_it_is():
     course, far = form.trajectory(states, others, actions), ends[1] + 5
     one, other = (course.branch((far + more).unsqueeze(0), 2) for more in (0.0, 3.0))
     torch.testing.assert_close(other - one, torch.full_like(one, 3.0))
-
-
-def test_a_fit_is_that_of_its_seed():
-    rows = steps(*simulated(linear, 30, 6)[:3])
-    one, again, other = (fitted(rows, seed=seed).state_dict() for seed in (0, 0, 1))
-    assert all(torch.equal(value, again[name]) for name, value in one.items())
-    different = {name for name, value in one.items() if not torch.equal(value, other[name])}
-    assert different == {"early", "late", "refitted"}
-
-
-def test_a_loaded_part_is_the_saved_one():
-    form, (states, others, actions, _) = known(within)
-    again = BentTransition(2, 1, levels(), REFITS)
-    assert not again.fitted
-    again.load_state_dict(form.state_dict())
-    assert again.fitted
-    assert again.faults() == []
-    other = (2 - actions)[None]
-    for refits in (False, True):
-        one, two = (each.trajectory(states, others, actions, refits) for each in (form, again))
-        assert torch.equal(one.noise, two.noise)
-        found = [ahead(each, states[:2], 3, actions[:2]) for each in (one, two)]
-        assert torch.equal(*found)
-    assert torch.equal(one.replays(other), two.replays(other))
-    damaged = BentTransition(2, 1, levels(), REFITS + 1)
-    damaged.load_state_dict(form.state_dict())
-    assert any(text.startswith("refitted: expected the size (9, ") for text in damaged.faults())
-
-
-def test_many_actions_take_no_memory_for_each_refit():
-    """Six drugs of six levels: the weights of each action by each refit would be 6^6 x 8 x 3 x 2 numbers."""
-    doses = levels(6, tuple("abcdef"))
-    states, others, _, _ = simulated(linear, 20, 4)
-    actions = torch.randint(doses.actions, (20, 4), generator=torch.Generator().manual_seed(0))
-    form = fitted(steps(states, others, actions), doses=doses)
-    course = form.trajectory(states[0], others[0], actions[0], True)
-    held = [each for each in vars(course).values() if isinstance(each, torch.Tensor)]
-    assert max(each.numel() for each in held) <= doses.actions * 6 * 5
-    found = ahead(course, states[0, :1], 0, actions[0, 0])
-    torch.testing.assert_close(found, states[0, 1].expand_as(found), rtol=0, atol=1e-12)
 
 
 def test_a_level_that_no_row_has_says_nothing_by_the_fit_and_anything_by_the_refits():

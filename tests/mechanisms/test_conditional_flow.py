@@ -52,15 +52,6 @@ def test_the_density_integrates_to_one(outputs):
     assert float(mass * (line[1] - line[0]) ** outputs) == pytest.approx(1.0, abs=1e-3)
 
 
-def test_it_starts_as_the_standard_normal_law():
-    flow, values = (
-        ConditionalFlow(2, 2).double(),
-        torch.randn(30, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0)),
-    )
-    expected = -values.square().sum(-1) / 2 - math.log(2 * math.pi)
-    assert torch.allclose(flow.log_density(torch.ones(30, 2, dtype=torch.float64), values), expected)
-
-
 @pytest.mark.slow
 def test_a_curved_law_is_learnt():
     torch.manual_seed(0)
@@ -80,17 +71,3 @@ def test_a_curved_law_is_learnt():
     assert reached - truth < 0.2
     assert float(drawn.mean()) == pytest.approx(math.sin(2) + 0.5 - 0.5, abs=0.1)
     assert float(drawn.std()) == pytest.approx(0.35, abs=0.1)
-
-
-@pytest.mark.slow
-def test_a_law_without_parents_is_learnt():
-    draws = torch.randn(2000, 1, generator=torch.Generator().manual_seed(0)).exp() / 2 - 0.8
-    torch.manual_seed(0)
-    flow = ConditionalFlow(0, 1)
-    Descent(30, 128, 2e-2, 20, progress=False).train(flow, (draws.new_empty(2000, 0), draws))
-    with torch.no_grad():
-        again = flow(
-            draws.new_empty(20000, 0), torch.randn(20000, 1, generator=torch.Generator().manual_seed(1))
-        )
-    levels = torch.tensor([0.1, 0.5, 0.9])
-    assert torch.allclose(torch.quantile(again, levels), torch.quantile(draws, levels), atol=0.1)

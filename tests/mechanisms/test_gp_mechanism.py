@@ -58,11 +58,6 @@ def test_the_closed_form_counts_the_uncertainty_of_recovered_noise():
     assert float(made.belief(PARENTS, made.abduct(PARENTS, value))[1]) == pytest.approx(0.8)
 
 
-def test_a_shift_is_added_to_the_noise():
-    moved = closed(False, shift=0.25)
-    assert torch.allclose(moved.forward(PARENTS, NOISE), closed(False).forward(PARENTS, NOISE + 0.25))
-
-
 def test_inputs_are_scaled_to_the_unit_cube():
     made = closed(False)
     wide = ClosedForm(

@@ -168,20 +168,6 @@ def test_derivatives_are_those_of_the_step(seed, learnt):
         torch.testing.assert_close(found.hessian[0, action], hessian, atol=1e-5, rtol=1e-5)
 
 
-def test_batches_are_row_by_row():
-    trajectory, generator = course_of(2, True), torch.Generator().manual_seed(2)
-    states, covectors = (
-        torch.randn(4, 3, generator=generator, dtype=torch.float64),
-        torch.randn(4, 3, generator=generator, dtype=torch.float64),
-    )
-    radii = torch.rand(4, generator=generator, dtype=torch.float64)
-    joined = trajectory.curvature(states, 0, covectors, radii)
-    for row in range(4):
-        alone = trajectory.curvature(states[row : row + 1], 0, covectors[row : row + 1], radii[row : row + 1])
-        for name in ("jacobian", "hessian", "jacobian_norm", "second_derivative_norm", "hessian_lipschitz"):
-            torch.testing.assert_close(getattr(joined, name)[row : row + 1], getattr(alone, name))
-
-
 def test_nothing_is_certified_where_softplus_jumps():
     trajectory = transition_episode(0, 4, 1, 3, 3).trajectory
     trajectory.scale = (trajectory.scale[0], trajectory.scale[1] + 30)
@@ -226,23 +212,6 @@ def trajectory(constants: torch.Tensor | None = None) -> EquationTrajectory:
     return EquationTrajectory(
         states, torch.zeros(3, dtype=torch.long), 4, lambda s, t, a: s * (t + 1) + a[:, None].to(s), constants
     )
-
-
-def test_steps_and_branches_are_the_equation():
-    rows = torch.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=torch.float64)
-    assert trajectory().step(rows, 1, torch.tensor([0, 3])).tolist() == [[2, 4], [9, 11]]
-    assert trajectory().step(rows, 0, torch.tensor(2)).tolist() == [[3, 4], [5, 6]]
-    every = trajectory().branch(rows, 1)
-    assert every.shape == (2, 4, 2)
-    for action in range(4):
-        assert torch.equal(every[:, action], trajectory().step(rows, 1, torch.tensor(action)))
-    assert torch.equal(trajectory().branch(rows, 1, torch.tensor([3, 1])), every[:, [3, 1]])
-
-
-def test_constants_are_what_is_known():
-    assert trajectory().lipschitz() is None
-    known = torch.tensor([1.0, 2.0], dtype=torch.float64)
-    assert trajectory(known).lipschitz() is known
 
 
 def members(seed: int):

@@ -5,11 +5,7 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.surrogates.transition import TransitionModel
 from rehearsal_torch.training import cross_validation
 from rehearsal_torch.training import surrogate_fit as fits
-from rehearsal_torch.training.cross_validation import (
-    clinical_log_likelihood,
-    cross_validate,
-    percentage_decrease,
-)
+from rehearsal_torch.training.cross_validation import clinical_log_likelihood, cross_validate
 from rehearsal_torch.training.gradient_descent import Descent
 from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.transitions import CONTEXTUAL, DOSES, STATIC, VARYING, model, observations, patients
@@ -46,25 +42,6 @@ def test_folds_that_are_shared_have_the_same_scores(monkeypatch):
     monkeypatch.setattr(fits, "MANY", 0)
     assert cross_validate(patients(15, 5, 0), model, trainer, count=3, workers=2) == alone
     assert asked == [1, 2], "few rows are trained here"
-
-
-def test_a_worker_with_a_gpu_trains_on_its_cpu_if_this_process_has_none(monkeypatch):
-    asked = []
-    monkeypatch.setattr(Descent, "gpus", lambda how: asked.append(how.accelerator) or [])
-    cross_validate(
-        patients(15, 5, 0),
-        model,
-        lambda: Descent(max_epochs=1, batch_size=32, progress=False, accelerator="auto"),
-        count=3,
-    )
-    assert asked == ["cpu"] * 3, "settled before the folds are shared"
-
-
-def test_folds_by_transition_split_patients():
-    found = cross_validate(patients(7, 5, 0), model, trainer, count=3, by="transition")
-    assert sorted(score.held_out for score in found.folds) == [9, 9, 10]
-    with pytest.raises(ValueError, match="by=patient or by=transition"):
-        cross_validate(patients(7, 5, 0), model, trainer, by="week")
 
 
 @pytest.mark.slow
@@ -113,22 +90,3 @@ def test_the_clinical_density_does_not_care_how_a_model_scales(logarithms: tuple
     assert torch.trapezoid(torch.trapezoid(density, grids[1]), grids[0]).item() == pytest.approx(
         1.0, abs=0.02
     )
-
-
-def test_the_paper_s_percentage():
-    assert percentage_decrease(9.4, 10.0) == pytest.approx(6.0)
-    assert percentage_decrease(-11.0, -10.0) == pytest.approx(10.0)
-    assert percentage_decrease(11.0, 10.0) == pytest.approx(-10.0)
-
-
-@pytest.mark.slow
-def test_a_steep_world_is_worse_served_by_a_flat_model():
-    episodes = patients(40, 6, 2)
-
-    def made(constant: float | None) -> float:
-        slow = Descent(max_epochs=25, batch_size=64, learning_rate=1e-2, progress=False)
-        return cross_validate(
-            episodes, lambda: model(location_constant=constant), lambda: slow, count=2
-        ).scaled
-
-    assert percentage_decrease(made(0.02), made(None)) > percentage_decrease(made(1.0), made(None)) + 5

@@ -7,11 +7,9 @@ import pytest
 import torch
 from lightning.pytorch.callbacks import Callback
 
-from rehearsal_torch.cli.overrides import composed
 from rehearsal_torch.mechanisms.location_scale import LocationScale
 from rehearsal_torch.training import lightning_training
 from rehearsal_torch.training.gradient_descent import Descent
-from rehearsal_torch.training.lightning_module import TrainingModule
 
 SHORT = {"max_epochs": 2, "batch_size": 32, "progress": False}
 
@@ -50,17 +48,6 @@ def test_a_flag_reaches_the_trainer_of_lightning(monkeypatch):
     assert not equal(clipped, trained())
 
 
-def test_flags_that_lightning_refuses_are_one_paragraph():
-    with pytest.raises(ValueError, match=r"Lightning's Trainer refuses these settings .*: correct max_steps"):
-        trained(max_steps="many")
-
-
-def test_the_command_line_takes_the_same_flags():
-    typed = ["+experiment=sepsis", "+trainer.gradient_clip_val=0.5", "trainer.precision=64-true"]
-    config, _ = composed(typed, multirun=False)
-    assert config.trainer.gradient_clip_val == 0.5
-
-
 def test_a_folder_of_other_flags_is_another_training(tmp_path):
     trained(folder=tmp_path, gradient_clip_val=1.0)
     trained(folder=tmp_path, gradient_clip_val=1.0, enable_model_summary=False, max_epochs=3)
@@ -90,11 +77,6 @@ def test_each_training_has_its_own_copy_of_a_callback(monkeypatch):
     Descent(**SHORT, callbacks={"counter": mine}).train(part(), rows())
     Descent(**SHORT, callbacks=[Counter]).train(part(), rows())
     assert (Counter.seen, mine.epochs) == ([1, 2] * 4, 0)
-
-
-def test_what_is_no_callback_is_refused():
-    with pytest.raises(ValueError, match=r"callbacks: expected callbacks of Lightning, .*; got a int"):
-        Descent(**SHORT, callbacks=[lambda: 3]).train(part(), rows())
 
 
 @pytest.mark.parametrize("begin", ["run", "run/training", "run/training/part/last.ckpt"])
@@ -136,8 +118,3 @@ def test_a_folder_without_such_a_training_and_another_model_are_refused(tmp_path
         trained(ckpt_path=tmp_path / "saved")
     with pytest.raises(ValueError, match=r"holds the weights of another model .* there, .* here"):
         Descent(**SHORT, ckpt_path=tmp_path / "run/training/other/last.ckpt").train(part(hidden=4), rows())
-
-
-def test_a_module_needs_nothing_but_its_part():
-    module = TrainingModule(part())
-    assert (module.learning_rate, dict(module.hparams)) == (1e-3, {"learning_rate": 1e-3, "seed": 0})

@@ -7,16 +7,7 @@ from torch import Tensor, nn
 
 from rehearsal_torch.data.trainable_part import Trained
 from rehearsal_torch.mechanisms.location_scale import LocationScale
-from rehearsal_torch.training.gradient_descent import (
-    Descent,
-    faults,
-    gpus,
-    joined,
-    possible,
-    settled,
-    still_falling,
-    turn,
-)
+from rehearsal_torch.training.gradient_descent import Descent, faults, gpus, possible, still_falling, turn
 
 
 class KilledError(Exception):
@@ -96,14 +87,6 @@ def test_a_loss_with_draws_of_its_own_resumes_to_the_same_bits(tmp_path: Path):
     assert resumed.finished == 1
 
 
-def test_training_leaves_the_random_state_alone():
-    torch.manual_seed(3)
-    expected = torch.rand(4)
-    torch.manual_seed(3)
-    Descent(max_epochs=1, progress=False).train(Noisy(), (rows(10, 1)[0][:, :3],))
-    assert torch.equal(torch.rand(4), expected)
-
-
 @pytest.mark.parametrize(("asked", "inside"), [(1, 1), (None, 3)])
 def test_threads_are_those_asked_for_while_training_and_those_before_afterwards(asked, inside):
     seen = []
@@ -158,16 +141,6 @@ def test_more_epochs_continue_a_finished_training(tmp_path: Path):
     Descent(max_epochs=2, progress=False, folder=tmp_path).train(mechanism(), examples)
     Descent(max_epochs=5, progress=False, folder=tmp_path).train(longer, examples)
     assert equal(whole, longer)
-
-
-def test_lightnings_file_holds_plain_values_only(tmp_path: Path):
-    Descent(max_epochs=2, progress=False, folder=tmp_path).train(
-        mechanism(), rows(50, 1), rows(20, 2), "step"
-    )
-    state = torch.load(tmp_path / "step" / "last.ckpt", weights_only=True)
-    assert state["hyper_parameters"]["batch_size"] == 256
-    assert {type(value) for value in state["hyper_parameters"].values()} <= {int, float, str, type(None)}
-    assert len(state["readings"]) == 4
 
 
 def test_the_train_loss_is_a_mean_over_rows_not_batches():
@@ -239,27 +212,6 @@ def test_a_training_that_ended_by_itself_converged_unless_it_ended_at_once():
     assert faults(metrics([3.0, 2.0, 1.0, 2.0, 3.0]), 30) == []
 
 
-def test_parts_of_one_kind_share_a_sentence_and_other_metrics_are_left_aside():
-    several = metrics(FALLING, "models.0.m") | metrics(FLAT, "models.1.m") | metrics(FALLING, "models.2.m")
-    (told,) = faults(several | {"decision/seconds": [(0.0, 1.0)]}, 20)
-    assert "of models 1 and 3 of the ensemble was" in told
-
-
-@pytest.mark.parametrize(
-    ("names", "words"),
-    [
-        (["the model"], "the model"),
-        (["a", "b", "c"], "a, b and c"),
-        (
-            ["model 1 of the ensemble", "the part x of the model"],
-            "model 1 of the ensemble and the part x of the model",
-        ),
-    ],
-)
-def test_names_stand_in_a_row(names, words):
-    assert joined(names) == words
-
-
 @pytest.fixture
 def three(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
@@ -308,26 +260,3 @@ def test_a_job_that_sees_one_gpu_or_none_takes_the_first_device(there, monkeypat
     monkeypatch.setattr(torch.cuda, "is_available", lambda: there > 0)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: there)
     assert [turn(job, each) for job in range(2) for each in ("gpu", "auto")] == [1] * 4
-
-
-def test_without_a_gpu_auto_trains_on_the_cpu(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert gpus(2, "auto") == gpus([0, 1], "auto") == []
-    with pytest.raises(RuntimeError, match="torch sees none: choose trainer=cpu"):
-        gpus(1, "gpu")
-
-
-@pytest.mark.parametrize(
-    ("devices", "accelerator"),
-    [(0, "cpu"), (True, "gpu"), ("2", "cpu"), ([], "gpu"), ([0, 0], "gpu"), ([0, 1], "cpu"), ([-1], "gpu"),
-     ([True], "gpu"), ([0.0], "gpu")],
-)  # fmt: skip
-def test_what_are_no_devices_is_refused(devices, accelerator):
-    assert not possible(devices, accelerator)
-
-
-def test_auto_is_settled_where_it_is_asked(monkeypatch):
-    for there, found in ((True, "gpu"), (False, "cpu")):
-        monkeypatch.setattr(torch.cuda, "is_available", lambda there=there: there)
-        assert settled("auto") == found
-        assert (settled("cpu"), settled("gpu")) == ("cpu", "gpu")

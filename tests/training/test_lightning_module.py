@@ -40,12 +40,6 @@ def test_each_process_takes_its_share_of_every_batch():
     assert parts[0][2] == parts[1][2] == whole[2], "one row for two processes"
 
 
-def test_there_are_no_held_out_batches_without_held_out_rows():
-    examples = TrainingData((torch.arange(9.0),), None, 4, 0)
-    examples.trainer = of_process(0, 1)
-    assert examples.val_dataloader() == []
-
-
 def test_an_epoch_goes_through_every_row_once_in_an_order_of_its_own():
     epoch = [0]
     rows = (torch.arange(10), torch.arange(10) * 2)
@@ -73,12 +67,6 @@ def test_blocks_give_the_batches_of_one_permutation_of_all_rows(monkeypatch: pyt
         assert torch.equal(other, expected[:, 0])
     blocks = {one.untyped_storage().data_ptr(): one.untyped_storage().nbytes() for one, _ in found}
     assert max(blocks.values()) <= 12 * (100 + 64 * size), "no block holds all rows"
-
-
-def test_without_an_epoch_the_order_stays():
-    assert torch.equal(
-        torch.cat([share.examples[0] for share in Batches((torch.arange(5),), 2)]), torch.arange(5)
-    )
 
 
 @given(rows=st.integers(1, 60), size=st.integers(1, 20), world=st.integers(1, 5))

@@ -1,6 +1,5 @@
 """One training under Lightning: what it leaves as it was, and whose folder it goes on in."""
 
-import logging
 import os
 import signal
 import time
@@ -20,14 +19,12 @@ from torch import nn
 
 from rehearsal_torch.data.trainable_part import Trained
 from rehearsal_torch.mechanisms.location_scale import LocationScale
-from rehearsal_torch.progress import Progress
 from rehearsal_torch.training import lightning_training
 from rehearsal_torch.training.gradient_descent import Descent
 from rehearsal_torch.training.lightning_module import HELD_OUT
 from rehearsal_torch.training.lightning_training import (
     BestWeights,
     Ended,
-    EpochCount,
     Finite,
     LastState,
     _digest,
@@ -163,15 +160,6 @@ def test_only_the_advice_of_lightning_is_kept_from_the_screen():
         warnings.warn("The `srun` command is available on your system", UserWarning, stacklevel=1)
         with pytest.raises(UserWarning, match="something else"):
             warnings.warn("something else", UserWarning, stacklevel=1)
-
-
-def test_that_an_experiment_is_new_is_no_warning(caplog):
-    log = logging.getLogger("lightning.pytorch.loggers.mlflow")
-    with _quiet():
-        log.warning("Experiment with name a not found. Creating it.")
-        log.error("no answer")
-    assert caplog.messages == ["no answer"]
-    assert log.isEnabledFor(logging.WARNING)
 
 
 class StoppedError(Exception):
@@ -340,17 +328,6 @@ def test_a_logger_that_is_not_installed_says_what_to_type(tmp_path, monkeypatch,
         logged(tmp_path, name)
 
 
-def test_a_module_that_a_library_lacks_is_named(tmp_path):
-    def lacking(save_dir, run_name):
-        raise ModuleNotFoundError("No module named 'alembic'", name="alembic")
-
-    how = Descent(max_epochs=1, progress=False, folder=tmp_path, loggers={"mlflow": lacking})
-    with pytest.raises(
-        ModuleNotFoundError, match=r"^logger\.mlflow: expected the package alembic, which mlflow"
-    ):
-        how.train(Line(), rows())
-
-
 def test_a_logger_that_cannot_begin_is_one_paragraph(tmp_path):
     def refused(save_dir):
         raise OSError("no answer\nafter 7 tries")
@@ -444,14 +421,6 @@ def test_a_store_of_mlflow_holds_the_losses_and_no_surroundings(tmp_path, monkey
     for path in (each for each in (tmp_path / "line/mlflow").rglob("*") if each.is_file()):
         assert "somebody-i-know" not in path.read_text()
         assert "pytest" not in path.read_text().replace(str(tmp_path), "")
-
-
-@pytest.mark.slow
-def test_a_store_of_mlflow_lies_where_signs_of_addresses_are_in_its_path(tmp_path):
-    pytest.importorskip("mlflow", reason="MLflow is an option: pip install 'rehearsal-torch[loggers]'")
-    logged(tmp_path / "a#b%20c", "mlflow")
-    assert [each.name for each in tmp_path.iterdir()] == ["a#b%20c"]
-    assert len(list((tmp_path / "a#b%20c/line/mlflow").rglob("metrics/held_out_loss"))) == 1
 
 
 class DivergingLine(Trained):
@@ -562,22 +531,3 @@ def test_a_training_that_leaves_the_numbers_ends_in_that_epoch(part, held_out, s
     # Two batches an epoch.
     with pytest.raises(ValueError, match=said):
         Descent(max_epochs=20, batch_size=20, progress=False).train(part, rows_callbacks(), held_out)
-
-
-def test_the_line_of_progress_counts_the_epochs_and_names_the_last_loss():
-    line = Progress("fitting", 4)
-    counts = {"line": lambda: EpochCount(line)}
-    readings = Descent(max_epochs=4, batch_size=40, progress=False, callbacks=counts).train(
-        DivergingLine(), rows_callbacks(), rows_callbacks(10, 1), "part"
-    )
-    last = readings[-2:][[name for _, name, _ in readings[-2:]].index("part/held_out_loss")]
-    assert line.done == 4
-    assert line.note == f"held-out loss {last[2]:.4f}"
-
-
-def test_the_epochs_of_before_are_counted_as_done():
-    line = Progress("fitting", 9)
-    EpochCount(line).on_train_start(SimpleNamespace(current_epoch=5), None)
-    assert line.line() == "fitting: 5 of 9, 0 s so far"
-    with pytest.raises(AssertionError):
-        EpochCount(line).on_train_epoch_end(SimpleNamespace(current_epoch=5), nn.Linear(1, 1))

@@ -13,14 +13,11 @@ from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.loggers import CSVLogger
 
 from rehearsal_torch import task_pool
-from rehearsal_torch.data.imputation import ImputedTable
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trainable_part import Solved
-from rehearsal_torch.surrogates.imputation_ensemble import ImputedSurrogate
 from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
 from rehearsal_torch.surrogates.kernel.spectral_ensemble import SpectralEnsemble
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
-from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 from rehearsal_torch.training import surrogate_fit as fits
 from rehearsal_torch.training.gradient_descent import Descent
@@ -38,7 +35,6 @@ from rehearsal_torch.training.surrogate_fit import (
 from rehearsal_torch.worker_processes import threads
 from tests.toys.causal_toys import plain
 from tests.toys.linear_truth import chain
-from tests.toys.rehearsal_toys import confounded, confounded_table, small
 from tests.toys.transitions import model, observations
 
 
@@ -76,14 +72,6 @@ def test_every_fit_checks_the_noise_and_forgets_what_it_was_for_other_rows():
     with pytest.raises(ValueError, match="pass a trainer"):
         fit(surrogate, table)
     assert surrogate.noise_shares() == {}
-
-
-def test_held_out_rows_are_not_looked_at_where_no_part_uses_them():
-    table = confounded_table(60)
-    same = Table.observed(table.names, table.values[:1].expand(12, -1))
-    estimator = partial(small, members=1, features=20, iterations=2)
-    made = fit(NestedRidge(confounded(), estimator), table, held_out=same)
-    assert made.faults() == []
 
 
 def test_training_holds_no_table_that_the_caller_does_not_keep():
@@ -151,13 +139,6 @@ def test_the_same_table_is_fitted_once_and_another_one_anew():
     assert kept.fits == 3
 
 
-def test_what_a_caller_does_to_a_copy_does_not_last():
-    table, kept = rows(20), KeptFit()
-    changed = kept(PLAIN, TASK, table)
-    changed.condition(rows(30))
-    assert len(kept(PLAIN, TASK, table).visited()) == 20
-
-
 def test_a_failed_fit_is_not_kept():
     kept = KeptFit()
     trained = partial(PLAIN, fitting="train")
@@ -210,13 +191,6 @@ def test_row_folds_part_the_rows_evenly(rows: int, count: int, seed: int):
     parted(folds, rows)
     sizes = [len(fold.held_out) for fold in folds]
     assert max(sizes) - min(sizes) <= 1
-
-
-def test_units_decide_the_folds_where_there_are_some():
-    units = [f"s{row // 4}" for row in range(20)]
-    for fold in folds_of(20, units, 5, 0):
-        assert len(fold.held_out) == 4
-        assert len({units[row] for row in fold.held_out.tolist()}) == 1
 
 
 CSV = partial(CSVLogger, name="", version="")
@@ -290,24 +264,6 @@ def shared_out(monkeypatch):
     monkeypatch.setattr(task_pool, "_in_processes", noted)
     monkeypatch.setattr(task_pool, "PAYS", 0.0)
     return asked
-
-
-@pytest.mark.slow
-def test_imputed_tables_that_are_shared_have_the_same_bits(monkeypatch):
-    holes = WORLD.table(60).values.clone()
-    holes[torch.rand(holes.shape, generator=torch.Generator().manual_seed(0)) < 0.15] = torch.nan
-    table = ImputedTable.of(WORLD.table(60).names, holes, 3, 0)
-
-    def state(workers):
-        torch.manual_seed(0)
-        made = ImputedSurrogate(OWN, partial(OutcomeRegression), 3)
-        return fit(made, table, workers=workers).state_dict()
-
-    alone = state(1)
-    assert agree(alone, state(2)), "too short to be shared"
-    asked = shared_out(monkeypatch)
-    assert agree(alone, state(2))
-    assert asked == [2]
 
 
 def sets():
