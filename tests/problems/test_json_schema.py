@@ -5,7 +5,6 @@ import json
 import pytest
 from jsonschema import Draft202012Validator
 
-from rehearsal_torch.data.problem_file.cases_schema import ProblemForm
 from rehearsal_torch.files.schema import read
 from rehearsal_torch.problems.json_schema import FORMS, problem_schema
 from rehearsal_torch.problems.sequences.sequence_schema import SequenceProblem
@@ -43,14 +42,6 @@ def test_what_the_reader_takes_conforms_to_the_schema(question):
         assert read(FORMS[question], bare)[1] == []
 
 
-def test_a_file_without_a_question_asks_for_cases():
-    validator = Draft202012Validator(problem_schema())
-    assert list(validator.iter_errors(RIGHT)) == []
-    bare = {key: each for key, each in SEQUENCE.items() if key != "question"}
-    assert list(validator.iter_errors(bare))
-    assert read(ProblemForm, bare)[1]
-
-
 @pytest.mark.parametrize(
     ("plain", "part", "value"),
     [
@@ -73,14 +64,6 @@ def test_slips_do_not_conform(plain, part, value):
 
 
 PARTS = {key: each for key, each in SEQUENCE.items() if key != "question"}
-
-
-def test_a_role_alone_is_a_variable():
-    form, faults = read(SequenceProblem, PARTS)
-    assert faults == []
-    assert form["variables"]["shift"].role == "context"
-    assert form["variables"]["valve"].levels == ["shut", "half", "open"]
-    assert form["missing"] == "refuse"
 
 
 @pytest.mark.parametrize(

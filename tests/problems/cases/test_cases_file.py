@@ -7,13 +7,7 @@ import torch
 from rehearsal_torch.data.problem_file.cases_builder import written_problem
 from rehearsal_torch.problems.cases.cases_file import OwnProblem
 from rehearsal_torch.problems.cases.user_table import RehearsalTable
-from rehearsal_torch.problems.sequences.sequence_file import OwnSequence
-from rehearsal_torch.problems.sequences.user_episodes import EpisodeTable
-from rehearsal_torch.problems.trials.trials_file import OwnTrials
-from rehearsal_torch.problems.trials.user_experiments import ExperimentTable
 from tests.data.problem_file.conftest import RIGHT, written  # noqa: F401
-from tests.problems.conftest import experiments, pumps
-from tests.problems.sequences.test_sequence_file import TASK
 
 
 def test_it_is_the_table_with_the_task(written):  # noqa: F811
@@ -43,14 +37,6 @@ def test_each_case_has_its_own_bounds(written):  # noqa: F811
         "bounds": {"a": pytest.approx([-1.0, -0.55])},
     }
     assert [problem.case(place).identity for place in range(2)] == ["1", "2"]
-
-
-def test_units_are_those_of_the_file(written):  # noqa: F811
-    named = RIGHT["variables"] | {"x": {"role": "context", "unit": "years"}}
-    assert OwnProblem(written(variables=named)).facts().wording == {"units_of": {"x": "years", "z": "kg"}}
-    bare = {name: about for name, about in RIGHT["variables"].items() if name != "z"}
-    without = written(variables=bare | {"z": {**RIGHT["variables"]["z"], "unit": None}})
-    assert OwnProblem(without).facts().wording == {}
 
 
 def test_held_out_rows_are_bounded_by_their_own_values(written):  # noqa: F811
@@ -122,44 +108,3 @@ def test_no_incomplete_row_of_a_held_out_unit_is_learnt_from(written):  # noqa: 
     assert not set(problem.past_units) & set(problem.aside_units)
     assert len(problem.past_units) == len(problem.observations()) == 90
     assert len(problem.aside_units) == 27
-
-
-def test_a_sequence_is_the_table_with_the_task(sequence):
-    file = sequence()
-    problem, table = OwnSequence(file, seed=3), EpisodeTable(file.parent / "pumps.csv", TASK, seed=3)
-    assert problem.card() == table.card()
-    assert problem.case(1).facts() == table.case(1).facts()
-    assert problem.facts().surrogate == table.facts().surrogate
-    assert problem.facts().reward == table.facts().reward
-    assert problem.facts().notes == ("maker: its values are A, B, of which A is the reference",)
-    assert problem.facts().method is None
-    assert OwnSequence(sequence(method="astar")).facts().method == "astar"
-
-
-def test_any_table_will_do(sequence, tmp_path):
-    expected = OwnSequence(sequence()).card()["fingerprint"]
-    pumps().to_parquet(tmp_path / "pumps.parquet")
-    assert OwnSequence(sequence(data="pumps.parquet")).card()["fingerprint"] == expected
-
-
-def test_trials_are_the_table_with_the_task(trials):
-    file = trials()
-    problem = OwnTrials(file)
-    table = ExperimentTable(file.parent / "experiments.csv", problem.task)
-    assert problem.card() == table.card()
-    assert problem.case(0).facts() == table.case(0).facts()
-    assert problem.facts().wording == {"units_of": {"dose": "ml", "temperature": "degrees"}}
-    assert problem.to_begin() is None
-    assert OwnTrials(trials(method="ucb")).facts().method == "ucb"
-
-
-def test_what_is_held_is_held_unless_something_else_is_typed(trials):
-    file = trials(fixed={"dose": 2})
-    assert OwnTrials(file).case(0).levels["dose"] == (2.0,)
-    assert OwnTrials(file, fixed={"dose": 5}).case(0).levels["dose"] == (5.0,)
-
-
-def test_with_too_few_experiments_the_first_ones_are_listed(trials, tmp_path):
-    assert len(OwnTrials(trials(data=None)).to_begin()) == 6
-    experiments(3).to_csv(tmp_path / "experiments.csv", index=False)
-    assert 0 < len(OwnTrials(trials()).to_begin()) <= 6

@@ -8,8 +8,6 @@ from rehearsal_torch.data.decision import Decision, EpisodeCase
 from rehearsal_torch.problems.cases.changing_world import FollowedStore, TwoStores
 from rehearsal_torch.problems.world_size import SampleSize
 from rehearsal_torch.spaces.box import Alteration
-from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
-from rehearsal_torch.training.surrogate_fit import fit
 
 
 def test_what_is_observed_is_the_same_whatever_is_followed():
@@ -70,46 +68,3 @@ def test_a_changing_world_is_a_problem_like_any_other():
     for wrong in ({"size": 100}, {"change": -1}):
         with pytest.raises(ValueError, match="expected"):
             TwoStores(**wrong)
-
-
-def followed(forgetting, seed, rounds=60):
-    """The true probability of success by round of a policy that maximises it on sampled models."""
-    world = TwoStores(size=SampleSize(rows=10, contexts=rounds), change=25, seed=seed)
-    task, table, reached = world.task, world.observations(), []
-    model = fit(StructuralPosterior(task, world.hypotheses, forgetting=forgetting), table)
-    for index in range(rounds):
-        one_case, best = world.case(index), (-1.0, None)
-        models = model.sampled(200, seed=index)
-        for names in task.candidates:
-            box = task.box.only(names)
-            values = torch.linspace(float(box.lower), float(box.upper), 21, dtype=torch.float64).reshape(
-                -1, 1, 1
-            )
-            shares = (
-                task.region.contains(
-                    models.scenarios(model.task.given([one_case]), names).only(task.outcomes).rows(values)
-                )
-                .double()
-                .mean(-1)[:, 0]
-            )
-            if float(shares.max()) > best[0]:
-                best = float(shares.max()), Alteration(names, values[int(shares.argmax()), 0])
-        decision = Decision(best[1], best[0])
-        reached.append(world.score(one_case, decision)["probability"])
-        table = table + world.respond(one_case, decision)
-        fit(model, table)
-    return torch.tensor(reached)
-
-
-@pytest.mark.bench
-def test_a_posterior_that_forgets_follows_the_change():
-    keeps, forgets = (
-        torch.stack([followed(forgetting, seed) for seed in (0, 1)]).mean(0) for forgetting in (1.0, 0.8)
-    )
-    assert float(keeps[12:25].mean()) > 0.88, "both come near the oracle of .95 before the change"
-    assert float(forgets[12:25].mean()) > 0.88
-    assert float(forgets[25:28].mean()) < 0.5, "nobody foresees the change"
-    assert float(forgets[35:].mean()) > float(keeps[35:].mean()) + 0.1, (
-        "what happened before the change misleads"
-    )
-    assert float(forgets[40:].mean()) > 0.6, "the oracle is .80 now"

@@ -1,11 +1,9 @@
 """Worlds as tables: distributions, probabilities that are sums and integrals, oracles that nothing beats."""
 
-import math
 from itertools import product
 
 import pytest
 import torch
-from torch.special import ndtr
 
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.problems.cases import equation_world
@@ -17,7 +15,6 @@ from rehearsal_torch.problems.cases.equation_world import (
     SymmetricBeta,
     Uniform,
     WorldTable,
-    yes,
 )
 from rehearsal_torch.problems.cases.nonlinear_examples import Classes, NonSyn1, NonSyn2, Visits, YesNo
 from rehearsal_torch.problems.trials.global_maximum import grid
@@ -45,14 +42,6 @@ def test_nodes_and_numbers_have_the_moments_of_the_law(name):
     assert float(drawn @ shares) == pytest.approx(mean, abs=1e-6)
     assert float((drawn - mean).square() @ shares) == pytest.approx(variance, abs=1e-6)
     assert (drawn.diff() >= 0).all()
-
-
-def test_quantiles():
-    assert Exponential().of_normal(torch.zeros(1, dtype=torch.float64)).item() == pytest.approx(math.log(2))
-    quantile = SymmetricBeta().of_normal(torch.tensor([-1.0], dtype=torch.float64))
-    assert (3 * quantile**2 - 2 * quantile**3).item() == pytest.approx(
-        float(torch.special.ndtr(torch.tensor(-1.0, dtype=torch.float64)))
-    )
 
 
 def column(*values):
@@ -101,12 +90,6 @@ def test_worlds_that_cannot_be_integrated_are_refused():
         world(confounding=2.0)
     with pytest.raises(ValueError, match="NonSyn1 has no hidden common cause"):
         NonSyn1(confounding=2.0)
-
-
-def test_the_parents_of_an_equation_are_the_parameters_of_its_function():
-    assert Equation(lambda b, a: a - b).parents == ("b", "a")
-    assert Equation(lambda b, a: a - b)({"a": column(3.0), "b": column(1.0), "c": column(9.0)}).item() == 2.0
-    assert yes(lambda a: ndtr(a)).parents == ("a",)
 
 
 SMALL = SampleSize(rows=400, contexts=4)

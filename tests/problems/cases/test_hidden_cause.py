@@ -112,44 +112,6 @@ def loan(gamma):
     return Loan(confounding=gamma)
 
 
-@settings(max_examples=20)
-@given(strength, st.floats(-1.0, 1.0), st.floats(-1.0, 1.0), st.floats(-3.0, 3.0), st.floats(-3.0, 3.0))
-def test_on_lin_syn1_the_bounds_of_the_exact_estimate_hold_the_truth(gamma, one, other, first, later):
-    sd = 0.1**0.5
-    place = -first + 0.9 * later + 0.4 * CAUSES
-    desired = norm.cdf((2 - place) / sd) - norm.cdf(-place / sd)
-    desired *= np.diff(norm.cdf((np.array([0.0, 2.0]) - 1.6 * first + 0.9 * later) / sd))
-    # A2 = 2 A1 + 4 X2 + .4 e + e': adjusted for U2, the side on which A2 lies is averaged over U2 given x.
-    above = norm.cdf((later - 2 * first - 4 * other) / (0.4 * sd))
-    seen = above * (spread(np.array(1.0), gamma) @ desired) + (1 - above) * (
-        spread(np.array(-1.0), gamma) @ desired
-    )
-    world = LinSyn1(confounding=gamma)
-    x, a = (torch.tensor([each], dtype=torch.float64) for each in ([one, other], [first, later]))
-    true = float(world.probability(x, ("A1", "A2"), a))
-    assert true == pytest.approx(desired.mean(), abs=1e-7)
-    low, high = bounds(torch.tensor(seen, dtype=torch.float64).clamp(0, 1), gamma)
-    assert float(low) - 1e-9 <= true <= float(high) + 1e-9
-
-
-@settings(max_examples=20)
-@given(strength, unit, unit, st.floats(-1.0, 1.0), st.floats(-1.0, 1.0))
-def test_on_non_syn2_the_bounds_of_the_sequential_estimate_hold_the_truth(gamma, x, z, a, b):
-    # 500 draws of U1, U2 stand for their law: the bounds hold for them as for any other.
-    stream = np.random.default_rng(0)
-    u = -x + 2 * z + 3 * a - 0.2 * x * x + 0.4 * z * z + 0.6 * a * a + 0.1 * (x * z + x * a + z * a)
-    u = u + 0.1 * stream.normal(size=500)
-    v = -x + 4 * u - 0.2 * x * x + 0.8 * u * u + 0.1 * x * u + 0.1 * stream.normal(size=500)
-    pairs = x * (u + v + b) + u * (v + b) + v * b
-    middle = 0.5 + (0.2 * (x + x * x) - 5 * (u + u * u) - (v + v * v) + 5 * (b + b * b)) / 60 + 0.5 * pairs
-    middle = middle[:, None] + 0.15 * CAUSES
-    desired = norm.cdf((1.5 - middle) / 0.1) - norm.cdf((0.9 - middle) / 0.1)
-    usual = -x - 0.5 * z + 0.3 * u - 0.2 * x * x - 0.1 * z * z + 0.06 * u * u + 0.1 * (x * z + x * u + z * u)
-    seen = (desired * spread(b - usual, gamma)).sum(1).mean()
-    low, high = bounds(torch.tensor(seen, dtype=torch.float64).clamp(0, 1), gamma)
-    assert float(low) - 1e-9 <= desired.mean() <= float(high) + 1e-9
-
-
 @pytest.mark.bench
 @worlds
 @pytest.mark.parametrize("gamma", [1.5, 10.0])

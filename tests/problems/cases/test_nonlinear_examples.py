@@ -97,21 +97,6 @@ def test_non_syn1_reaches_less_than_its_table_has():
     assert float(other.optimal(given[::4], ["A1", "A2"])[1].mean()) == pytest.approx(0.3305, abs=0.015)
 
 
-@pytest.mark.parametrize("altered", [(), ("A1",), ("A1", "A2")])
-def test_non_syn1_simulated_anew(altered):
-    random = np.random.default_rng(1)
-    x, setting = 0.4, {"A1": 0.5, "A2": 0.6}
-    u = random.exponential(size=DRAWS)
-    e = random.standard_normal((3, DRAWS))
-    a1 = setting["A1"] if "A1" in altered else 0.8 * x + 0.2 * u + 0.5 * e[0]
-    a2 = setting["A2"] if "A2" in altered else 0.5 * np.sin(u) + 0.5 * e[1]
-    y = 1.5 - (a1 - x) ** 2 - (a2 - np.log(u + 1)) ** 2 + 0.2 * np.sin(a1 * a2) + 0.1 * e[2]
-    found = NonSyn1().probability(
-        column(x), altered, column(*(setting[name] for name in altered)).reshape(1, -1)
-    )
-    assert float(found) == pytest.approx(((y >= 1.5) & (y <= 2)).mean(), abs=0.003)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("noise", "no_action", "best"), [("std", 0.559, 0.8447), ("variance", 0.382, 0.570)])
 def test_the_bank(noise, no_action, best):
@@ -120,27 +105,6 @@ def test_the_bank(noise, no_action, best):
     # .848 against .8447).
     assert float(world.probability(given, (), idle(given)).mean()) == pytest.approx(no_action, abs=0.012)
     assert float(world.optimal(given, ["A2"])[1].mean()) == pytest.approx(best, abs=0.005)
-
-
-def test_the_bank_by_debt():
-    given = torch.tensor([[0.5, 0.0], [0.5, 0.5], [0.5, 1.0]], dtype=torch.float64)
-    values, best = Loan().optimal(given, ["A2"])
-    assert best.tolist() == pytest.approx([0.8125, 0.8497, 0.8812], abs=0.003)
-    assert values[1].item() == pytest.approx(0.29, abs=0.02)
-
-
-def test_the_bank_simulated_anew():
-    random = np.random.default_rng(0)
-    u = random.beta(2, 2, DRAWS)
-    e1, e2, e3 = random.standard_normal((3, DRAWS))
-    for rate, names in ((None, ()), (0.35, ["A2"])):
-        a = u + 0.5 * 0.3 + 0.5 * 0.8 - 0.5 + 0.2 * e1 if rate is None else rate
-        y1 = 1 / (1 + np.exp(-(2 * u**1.1 - 1.5 * a + 0.2 * 0.8 + 0.4))) + 0.05 * e2
-        y2 = 0.8 * a + 0.5 * u + 0.05 * e3
-        value = column() if rate is None else column(rate)
-        assert float(Loan().probability(column(0.3, 0.8), names, value.reshape(1, -1))) == pytest.approx(
-            ((y1 >= 0.6) & (y2 >= 0.3)).mean(), abs=0.004
-        )
 
 
 def given(world):
@@ -156,13 +120,6 @@ def test_chances_sum_to_one(name):
     assert (chances > 0).all()
 
 
-def test_the_chances_of_a_class_are_by_hand():
-    values = {key: torch.tensor(0.0).double() for key in ("clay", "moisture", "load")}
-    scores = torch.tensor([0.0, 0.0, 2 - 1.2 * 0.25, -1.2]).double()
-    found = Classes.table.equations["grade"](values | {"heat": torch.tensor(3.0).double()})
-    torch.testing.assert_close(found, torch.softmax(scores, 0))
-
-
 def test_every_heat_is_best_somewhere_and_clay_wants_more():
     world = Classes(size=SampleSize(contexts=200))
     contexts = given(world)
@@ -170,12 +127,6 @@ def test_every_heat_is_best_somewhere_and_clay_wants_more():
     assert set(values.tolist()) == set(Classes.table.equations["heat"].levels)
     means = [float(contexts[values == heat, 0].mean()) for heat in Classes.table.equations["heat"].levels]
     assert means == sorted(means)
-
-
-def test_rows_hold_the_four_classes():
-    rows = Classes().observations()
-    assert set(rows.columns(("grade",)).flatten().tolist()) == set(Classes.table.equations["grade"].levels)
-    assert set(rows.columns(("heat",)).flatten().tolist()) == set(Classes.table.equations["heat"].levels)
 
 
 @pytest.mark.parametrize("rate", [0.2, 3.0, 30.0])
@@ -195,13 +146,6 @@ def test_the_nurse_helps_where_the_distance_is_below_one():
     wanted = (2 + 0.8 * given[:, 0]).clamp(0, 4)
     assert float((values[:, 1] - wanted).abs().max()) < 0.05
     assert best.mean() > 0.5
-
-
-def test_rows_are_counts():
-    visits = Visits().observations().columns(("visits",))
-    assert torch.equal(visits, visits.round())
-    assert float(visits.min()) == 0
-    assert len(visits.unique()) > 10
 
 
 @pytest.mark.parametrize(("age", "marker", "drug"), [(0.0, 0.0, 1.0), (1.0, -0.5, 0.0), (-0.4, 1.2, 1.0)])

@@ -177,10 +177,3 @@ def test_beyond_the_rows_the_effect_turns(seed):
     assert high > float(rows.columns(["a1"]).quantile(0.99)) + 0.1 * (high - low)
     ends = [float(chances(world, share).mean()) for share in (0.35, 0.55, 1.0)]
     assert ends[2] < max(ends[:2])
-
-
-def test_the_noise_depends_on_the_action():
-    world = drawn("noise", 1)
-    (name, rate) = world.recipe.mechanisms["y"].scale_by
-    assert name == "a1"
-    assert 0.3 <= abs(rate) <= 0.8

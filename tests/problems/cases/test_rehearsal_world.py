@@ -1,14 +1,12 @@
 """What a rehearsal world adds to its law: contexts, references and scores, on one that is solved by hand."""
 
-import json
 import math
 
 import pytest
 import torch
 from scipy.stats import norm
 
-from rehearsal_torch.data.decision import Decision, EpisodeCase
-from rehearsal_torch.data.episode import Episode
+from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.problems.cases.gaussian_region_probability import Disc
@@ -138,17 +136,6 @@ def test_the_oracle_may_do_nothing():
     assert world.optimum(world.case(0)) == pytest.approx(truth(world, 0)[0])
 
 
-def test_references_are_computed_once_a_context_whoever_asks():
-    world = Toy(TASK)
-    before = Toy.asked
-    for decision in (NOTHING, setting(), setting("b", 1.0)):
-        world.score(world.case(0), decision)
-    world.optimum(world.case(0))
-    assert Toy.asked - before == 2, "one for each candidate set"
-    world.reseeded(0).optimum(world.case(0))
-    assert Toy.asked - before == 4, "another world remembers for itself"
-
-
 def test_an_answer_is_one_row_whose_noise_is_the_rounds():
     world = Toy(TASK)
     for index in (0, 3):
@@ -158,12 +145,6 @@ def test_an_answer_is_one_row_whose_noise_is_the_rounds():
         assert torch.equal(row.values, several.values[-1:])
         assert row.altered.tolist() == [[False, True, False, False]]
         assert not world.respond(case, NOTHING).altered.any()
-
-
-def test_an_episode_is_no_case():
-    episode = Episode("stay", ("x",), torch.zeros(3, 1, dtype=DOUBLE))
-    with pytest.raises(TypeError, match=r"expected a RehearsalCase; got an? EpisodeCase"):
-        Toy(TASK).optimum(EpisodeCase(episode))
 
 
 def test_success_is_that_all_rows_are_as_desired_also_where_a_disc_is_wanted():
@@ -177,21 +158,3 @@ def test_success_is_that_all_rows_are_as_desired_also_where_a_disc_is_wanted():
     assert not world.verdict(rows(0.0, -0.1)).success
     disc = Toy(TASK, wanted=Disc(("y",), (1.0,), 0.5))
     assert disc.desired(torch.tensor([[1.4], [0.4], [1.6]], dtype=DOUBLE)).tolist() == [True, False, False]
-
-
-@pytest.mark.parametrize(
-    ("settings_", "said"), [({"validation": None}, "validation: expected a share of the rows")]
-)
-def test_sizes_that_make_no_world_are_refused(settings_, said):
-    with pytest.raises(ValueError, match=said):
-        Toy(TASK, **settings_)
-
-
-def test_the_card_is_plain_data_with_the_share_of_desired_rows():
-    world = Toy(TASK, SampleSize(rows=200, contexts=7), validation=0.5)
-    world.details["source"] = "by hand"
-    card, table = world.card(), world.observations()
-    assert json.loads(json.dumps(card)) == card
-    assert (card["world"], card["rows"], card["contexts"], card["source"]) == ("Toy", 100, 7, "by hand")
-    assert card["desired"] == round(float((table.columns(["y"]) >= 0).double().mean()), 4)
-    assert card["fingerprint"] == table.fingerprint()

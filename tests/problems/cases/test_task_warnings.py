@@ -73,13 +73,6 @@ def test_an_action_without_a_path_is_warned_of(written):  # noqa: F811
     assert any("setting d cannot change y, z by the graph" in each for each in found)
 
 
-def test_variables_outside_the_graph_are_not_looked_at(written):  # noqa: F811
-    rows = table().assign(extra=pd.Series(range(120)))
-    variables = QUIET["variables"] | {"extra": "other"}
-    found = said(written(**QUIET | {"variables": variables}, desired="y - 2*z >= 0"), rows)
-    assert [each.partition(": ")[2] for each in found] == ["is in no edge of the graph, and so is not used"]
-
-
 def test_present_values_outside_of_what_is_offered_are_told(written):  # noqa: F811
     cases = [{"x": 0, "a": 0.5}, {"x": 1, "a": -3}, {"x": 1, "a": 4}]
     (sentence,) = [each for each in said(written(cases=cases)) if "at present" in each]
@@ -98,11 +91,6 @@ def test_identifiers_are_warned_of_as_variables_and_as_names(written):  # noqa: 
     assert "in tables and in the report" in second
     named = OwnProblem(file)
     assert all(each.endswith("@q.org") for each in named.identities)
-
-
-def test_harmless_names_of_cases_are_not_warned_of(written):  # noqa: F811
-    cases = [{"x": 0, "ward": "north"}, {"x": 1, "ward": "south"}, {"x": -1, "ward": "west"}]
-    assert said(written(**QUIET, desired="y - 2*z >= 0", cases=cases, identity="ward")) == []
 
 
 WORLDS = [

@@ -222,11 +222,6 @@ def test_a_region_without_rows_is_told_with_what_it_lacks(region, why):
     )
 
 
-def test_a_region_that_holds_every_row_is_told():
-    told = one_sided(ROWS.records(), Polytope.of({"y": (0.0, None)}))
-    assert told.startswith("every one of the 3 rows lies in the desired region: ")
-
-
 def test_units_are_known_for_every_row_and_differ():
     frame = pd.DataFrame({"shop": ["n", None], "one": ["a", "a"], "two": ["a", "b"]})
     assert unit_faults(frame, None) == unit_faults(frame, "two") == []
@@ -242,34 +237,6 @@ WRITTEN = {
     "region": {"repaid": [0.6, None]},
 }
 COLUMNS = ("score", "stability", "rate", "repaid", "branch")
-
-
-def test_a_task_is_what_was_written():
-    task = written_task(WRITTEN, COLUMNS)
-    assert task.context == ("score",)
-    assert task.candidates == (("rate",),)
-    assert task.outcomes == ("repaid",)
-    assert task.graph.parents("repaid") == ("stability", "rate")
-    assert written_task(task.to_plain()).to_plain() == task.to_plain()
-
-
-def test_names_may_stand_without_brackets():
-    loose = {
-        **WRITTEN,
-        "context": "score",
-        "graph": {"parents": {"rate": "score", "repaid": ["stability", "rate"]}},
-        "candidates": ["rate"],
-    }
-    task = written_task(loose)
-    assert task.context == ("score",)
-    assert task.graph.parents("rate") == ("score",)
-    assert task.candidates == (("rate",),)
-
-
-def test_a_single_point_is_a_range():
-    task = written_task({**WRITTEN, "box": {"rate": [0.5, 0.5]}, "region": {"repaid": [0.6, 0.6]}}, COLUMNS)
-    assert task.box.bounds() == {"rate": (0.5, 0.5)}
-    assert task.region.contains(task.region.offsets.new_tensor([[0.6], [0.61]])).tolist() == [True, False]
 
 
 CODED = {
@@ -298,8 +265,3 @@ def test_codings_without_levels_are_completed_by_the_rows_and_told():
     quiet = []
     assert "ward=B" in written_task(written, rows=wards("A", "B", "A"), notes=quiet).graph.names
     assert quiet == []
-
-
-def test_rows_without_codings_change_nothing():
-    rows = pd.DataFrame({name: [0.5] * 3 for name in COLUMNS})
-    assert written_task(WRITTEN, COLUMNS, rows).to_plain() == written_task(WRITTEN, COLUMNS).to_plain()

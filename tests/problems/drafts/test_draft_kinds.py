@@ -166,20 +166,6 @@ def test_a_measured_column_of_whole_numbers_is_no_unit(tmp_path):
     assert "unit: speed\ntime: t\n" in text
 
 
-def test_whole_numbers_of_an_action_are_offered_where_all_occur(tmp_path):
-    for values, kind in (([0, 1, 2, 3], "integer"), ([0, 1, 2, 5], "continuous")):
-        frame = pd.DataFrame({"dose": RANDOM.choice(values, 60), "x": normal(), "y": normal()})
-        about = yaml.safe_load(drafted(tmp_path, frame)[0])["variables"]["dose"]
-        assert (about["kind"], about["range"]) == (kind, [0, values[-1]])
-
-
-def test_amounts_that_are_never_none_are_marked(tmp_path):
-    frame = panel().assign(dose=normal(72) + 9)
-    assert roles_in(drafted(tmp_path, frame)[0])["dose"] == "state"
-    text, _ = drafted(tmp_path, frame, action="dose")
-    assert f"values; amounts; {MARK}: amounts start at 0: subtract the usual one, or give levels" in text
-
-
 def test_what_no_row_or_unit_can_begin_with_is_left_out(tmp_path):
     """Changes are empty in the first step of each unit, and gaps may leave a column with one value."""
     frame = panel().assign(change=lambda each: each.groupby("county")["crime"].diff())
@@ -227,25 +213,6 @@ def test_rows_of_one_place_belong_together_and_units_are_written(tmp_path):
     assert plain["variables"]["yield (%)"] == {"role": "outcome", "unit": "%"}
     text, _ = drafted(tmp_path, panel().rename(columns={"crime": "crime (1/a)"}))
     assert yaml.safe_load(text)["variables"]["crime (1/a)"] == {"role": "state", "unit": "1/a"}
-
-
-def test_too_many_columns_lose_those_with_the_most_gaps(tmp_path):
-    frame = pd.DataFrame({f"x{place}": normal() for place in range(70)}).assign(dose=normal(), y=normal())
-    frame.loc[:9, [f"x{place}" for place in range(12)]] = np.nan
-    told = roles_in(drafted(tmp_path, frame)[0])
-    assert list(told) == [*(f"x{place}" for place in range(12, 70)), "dose", "y"]
-    text = drafted(tmp_path, frame)[0]
-    assert "  # - '{x12 x13 x14 x15} -> {dose y}'\n" in text, "arrows of many columns are few lines"
-
-
-def test_a_column_that_is_lost_though_its_name_says_a_role_is_told(tmp_path):
-    """A dose with one word in it was left out without a word, and a note guessed to be the action."""
-    frame = persons().astype({"dose": object})
-    frame.loc[7, "dose"] = "high"
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    _, notes = draft(str(tmp_path / "t.csv"), tmp_path / "p.yaml", "cases", {})
-    (told,) = [note for note in notes if "dose" in note and note.startswith("Left out: dose")]
-    assert "which its name calls an action: " in told
 
 
 def test_a_draft_asks_what_is_known_before_and_takes_whole_numbers_for_counts(tmp_path):

@@ -77,19 +77,6 @@ def test_without_names_that_say_it_roles_are_typed_or_open():
             drafted(frame.assign(same=1.0), **typed)
 
 
-@pytest.mark.parametrize("names", [["yes", "no", "null"], ["a: b", "c, d", "e}"], ["#1", "- x", "größe"]])
-def test_odd_names_are_kept(tmp_path, names):
-    frame = pd.DataFrame(RANDOM.normal(size=(80, 3)), columns=names)
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    text = drafted(frame, outcome=[names[2]], action=[names[0]])
-    assert list(yaml.safe_load(text)["variables"]) == [names[1], names[0], names[2]]
-    assert set(yaml.safe_load(text)["variables"]) == set(names)
-    filled = text.replace("  # - ", "  - ").replace("desired: #", f"desired: '`{names[2]}` <= 1' #")
-    (tmp_path / "problem.yaml").write_text(filled)
-    problem = written_problem(tmp_path / "problem.yaml")
-    assert set(problem.form.variables) == set(names)
-
-
 def test_what_is_to_be_filled_in_is_asked_for_by_the_check(tmp_path):
     rows().to_csv(tmp_path / "t.csv", index=False)
     (tmp_path / "problem.yaml").write_text(drafted(rows()))
@@ -119,23 +106,6 @@ def test_identifiers_are_left_out_and_one_of_them_names_the_cases(tmp_path):
     (tmp_path / "problem.yaml").write_text(filled)
     problem = written_problem(tmp_path / "problem.yaml")
     assert problem.form.identity == "customer_id"
-
-
-def test_columns_with_gaps_are_drafted_with_the_rule_for_them(tmp_path):
-    frame = rows()
-    frame.loc[[1, 2, 5], "x"] = np.nan
-    text = drafted(frame)
-    plain = yaml.safe_load(text)
-    assert plain["missing"] == "complete"
-    assert plain["variables"]["x"] == {"role": "context", "kind": "continuous"}
-    assert "# Missing cells, by column: x: 3. Rows with one are left out (complete), refused, or" in text
-    assert "# imputations ({impute: 20})." in text
-    assert "values, 3 missing" not in drafted(rows())
-    assert "values, 3 missing" in text
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    filled = text.replace("  # - ", "  - ").replace("desired: #", "desired: result >= 1 #")
-    (tmp_path / "problem.yaml").write_text(filled)
-    assert len(written_problem(tmp_path / "problem.yaml").rows.frame) == 57
 
 
 def test_columns_of_few_texts_are_variables_and_of_many_are_none(tmp_path):
@@ -210,16 +180,6 @@ def loans():
             "repaid": draws.integers(0, 2, 80),
         }
     ).rename(columns={"repaid": "outcome"})
-
-
-def test_what_is_no_person_and_what_is_a_date_or_a_copy_is_said():
-    text = drafted(loans())
-    variables = yaml.safe_load(text)["variables"]
-    assert variables["region name"] == {"role": "context", "kind": "binary", "levels": ["East", "North"]}
-    assert "# signed: left out: it has dates: write them as numbers, such as days since the first" in text
-    assert "# age in months: left out: another column gives it: it is age, up to a factor and a shift" in text
-    assert "age: {role: context, kind: continuous}  # an age; " in text
-    assert "such as outcome >= 1" in text
 
 
 @pytest.mark.parametrize(

@@ -9,16 +9,11 @@ from rehearsal_torch.data.tables.reader import ReadTable, TableError
 from rehearsal_torch.graphs.graph_notation import graph_of
 from rehearsal_torch.problems.drafts.draft_yaml import node, scalar, term, value
 from rehearsal_torch.problems.drafts.role_guesses import (
-    ACTIONS,
     BACKGROUND,
     CALENDAR,
     check_names,
     columns_of,
-    copies,
     has_word,
-    numbering,
-    of_dates,
-    text_levels,
 )
 from rehearsal_torch.spaces.inequalities import linear
 
@@ -33,34 +28,6 @@ def test_a_first_row_of_numbers_is_refused():
     check_names(ReadTable(frame.rename(columns={"2.0": "y2020"}), "t.csv", ()))
 
 
-def test_dates_are_told_from_texts_and_numbers():
-    assert of_dates(pd.Series(["2024-01-01", None, "2024-02-01"]))
-    assert of_dates(pd.to_datetime(pd.Series(["2024-01-01"])))
-    assert not of_dates(pd.Series(["2024-01-01", "soon"]))
-    assert not of_dates(pd.Series([20240101, 20240102]))
-    assert not of_dates(pd.Series([None, None], dtype=object))
-
-
-def test_copies_are_named_with_what_gives_them():
-    x, z, w = RANDOM.normal(3, 1, (3, 50))
-    columns = {"x": x, "z": z, "same": x, "linear": 5 - 2 * z, "w": w}
-    assert copies(columns) == {"same": "x", "linear": "z"}
-    assert copies({"z": z, "log": np.log(z - z.min() + 0.1)}) == {"log": "z"}, "in the same order"
-    assert copies({"x": x, "y": np.where(np.arange(50) < 9, np.nan, x)}) == {"y": "x"}, "where both are known"
-    assert copies({"x": x, "y": x}, "y") == {"x": "y"}, "what is kept is no copy"
-    assert copies({"x": x, "y": x}, "xy") == {}
-    assert copies({"x": x[:5], "y": x[:5]}) == {}, "too few rows"
-    assert copies({}) == {}
-
-
-def test_whole_numbers_without_gaps_number_the_rows():
-    assert numbering(np.array([3.0, 4.0, 5.0]))
-    assert numbering(3.0 * np.arange(30)), "in many rows with gaps, too"
-    others = ([1.0, 2.0], [1.0, 2.0, 4.0], [0.5, 1.5, 2.5], [3.0, 1.0, 2.0])
-    assert not any(numbering(np.array(each)) for each in others)
-    assert not numbering(np.array([1.0, 2.0, np.nan]))
-
-
 NAMES = ["x", "blood pressure", "and", "a:b", "yes", "1st", "größe", "a`b", "#1: {x}"]
 
 
@@ -73,11 +40,6 @@ def test_what_is_written_is_read_back(name):
     assert node("low") == "low"
     assert value("status in {a, b}") == "status in {a, b}", "no quotes where YAML needs none"
     assert node("very low") == '"very low"'
-
-
-def test_words_stand_between_signs():
-    assert has_word("drug_dose (mg)", ACTIONS)
-    assert not has_word("overdosed", ACTIONS)
 
 
 @pytest.mark.parametrize(
@@ -110,14 +72,3 @@ def test_few_texts_are_levels_or_classes(cells, kind, levels):
     assert (found.kind, found.levels) == (kind, levels)
     wanted = [np.nan if each is None else levels.index(each.strip()) for each in cells]
     np.testing.assert_array_equal(found.cells, wanted)
-
-
-@pytest.mark.parametrize("cells", [[1, 2], ["1", "2", "3+"], ["a", "b", "7"], [None, None]])
-def test_numbers_and_constants_are_no_columns_of_texts(cells):
-    assert text_levels(pd.Series(cells)) == ()
-
-
-def test_names_of_which_some_are_numbers_are_texts():
-    assert "15 different texts in 40 rows" in text_levels(
-        pd.Series([*map(str, "1ABCDEFGHIJKLMN"), *"A" * 25])
-    )

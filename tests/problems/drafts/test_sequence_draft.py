@@ -121,12 +121,6 @@ def rows(units=10, steps=6):
     )
 
 
-def test_nothing_is_written_where_nothing_is_missing():
-    assert said(rows()) == ({}, "")
-    assert said(rows(steps=1)) == ({}, "")
-    assert said(rows().sample(frac=1, random_state=0)) == ({}, "")
-
-
 @pytest.mark.parametrize("lacking", [4, 6])
 def test_units_are_dropped_while_half_of_them_stay(lacking):
     frame = rows()
@@ -136,34 +130,6 @@ def test_units_are_dropped_while_half_of_them_stay(lacking):
     rule, left = ("drop", 6) if lacking == 4 else ({"carry": 1}, 10)
     assert parts == {"missing": rule}
     assert f"{left} of 10 units are left" in text
-
-
-def test_the_last_state_lacks_no_action():
-    frame = rows().assign(valve=[0, 1, 2, 1, 0, None] * 10)
-    assert step_lines(frame, "pump", "hour", ["wear", "valve"], ["size"], ["valve"]) == ""
-
-
-def test_what_is_drafted_with_german_dates_is_read(tmp_path):
-    days = pd.Timestamp("2024-12-27") + pd.to_timedelta(pumps()["hour"], unit="D")
-    frame = pumps().assign(date=days.dt.strftime("%d.%m.%Y")).drop(columns="hour")
-    frame.to_csv(tmp_path / "pumps.csv", index=False)
-    text = drafted(pd.read_csv(tmp_path / "pumps.csv"), action=["valve"]).replace(
-        "reward:  # <- fill in, such as\n#", "reward:\n "
-    )
-    (tmp_path / "problem.yaml").write_text(text)
-    assert OwnSequence(tmp_path / "problem.yaml").step == "1 day"
-    early = days - pd.Timedelta(20, "D")
-    assert not episodes(frame.assign(date=early.dt.strftime("%m/%d/%Y"))), "which is the month?"
-
-
-def test_dates_about_a_month_apart_are_calendar_months():
-    dates = ["2024-01-03", "2024-02-02", "2024-03-05", "2024-03-28", "2024-05-02", "2024-06-03"]
-    frame = rows().assign(hour=dates * 10)
-    assert said(frame)[0] == {"step": "month", "missing": {"carry": 1}}
-    assert said(rows().assign(hour=[f"2024-0{month}-31"[:7] + "-01" for month in range(1, 7)] * 10)) == (
-        {},
-        "",
-    )
 
 
 def test_values_are_carried_over_the_usual_gap_and_never_into_the_first_step():

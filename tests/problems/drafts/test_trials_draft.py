@@ -84,13 +84,3 @@ def test_rows_without_a_result_wait_and_what_is_empty_in_them_is_no_action(tmp_p
     (tmp_path / "problem.yaml").write_text(uncommented(text))
     problem = OwnTrials(tmp_path / "problem.yaml")
     assert (len(problem.past), len(problem.waiting)) == (6, 2)
-
-
-def test_the_number_of_an_experiment_is_no_action():
-    """It was proposed as the action, as the first column."""
-    rows = pd.DataFrame({"Nr": [1, 2, 3, 4], "a": [0.1, 0.4, 0.2, 0.3], "y": [1.0, 2.0, 1.5, 1.2]})
-    text = drafted(rows)
-    assert "  # Nr: left out: it numbers the rows" in text
-    assert yaml.safe_load(text.replace(f"graph: {MARK}", "graph: #"))["variables"]["a"]["role"] == "action"
-    for kept in (rows.rename(columns={"Nr": "dose"}), rows.assign(Nr=[1, 3, 2, 4]), rows.drop(columns="a")):
-        assert "numbers the rows" not in drafted(kept), "what may be set"

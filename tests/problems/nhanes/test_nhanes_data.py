@@ -23,11 +23,6 @@ def contexts(world):
     return world.given([world.case(index) for index in range(world.count())])
 
 
-def middle(world, **changed):
-    values = dict(zip(ACTIONABLE, world.task.box.centre.tolist(), strict=True)) | changed
-    return torch.tensor([[values[name] for name in ACTIONABLE]], dtype=torch.float64)
-
-
 @pytest.mark.slow
 def test_doing_nothing_is_as_good_as_in_the_paper(world, contexts):
     nothing = world.probability(contexts, (), contexts.new_empty(60, 0))
@@ -37,18 +32,6 @@ def test_doing_nothing_is_as_good_as_in_the_paper(world, contexts):
     assert 0.34 < desired < 0.40
     assert float(nothing.mean()) == pytest.approx(desired, abs=3 * float(nothing.std()) / 60**0.5)
     assert 0.17 < float(nothing.std()) < 0.30
-
-
-def test_what_nothing_follows_changes_nothing(world, contexts):
-    few, many = (
-        world.probability(contexts[:1], ACTIONABLE, middle(world, CarbIntake=value))
-        for value in (60.0, 600.0)
-    )
-    assert torch.equal(few, many)
-    lean, heavy = (
-        world.probability(contexts[:1], ACTIONABLE, middle(world, BMI=value)) for value in (20.0, 45.0)
-    )
-    assert float(lean) > float(heavy) + 0.05
 
 
 def test_alterations_are_clipped_to_the_box(world, contexts):
@@ -76,22 +59,6 @@ def test_five_reach_what_one_reaches(world, contexts):
         rough = single._probability(contexts[:1].expand(len(steps), -1), (name,), steps, 1024)
         finest = single.probability(contexts[:1].expand(8, -1), (name,), steps[np.argsort(-rough)[:8]])
         assert alone == pytest.approx(float(finest.max()), abs=0.001)
-
-
-def test_between_two_edges_the_probability_is_flat(world, contexts):
-    edges = world._edges("BMI", ACTIONABLE)
-    inside = [edges[40] + share * (edges[41] - edges[40]) for share in (0.1, 0.5, 0.9)]
-    found = [float(world.probability(contexts[:1], ACTIONABLE, middle(world, BMI=value))) for value in inside]
-    assert max(found) - min(found) < 1e-9
-
-
-@pytest.mark.slow
-def test_an_oracle_is_searched_for_once(world, contexts, monkeypatch):
-    first = world.optimal(contexts[:1], ("FiberIntake",))
-    monkeypatch.setattr(Nhanes, "_search", lambda *arguments: pytest.fail("searched again"))
-    again = Nhanes(size=SampleSize(contexts=1)).optimal(contexts[:1], ("FiberIntake",))
-    assert torch.equal(first[0], again[0])
-    assert torch.equal(first[1], again[1])
 
 
 def test_the_chain_and_independent_noise_change_law_and_graph():
@@ -123,13 +90,6 @@ def test_the_probability_follows_the_noise(contexts):
     rows = apart.rehearse(contexts[0], (), nothing[0], 20_000)
     found = float(apart.desired(rows.columns(apart.task.outcomes)).double().mean())
     assert found == pytest.approx(float(apart.probability(contexts[:1], (), nothing)), abs=0.015)
-
-
-def test_the_card_warns(world):
-    card = world.card()
-    assert "not medical advice" in card["caution"]
-    assert set(card["units"]) == set(VARIABLES)
-    assert card["generator"]["validation"]["correlation_mae_paper"] == 0.0483
 
 
 def test_the_graph_is_the_papers():

@@ -8,16 +8,8 @@ import pytest
 import torch
 import yaml
 
-from rehearsal_torch.data.dose_levels import DoseLevels
-from rehearsal_torch.data.finding import texts_of
 from rehearsal_torch.data.tables.reader import TableError
-from rehearsal_torch.problems.sequences.four_hour_table import (
-    COLUMNS,
-    data_card,
-    read_stays,
-    recognised,
-    settled,
-)
+from rehearsal_torch.problems.sequences.four_hour_table import COLUMNS, read_stays, recognised, settled
 from rehearsal_torch.problems.sequences.sepsis_cohort import SepsisSimulated, simulate
 
 
@@ -96,22 +88,6 @@ def test_a_patient_has_one_name_whatever_the_columns_type(frame: pd.DataFrame) -
     assert read_stays(frame.assign(subject_id=numbers.astype(str)), source="table").patients == whole
 
 
-def test_patients_that_are_unknown_or_several_in_a_stay_are_refused(frame: pd.DataFrame) -> None:
-    unknown = frame.assign(subject_id=frame.icustayid.where(frame.icustayid > 0))
-    rows = int((frame.icustayid == 0).sum())
-    with pytest.raises(TableError, match=rf"subject_id: {rows} rows name no patient \(first at row 1\)"):
-        read_stays(unknown, source="table")
-    with pytest.raises(
-        TableError, match=r"expected one patient per stay; stay 0 has several \(first at row 1\)"
-    ):
-        read_stays(frame.assign(subject_id=range(len(frame))), source="table")
-
-
-def test_a_column_that_stands_twice_is_refused(frame: pd.DataFrame) -> None:
-    with pytest.raises(TableError, match="2 columns are called 'SOFA'; keep one of them"):
-        read_stays(pd.concat([frame, frame[["SOFA"]]], axis=1), source="table")
-
-
 def spoil(frame: pd.DataFrame, column: str, value: object) -> pd.DataFrame:
     spoilt = frame.astype({column: object if isinstance(value, str) else float})
     spoilt.loc[3, column] = value
@@ -132,31 +108,6 @@ def test_each_fault_is_named_with_its_row_and_what_to_do(
         read_stays(spoil(frame, column, value), source="table")
 
 
-def test_all_faults_are_told_at_once(frame: pd.DataFrame) -> None:
-    bad = spoil(spoil(frame, "GCS", 99.0), "MeanBP", np.nan)
-    bad = pd.concat([bad, bad.iloc[[7]]], ignore_index=True)
-    with pytest.raises(TableError, match="3 faults") as caught:
-        read_stays(bad, source="wards.csv")
-    assert all(
-        part in str(caught.value)
-        for part in ("wards.csv", "GCS", "MeanBP", "1 rows repeat a (icustayid, bloc)")
-    )
-
-
-def test_missing_columns_are_told_with_the_nearest_name(frame: pd.DataFrame) -> None:
-    with pytest.raises(TableError, match=r"no column 'MeanBP'; did you mean 'meanBP'\?") as caught:
-        read_stays(frame.rename(columns={"MeanBP": "meanBP"}).drop(columns="SOFA"), source="table")
-    assert "no column 'SOFA'" in str(caught.value)
-
-
-def test_an_empty_table_and_bad_arguments_are_refused(frame: pd.DataFrame) -> None:
-    with pytest.raises(TableError, match="the table is empty"):
-        read_stays(frame.iloc[:0], source="table")
-    for wrong in ({"min_length": 1}, {"max_length": 5}, {"age_unit": "months"}):
-        with pytest.raises(ValueError, match="expected 2 <= min_length"):
-            read_stays(frame, source="table", **wrong)  # type: ignore[arg-type]
-
-
 @pytest.fixture(scope="module")
 def problem() -> SepsisSimulated:
     return SepsisSimulated(patients=120, seed=3)
@@ -174,24 +125,6 @@ def test_a_card_is_plain_and_counts_what_is_there(problem: SepsisSimulated) -> N
     assert "never for evidence" in card["caution"]
 
 
-def test_too_few_stays_are_a_caution(problem: SepsisSimulated) -> None:
-    (words,) = texts_of(problem.card())
-    assert words.startswith("83 stays to learn from: below 400, claims")
-    enough = {**problem.splits, "train": [*problem.splits["train"]] * 5}
-    assert texts_of(data_card(problem.stays, enough, "here", "none", problem.levels)) == []
-
-
-def test_a_card_says_what_repeated_doses_did_to_the_levels(problem: SepsisSimulated) -> None:
-    levels = DoseLevels(("tablets", "drops"))
-    levels.solve(torch.tensor([[0.0, 1.0], [1.0, 2.0], [2.0, 3.5], [2.0, 4.0], [1.0, 0.0]]))
-    card = data_card(problem.stays, problem.splits, source="here", caution="none", levels=levels)
-    _, words = texts_of(card)
-    assert words.startswith(
-        "levels of tablets: 2 different non-zero doses, each a level of its own; 2 of 4 levels are empty"
-    )
-    assert card["dose levels"] == {"tablets": [0.0, 1.0, 2.0], "drops": [0.0, 1.0, 2.0, 3.5, 4.0]}
-
-
 @pytest.fixture
 def stay_frame() -> pd.DataFrame:
     return simulate(20, seed=1).frame()
@@ -207,20 +140,6 @@ def test_names_of_other_pipelines_and_sexes_as_text_are_read(stay_frame):
     assert [each.values.tolist() for each in read.episodes] == [
         each.values.tolist() for each in plain.episodes
     ]
-
-
-def test_the_own_name_counts_where_both_are_there(stay_frame):
-    both = stay_frame.assign(input_step=-1.0, stay_id=7)
-    assert recognised(both)["input_4hourly"].tolist() == stay_frame["input_4hourly"].tolist()
-    assert recognised(both)["icustayid"].tolist() == stay_frame["icustayid"].tolist()
-
-
-def test_a_sex_that_is_neither_is_named(stay_frame):
-    odd = stay_frame.assign(gender=["M"] * (len(stay_frame) - 1) + ["?"])
-    with pytest.raises(
-        TableError, match=r"gender: expected 0 \(male\) and 1 \(female\), or M and F; got '\?'"
-    ):
-        read_stays(odd, source="here")
 
 
 def broken(stay_frame):

@@ -11,7 +11,6 @@ from rehearsal_torch.objectives.step_reward import Doses
 from rehearsal_torch.objectives.task_reward import episode_reward
 from rehearsal_torch.problems.sequences.machine_maintenance import (
     ACTIONS,
-    LONGEST,
     STATES,
     TASK,
     Machines,
@@ -137,13 +136,6 @@ def test_action_numbers_stand_for_levels(world):
     assert world.score(case, by_number) == world.score(case, change({2: (2, 1)}))
 
 
-def test_the_card_says_that_it_is_a_simulation(world):
-    card = world.card()
-    assert card["source"] == "simulated machines, seed 2"
-    assert card["caution"].startswith("A simulated world")
-    assert card["machines"] == 60
-
-
 def test_a_week_is_as_it_is_written():
     """An age of 10, model B: wear of a week 3 + .24 + .8 = 4.04, times 1.04 at a vibration of 3."""
     static = torch.tensor([10.0, 1.0], dtype=torch.float64)
@@ -173,14 +165,6 @@ def test_points_and_costs_are_the_reward_of_the_task():
     assert costs(chosen).tolist() == [0, 1, 1, 2, 4, 5]
 
 
-def test_a_machine_does_not_depend_on_the_others():
-    few, many = simulate(5, seed=3), simulate(20, seed=3)
-    assert torch.equal(few.latent, many.latent[:5])
-    assert torch.equal(few.actions, many.actions[:5])
-    assert torch.equal(few.horizon, many.horizon[:5])
-    assert not torch.equal(simulate(5, seed=4).latent, few.latent)
-
-
 def test_the_recorded_actions_reproduce_the_recorded_states():
     fleet = simulate(20, seed=1)
     for machine in range(20):
@@ -197,18 +181,6 @@ def test_a_change_acts_from_the_next_week_on():
     states = true_trajectory(fleet, 0, torch.stack([fleet.actions[0], changed]))
     assert torch.equal(states[0, :6], states[1, :6])
     assert bool((states[0, 6:] != states[1, 6:]).any(-1).all())
-
-
-def test_the_table_has_a_row_for_each_week():
-    fleet = simulate(30, seed=0, min_length=12)
-    frame = fleet.frame()
-    assert len(frame) == int(fleet.horizon.sum())
-    assert fleet.horizon.min() >= 12
-    assert fleet.horizon.max() <= LONGEST
-    assert set(frame["service"]) == {"none", "minor", "major"}
-    assert (frame["wear"] >= 0).all()
-    # Three decimals, exactly as they are read again from text.
-    assert (frame["wear"] == frame["wear"].round(3)).all()
 
 
 def test_operators_service_worn_machines():

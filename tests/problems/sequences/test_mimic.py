@@ -36,26 +36,12 @@ def test_a_table_on_disk_gives_what_the_simulation_gives(path: Path) -> None:
     assert real.card()["source"] == "table.csv.gz"
 
 
-def test_horizons_are_filtered_and_cut(path: Path) -> None:
-    problem = Mimic(path, horizon=15)
-    assert {problem.case(index).episode.horizon for index in range(problem.count())} == {15}
-    with pytest.raises(ValueError, match="has 30 steps: lower `horizon`"):
-        Mimic(path, horizon=30)
-    with pytest.raises(ValueError, match="no episode of at least 25 steps"):
-        Mimic(path, min_length=25, max_length=30)
-
-
 def test_the_card_says_how_often_the_score_is_its_formula(path: Path, tmp_path: Path) -> None:
     assert Mimic(path).card()["agreement of SOFA with its formula"] == "100.0% of the steps"
     frame = simulate(150, seed=1).frame()
     frame.loc[::4, "SOFA"] = (frame.loc[::4, "SOFA"] + 1) % 25
     frame.to_csv(tmp_path / "other.csv", index=False)
     assert Mimic(tmp_path / "other.csv").sofa_agreement() == pytest.approx(0.75, abs=0.02)
-
-
-def test_nobody_answers_for_the_past(path: Path) -> None:
-    problem = Mimic(path)
-    assert problem.score(problem.case(0), None) == {}  # type: ignore[arg-type]
 
 
 def test_observed_deaths_travel_with_the_case_and_nothing_else_changes(path: Path, tmp_path: Path) -> None:
@@ -166,22 +152,6 @@ def test_states_that_were_filled_in_upstream_are_named_with_their_share(tmp_path
     assert not any("copies" in each.text for each in findings_of(SepsisSimulated(patients=150).card()))
 
 
-def test_the_name_of_the_table_wins_over_other_names():
-    found = observed_outcomes(table(morta_90=[1] * 5, mortality_90d=[0] * 5))
-    assert found.of("1") == {"mortality_90d": 0.0}
-    assert not found.left_out
-
-
-def test_truth_values_and_empty_cells_are_read():
-    died = ["True", None, "False", "False", None]
-    found = observed_outcomes(
-        table(died_within_48h_of_out_time=died, morta_90=[True, True, False, False, True])
-    )
-    assert found.of("1") == {"died_within_48h_of_out_time": 1.0, "mortality_90d": 1.0}
-    assert found.of("3") == {"mortality_90d": 1.0}
-    assert not found.left_out
-
-
 @pytest.mark.parametrize(
     ("values", "why"),
     [
@@ -194,18 +164,6 @@ def test_other_values_leave_the_outcome_out_and_say_so(values: list, why: str):
     found = observed_outcomes(table(died_in_hosp=values, mortality_90d=[0] * 5))
     assert found.of("1") == {"mortality_90d": 0.0}
     assert found.left_out["died_in_hosp"] == f"{why}: death in hospital is left out"
-
-
-def test_two_columns_of_one_name_are_left_out():
-    frame = table(died_in_hosp=[0] * 5)
-    found = observed_outcomes(pd.concat([frame, frame[["died_in_hosp"]]], axis=1))
-    assert found.by_stay == {}
-    assert found.left_out["died_in_hosp"].startswith("2 columns have this name")
-
-
-def test_tables_without_outcomes_or_stays_have_none():
-    assert observed_outcomes(table(SOFA=[1] * 5)).facts() == {}
-    assert observed_outcomes(pd.DataFrame({"died_in_hosp": [1]})).by_stay == {}
 
 
 def test_states_that_were_filled_in_upstream_are_masked_where_the_table_marks_them(tmp_path: Path) -> None:

@@ -8,10 +8,8 @@ from hypothesis import strategies as some
 from rehearsal_torch.data.tables.reader import TableError
 from rehearsal_torch.problems.sequences.rows_to_episodes import (
     LINE,
-    TIME,
     UNIT,
     read_episodes,
-    step_text,
     time_text,
     unit_rows,
 )
@@ -54,11 +52,6 @@ def test_rows_are_steps_and_units_are_episodes():
     assert found.episodes[0].names == ("level", "size", "valve", "oil")
     assert found.episodes[0].values.tolist() == [[10, 2, 0, 0], [11, 2, 0, 0], [12, 2, 0, 0]]
     assert (found.length, found.counts) == (1.0, {})
-
-
-def test_the_most_frequent_distance_is_a_step():
-    assert read(rows(0.0, 0.1, 0.2, 0.30000000000000004)).length == pytest.approx(0.1)
-    assert read(rows(0, 7, 14)).length == 7
 
 
 def test_steps_of_dates_are_told_with_their_unit():
@@ -137,13 +130,6 @@ def test_rows_are_merged_into_steps_of_a_given_length():
     assert (found.length, found.counts) == (1.0, {"rows merged into steps": 2})
 
 
-def test_merged_doses_may_be_averaged():
-    actions = {"valve": {"levels": 3}, "oil": {"unit": "ml", "combine": "mean"}}
-    frame = rows(0, 0.5, 1, oil=[1.0, 4.0, 0.0])
-    found = read_episodes(frame, roles_of(task(**{**PLAIN, "actions": actions}, step=1)), "pumps.csv")
-    assert values(found, "oil") == [2.5, 0]
-
-
 @pytest.mark.parametrize("missing", ["refuse", "drop", {"carry": 1}])
 @pytest.mark.parametrize("step", [None, 1])
 def test_the_last_state_has_no_action_and_nothing_is_missing(missing, step):
@@ -166,12 +152,6 @@ def test_other_empty_cells_are_missing(cells):
         read(frame)
 
 
-def test_a_step_that_ends_without_an_action_keeps_the_doses_before():
-    frame = rows(0, 0.5, 1.0, 1.5, valve=[0, 1, 2, None], oil=[1.0, 0.0, 2.0, None])
-    found = read(frame, step=1)
-    assert (values(found, "oil"), found.episodes[0].acts_last) == ([1, 2], True)
-
-
 @pytest.mark.parametrize(
     ("unit", "oil", "above"),
     [("ml", [5, 4], (1, 4, 5))]
@@ -186,32 +166,6 @@ def test_amounts_are_added_up_and_rates_are_averaged(unit, oil, above):
     found = read_episodes(rows(0, 0.5, 1, oil=[1.0, 4.0, 4.0]), roles_of(plain), "pumps.csv")
     assert values(found, "oil") == oil
     assert found.above["oil"] == above
-
-
-def test_steps_keep_the_times_of_their_rows():
-    frame = rows("31.12.2023", "1.1.2024 09:30", "03.01.2024")
-    found = read(frame, missing={"carry": 1}, step=1)
-    case = found.case(found.episodes[0], 1)
-    assert case.times == ("2023-12-31", "2024-01-01T09:30:00", "", "2024-01-03")
-    assert case.facts() == {"identity": "1", "times": list(case.times)}
-    assert found.case(found.episodes[0].first(2), 1).times == case.times[:2]
-    assert read(rows(2, 2.5, 3)).case(read(rows(2, 2.5, 3)).episodes[0], 0).times == ("2", "2.5", "3")
-
-
-def test_a_step_without_rows_is_a_gap():
-    frame = rows(0, 1, 3)
-    with pytest.raises(TableError, match="1 gaps; pump 1 lacks 1 steps between lines 3 and 4"):
-        read(frame, step=1)
-    assert values(read(frame, step=1, missing={"carry": 1})) == [10, 11, 11, 12]
-
-
-def test_short_episodes_are_left_out_and_long_ones_cut():
-    frame = pd.concat([rows(0, 1), rows(*range(9), unit=2), rows(*range(4), unit=3)], ignore_index=True)
-    found = read(frame, min_length=3, max_length=5)
-    assert [(each.identity, each.horizon) for each in found.episodes] == [("2", 5), ("3", 4)]
-    assert found.counts == {"pumps with fewer than 3 steps": 1, "steps behind the longest horizon": 4}
-    with pytest.raises(ValueError, match="expected 2 <= min_length <= max_length; got 1 and None"):
-        read(frame, min_length=1)
 
 
 @settings(max_examples=15, deadline=None)
@@ -243,15 +197,6 @@ def test_the_time_of_the_first_step_is_known_where_all_units_share_it():
     assert read(rows(20240101, 20240102)).first is None, "a date"
 
 
-PLAIN_LENGTHS = {
-    "unit": "pump",
-    "time": "when",
-    "varying": ["heat"],
-    "actions": {"fan": {"levels": ["off", "on"]}},
-    "reward": {"weights": {"heat": -1}},
-}
-
-
 @pytest.mark.parametrize(
     ("days", "text"),
     [
@@ -269,15 +214,6 @@ PLAIN_LENGTHS = {
 )
 def test_dates_have_a_unit(days: float, text: str) -> None:
     assert time_text(days, dated=True) == text
-
-
-def test_numbers_have_the_name_of_their_column_or_of_a_step() -> None:
-    plain, named = (roles_of({**PLAIN_LENGTHS, "words": words}) for words in ({}, {"step": "hour"}))
-    assert step_text(1.0, False, plain) == "1 in when"
-    assert step_text(1.0, False, named) == "1 hour"
-    assert step_text(0.5, False, named) == "0.5 in when"
-    assert step_text(1 / 24, True, plain) == step_text(1 / 24, True, named) == "1 hour"
-    assert time_text(0.5, dated=False) == "0.5"
 
 
 def rows_read(frame, **changes):
@@ -306,27 +242,6 @@ def test_rows_are_sorted_by_unit_and_time_and_keep_their_lines():
     assert rows[UNIT].tolist() == [str(unit) for unit in range(1, 13) for _ in range(2)]
     assert rows[LINE].tolist() == list(range(25, 1, -1))
     assert rows_read(frame)[0]["flow"].tolist() == rows["flow"].tolist()
-
-
-def test_units_may_be_text_and_whole_numbers_with_a_point():
-    frame = table(3, 2)
-    assert rows_read(frame.assign(pump=frame["pump"].astype(float)))[0][UNIT].iloc[0] == "1"
-    assert set(rows_read(frame.assign(pump="p" + frame["pump"].astype(str)))[0][UNIT]) == {"p1", "p2", "p3"}
-
-
-def test_numbered_levels_are_read_from_numbers_and_texts():
-    actions = {"valve": {"levels": [-1, 0, 1]}}
-    frame = table(1, 3)
-    for cells in ([-1, 0, 1], [-1.0, 0.0, 1.0], ["-1", "0", "1"]):
-        rows, faults = rows_read(frame.assign(valve=cells), actions=actions)
-        assert (rows["valve"].tolist(), faults) == ([0, 1, 2], [])
-
-
-def test_dates_count_in_days():
-    frame = table(1, 3).assign(hour=["2024-02-28", "2024-02-29", "2024-03-01T12:00"])
-    rows, faults = rows_read(frame)
-    assert faults == []
-    assert np.diff(rows[TIME]).tolist() == [1.0, 1.5]
 
 
 def test_every_fault_has_its_column_and_line():

@@ -3,9 +3,8 @@
 import pytest
 
 from rehearsal_torch.problems.sequences import user_episodes
-from rehearsal_torch.problems.sequences.sequence_file import OwnSequence, sequence_problem
-from tests.problems.conftest import SEQUENCE, changed, pumps
-from tests.toys.pumps import roles_of
+from rehearsal_torch.problems.sequences.sequence_file import OwnSequence
+from tests.problems.conftest import pumps
 
 TASK = {
     "unit": "pump",
@@ -20,21 +19,6 @@ TASK = {
     "reward": {"weights": {"wear": -0.1}, "name": "profit"},
     "words": {"step": "hour"},
 }
-
-
-def test_it_stands_for_the_task_of_the_same_columns(sequence):
-    found = sequence_problem(sequence())
-    assert found.roles == roles_of(TASK)
-    assert len(found.rows.frame) == 240
-    assert found.notes == ("maker: its values are A, B, of which A is the reference",)
-    said = sequence_problem(sequence(method="greedy", changes=2)).problem
-    assert (said.method, said.changes) == ("greedy", 2)
-
-
-def test_named_levels_of_static_texts_are_their_values(sequence):
-    named = sequence_problem(sequence(**changed(SEQUENCE, "maker", levels=["B", "A"])))
-    assert named.roles.static[0].values == ("B", "A")
-    assert named.notes == ()
 
 
 def test_units_steps_and_splits_are_counted(sequence):
@@ -72,16 +56,6 @@ def test_each_warning_begins_at_its_number(sequence, tmp_path, monkeypatch):
         monkeypatch.setattr(user_episodes, "RARE", rare)
         found = [each for each in OwnSequence(sequence()).found.warnings if "little is known" in each]
         assert bool(found) is told
-
-
-@pytest.mark.parametrize(("short", "steps", "told"), [(19, 3, False), (21, 3, True), (40, 4, False)])
-def test_units_are_short_where_half_of_them_have_fewer_than_four_steps(
-    sequence, tmp_path, short, steps, told
-):
-    table = pumps()
-    table[(table.pump >= short) | (table.hour < steps)].to_csv(tmp_path / "pumps.csv", index=False)
-    found = [each for each in OwnSequence(sequence()).found.warnings if "half of the pumps" in each]
-    assert bool(found) is told
 
 
 def test_a_level_that_occurs_once_is_warned_of_and_one_that_never_occurs_by_the_data_card(sequence, tmp_path):

@@ -25,11 +25,6 @@ def test_a_task_says_what_every_column_means():
     assert roles.missing == Carry("refuse")
 
 
-def test_a_file_reads_as_its_content(tmp_path):
-    (tmp_path / "task.yaml").write_text(yaml.safe_dump(TASK, sort_keys=False), encoding="utf-8")
-    assert roles_of(tmp_path / "task.yaml") == roles_of(TASK)
-
-
 def test_levels_are_a_number_of_them_or_their_names_and_values():
     def levels(written):
         return roles_of(task(actions={"valve": {"levels": written}})).actions[0].levels
@@ -37,11 +32,6 @@ def test_levels_are_a_number_of_them_or_their_names_and_values():
     assert levels(3) == ("0", "1", "2")
     assert levels([-1, 0, 1]) == ("-1", "0", "1")
     assert levels([0.5, "b "]) == ("0.5", "b")
-
-
-def test_actions_with_levels_alone_need_no_more_levels_than_they_have():
-    roles = roles_of(task(actions={"valve": {"levels": 3}, "gate": {"levels": 2}}))
-    assert roles.count == 3
 
 
 def test_a_cost_is_one_for_each_level_or_rises_with_them():
@@ -65,27 +55,6 @@ def test_a_unit_per_time_is_a_rate(unit, combine):
     assert [each.combine for each in roles_of(task(actions=actions)).actions] == ["max", combine]
     actions["oil"]["combine"] = "max"
     assert roles_of(task(actions=actions)).actions[1].combine == "max"
-
-
-def test_columns_may_be_a_list_and_ranges_short():
-    roles = roles_of(task(varying=["flow", "heat"], static=None, contextual=[]))
-    assert roles.varying == (Column("flow"), Column("heat"))
-    assert roles.static == roles.contextual == ()
-    assert roles_of(task(varying={"flow": [0, None], "heat": None})).varying[0].low == 0.0
-
-
-def test_rules_say_which_changes_may_be_recommended():
-    said = {"most_levels": 1, "boluses": ["oil"], "forbidden": {"valve": "raise"}}
-    roles = roles_of(task(rules=said))
-    assert roles.rules == said
-    assert roles.rule_settings() == said | {"named": ["valve"]}
-    assert roles_of(TASK).rule_settings() == {"named": ["valve"]}
-
-
-def test_an_order_within_a_step_names_states():
-    roles = roles_of(task(order=["heat", "flow"]))
-    assert roles.surrogate_settings()["order"] == ["heat", "flow"]
-    assert "order" not in roles_of(TASK).surrogate_settings()
 
 
 WORDS = st.text("abcxyz_ %", min_size=1, max_size=6).map(lambda each: f"w{each}".strip())

@@ -6,12 +6,10 @@ import pytest
 import torch
 import yaml
 
-from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.dose_levels import DoseLevels
 from rehearsal_torch.data.episode import following
-from rehearsal_torch.data.finding import Finding, texts_of
+from rehearsal_torch.data.finding import texts_of
 from rehearsal_torch.data.problem_file.diagnostics import TaskError
-from rehearsal_torch.data.tables.reader import TableError
 from rehearsal_torch.problems.drafts.sequence_draft import rule_lines
 from rehearsal_torch.problems.sequences.user_episodes import EpisodeTable, fixed_columns
 from tests.toys.pumps import TASK, roles_of, table, task
@@ -47,15 +45,6 @@ def test_units_are_split_by_their_names(pumps):
     assert pumps.count() == len(names["test"]) == len(pumps.episodes("test"))
 
 
-def test_the_last_actions_stay_as_they_were(pumps):
-    assert pumps.case(0).fixed.tolist() == [False] * 5 + [True]
-    assert len(EpisodeTable(table(60), TASK, keep_last=0).case(0).fixed) == 0
-    assert EpisodeTable(table(60), TASK, keep_last=3).case(0).fixed.tolist() == [False] * 3 + [True] * 3
-    assert EpisodeTable(table(60), TASK, keep_last=99).case(0).fixed.all()
-    with pytest.raises(ValueError, match="keep_last: expected at least 0 steps; got -1"):
-        EpisodeTable(table(60), TASK, keep_last=-1)
-
-
 def test_cases_are_the_first_steps_of_those_long_enough():
     problem = EpisodeTable(table(60), TASK, horizon=4, split="train")
     assert {problem.case(index).episode.horizon for index in range(problem.count())} == {4}
@@ -64,10 +53,6 @@ def test_cases_are_the_first_steps_of_those_long_enough():
         EpisodeTable(table(60), TASK, horizon=9)
     with pytest.raises(IndexError, match="expected a case in 0"):
         problem.case(problem.count())
-
-
-def test_no_decision_is_scored(pumps):
-    assert pumps.score(pumps.case(0), Decision(None, 0.0, reason=Finding("no_gain", "none"))) == {}
 
 
 def test_the_card_counts_and_names(pumps):
@@ -83,38 +68,6 @@ def test_the_card_counts_and_names(pumps):
     assert sum(each["pumps"] for each in card["splits"].values()) == 60
     assert texts_of(card)[0].startswith(f"{len(pumps.splits['train'])} pumps to learn from: below")
     assert not any(word in str(card).lower() for word in ("patient", "stay", "sofa"))
-
-
-def test_doses_are_quantised_on_the_units_to_learn_from_alone(pumps):
-    frame = table(60)
-    learnt = {each.identity for each in pumps.episodes("train")}
-    frame.loc[~frame["pump"].astype(str).isin(learnt) & (frame["oil"] > 0), "oil"] *= 50
-    assert EpisodeTable(frame, TASK).card()["actions"] == pumps.card()["actions"]
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            {"valve": "shut", "heat": 3.0},
-            "the table: 2 faults, nothing was fitted\n"
-            "- heat: all values of the pumps to learn from are 3: a constant carries no information, take "
-            "the column out\n"
-            "- valve: it is shut in all rows of the pumps to learn from: nothing can be learnt about other "
-            "actions, take the column out",
-        ),
-        (
-            {"oil": 4.0},
-            "the table: 1 fault, nothing was fitted\n"
-            "- oil: it is never 0 among the pumps to learn from, so that nothing is known about it: subtract "
-            "the usual amount, or give levels",
-        ),
-    ],
-)
-def test_columns_that_teach_nothing_are_refused(change, message):
-    with pytest.raises(TableError) as wrong:
-        EpisodeTable(table(60).assign(**change), TASK)
-    assert str(wrong.value) == message
 
 
 def test_a_level_that_never_occurs_is_told_and_not_recommended():
@@ -175,14 +128,6 @@ def test_what_leaves_no_unit_says_why():
         EpisodeTable(rows, TASK | {"missing": "drop"})
     with pytest.raises(ValueError, match="expected split train, validation or test; got 'tset'"):
         EpisodeTable(table(60), TASK, split="tset")
-
-
-def test_the_values_are_those_of_the_table(pumps):
-    frame = table(60)
-    first = pumps.case(0).episode
-    own = frame[frame["pump"].astype(str) == first.identity]
-    names = ["flow", "heat", "bore", "demand", "oil"]
-    assert first.columns(names).tolist() == own[names].to_numpy().tolist()
 
 
 @pytest.fixture
