@@ -80,3 +80,19 @@ def test_a_level_is_selectable_where_it_has_rows(doses: list[float], count: int)
         assert not len(mine) or levels.medians[0, level] in mine
     different = len({dose for dose in [*doses, 1.0] if dose})
     assert int(levels.selectable[1:].sum()) == min(different, count - 1)
+
+
+def test_few_different_doses_keep_their_values():
+    for count in (3, 4, 5):
+        levels, number = solved([0.0] * 30 + [1.0] * 60 + [2.0] * 40, count)
+        assert number.tolist() == [0] * 30 + [1] * 60 + [2] * 40
+        assert levels.medians[0, :3].tolist() == [0.0, 1.0, 2.0]
+        assert levels.selectable.tolist() == [True] * 3 + [False] * (count - 3)
+        assert levels.edges[0, 0] == 1.5
+        assert bool(levels.edges.isfinite().all())
+        beyond = levels.digitise(torch.tensor([[1.4], [1.6], [1e300]], dtype=torch.float64))
+        assert beyond.tolist() == [1, 2, 2]
+        assert levels.digitise(torch.tensor([[7.0]])).tolist() == [2], "in single precision as well"
+        assert ("drug" in levels.notes) == (count > 3)
+    assert solved([0.0, 3.0, 3.0])[0].medians.tolist() == [[0.0, 3.0, 3.0, 3.0, 3.0]]
+    assert "1 different non-zero dose," in solved([0.0, 3.0, 3.0])[0].notes["drug"]

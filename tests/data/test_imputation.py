@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from rehearsal_torch.data.imputation import Imputation, ImputedTable
+from rehearsal_torch.data.table import Table
 
 NAMES = ("x", "y", "b")
 
@@ -131,3 +132,20 @@ def test_the_tables_differ_by_what_is_unknown_of_the_parameters():
     means = torch.stack([made.drawn(0, place)[:, 1].mean() for place in range(60)])
     variance = float(values[30:, 1].var())
     assert float(means.var()) == pytest.approx(0.25 * (variance / 30 + variance / 30), rel=0.5)
+
+
+def test_the_fingerprint_is_that_of_the_observed_cells():
+    values, holes = cells(50)
+    table = ImputedTable.of(NAMES, holes, 2)
+    observed = Table(NAMES, holes.nan_to_num(0.0), holes.isnan())
+    assert table.fingerprint() == ImputedTable.of(NAMES, holes, 3, 4).fingerprint() == observed.fingerprint()
+    assert torch.equal(table.values[~table.missing], values[~table.missing])
+
+
+def test_a_column_that_is_a_function_of_others_stays_one():
+    values, holes = cells(200)
+    values[:, 1] = 3 * values[:, 0] - values[:, 2]
+    holes = torch.where(holes.isnan(), holes, values)
+    holes[:, 2] = values[:, 2]
+    found = Imputation(holes).drawn(0, 0)
+    torch.testing.assert_close(found[:, 1], values[:, 1], rtol=0, atol=1e-2)

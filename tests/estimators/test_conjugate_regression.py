@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from scipy.stats import multivariate_t
 
+from rehearsal_torch.estimators import bayesian_regression
 from rehearsal_torch.estimators.bayesian_regression import LOOSE, ConjugateRegression
 
 
@@ -132,3 +133,35 @@ def test_a_state_that_is_no_law_is_named():
     made = solved(*data())
     made.scatter = -made.scatter
     assert made.faults() == ["scatter and count: expected a diagonal above 0, and a count of rows"]
+
+
+def test_rows_may_be_foreseen_in_pieces(monkeypatch):
+    parents, values = data()
+    whole = solved(parents, values, forgetting=0.8)
+    monkeypatch.setattr(bayesian_regression, "STEPS", 7)
+    pieces = solved(parents, values, forgetting=0.8)
+    assert float(pieces.score) == pytest.approx(float(whole.score), rel=1e-12)
+    assert torch.allclose(pieces.mixture_weights, whole.mixture_weights, rtol=1e-9)
+
+
+def test_hard_rows_are_no_trouble():
+    parents, values = data()
+    parents[:, 1] = 3.0
+    parents[:, 2] = 2 * parents[:, 0]
+    exact = torch.cat([parents[:, :1], values[:, :1]], -1)
+    made = solved(parents, exact)
+    drawn = made.draw(500, torch.Generator().manual_seed(0))
+    assert all(torch.isfinite(each).all() for each in (*drawn, made.score))
+    assert (torch.linalg.eigvalsh(drawn[2]) > 0).all()
+
+
+def test_draws_of_two_equations_are_independent():
+    # Members of the mixture must not come in the same order everywhere.
+    parents, values = data(rows=20)
+    one, other = (
+        solved(parents, values[:, [column]], first=10).draw(20_000, torch.Generator().manual_seed(column))
+        for column in (0, 1)
+    )
+    both = torch.stack([one[2].log().flatten(), other[2].log().flatten(), one[0][:, 0, 0], other[0][:, 0, 0]])
+    correlation = torch.corrcoef(both)
+    assert (correlation[[0, 0, 2, 2], [1, 3, 1, 3]].abs() < 0.03).all()

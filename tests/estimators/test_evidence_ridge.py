@@ -74,3 +74,9 @@ def test_a_table_that_grows_is_not_gone_through_again(forgetting):
     assert float(made.score) == float(solved(parents, other, forgetting=forgetting).score), (
         "other rows are learnt anew"
     )
+
+
+def test_members_of_a_clique_share_noise():
+    parents, values = data(2000)
+    covariance = solved(parents, values, first=1990).draw(1, torch.Generator().manual_seed(0))[2][0]
+    assert torch.allclose(covariance, torch.tensor([[0.2, 0.1], [0.1, 0.3]], dtype=torch.float64), atol=0.03)

@@ -54,3 +54,28 @@ def test_other_rows_with_the_same_kernels():
     assert not torch.allclose(again.coefficients, made.coefficients)
     again.condition(inputs, outputs)
     assert torch.equal(again.coefficients, made.coefficients)
+
+
+def test_means_predict_other_rows():
+    made, (inputs, outputs) = fitted(), rows(300, 1)
+    left = (made(inputs) - outputs).square().mean(0).sqrt()
+    assert float(left[0]) < 0.5 * float(outputs[:, 0].std())
+    assert float(left[1]) < 1.2
+
+
+def test_damage_is_noticed():
+    made = fitted()
+    assert made.faults() == []
+    made.noise = -made.noise
+    assert "noise: expected numbers above 0" in made.faults()[0]
+    other = fitted()
+    other.coefficients, other.root = other.coefficients[:, :124], other.root[:, :124, :124]
+    assert other.faults() == ["coefficients: expected 130 features for 3 inputs; got 124"]
+
+
+def test_residuals_have_the_variance_of_the_noise():
+    made = fitted()
+    assert made.residuals.shape == (250, 2)
+    whole = made.residuals * made.scales(rows()[0][:1])
+    assert whole.std(0).tolist() == pytest.approx([0.9, 1.0], rel=0.12)
+    assert (made.noise.sqrt() * made.scale).tolist() == pytest.approx([0.9, 1.0], rel=0.12)

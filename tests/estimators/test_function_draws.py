@@ -153,3 +153,28 @@ def test_tables_agree_with_functions_and_their_derivatives(width, near, slope):
     for member in (0, 9):
         torch.testing.assert_close(table(own)[member], table(own[member : member + 1])[member])
     torch.testing.assert_close(table.few(4)(at), table(at)[[0, 1, 8, 9]])
+
+
+def test_each_function_has_its_own_inputs_and_a_gradient():
+    functions = drawn(pairs=3)
+    own = torch.rand(6, 2, 4, 2, generator=STREAM, dtype=DOUBLE)
+    values = functions(own)
+    assert values.shape == (6, 2, 4)
+    for member in range(6):
+        torch.testing.assert_close(values[member], functions(own[member : member + 1])[member])
+    assert torch.autograd.gradcheck(functions, (own[:, :1, :2].clone().requires_grad_(),))
+
+
+def functions_with_a_row(pairs):
+    one = torch.tensor([0.3], dtype=DOUBLE)
+    return drawn(pairs=pairs).conditioned(AT[:1] + 0.05, one, one, 1)
+
+
+def test_a_few_are_the_first_pairs():
+    for functions, at in ((drawn(pairs=4), AT), (drawn(width=0, pairs=4), AT[:, :0])):
+        values = functions(at.unsqueeze(0))
+        few = functions.few(4)
+        assert len(few) == 4
+        torch.testing.assert_close(few(at.unsqueeze(0)), values[[0, 1, 4, 5]])
+    more = functions_with_a_row(4)
+    torch.testing.assert_close(more.few(2)(AT.unsqueeze(0)), more(AT.unsqueeze(0))[[0, 4]])

@@ -7,6 +7,7 @@ from rehearsal_torch.estimators.gaussian_process import (
     SolvedProcesses,
     TrainedProcesses,
 )
+from rehearsal_torch.estimators.gp_kernel import NOISE_FLOOR
 from rehearsal_torch.estimators.gp_posterior import maximise, reached, starts
 from rehearsal_torch.training.gradient_descent import Descent
 
@@ -133,3 +134,24 @@ def test_noise_is_not_taken_for_a_short_wave():
     part = SolvedProcesses([3])
     part.solve(inputs, (values - values.mean(0)) / values.std(0), torch.ones(45, 1, dtype=torch.bool))
     assert float(part.log_noises.exp()) > 0.05
+
+
+def test_the_fitted_noise_gives_the_targets_back():
+    inputs, targets, kept = examples()
+    part = SolvedProcesses([2, 1, 0])
+    part.solve(inputs, targets, kept)
+    residual, _, unknown = part.in_sample_residuals()
+    for place, posterior in enumerate(part.posteriors()):
+        mean, std = posterior.belief(inputs[:, place, : part.widths[place]])
+        rows = kept[:, place]
+        assert torch.allclose((mean + residual[place])[rows], targets[:, place][rows], atol=1e-9)
+        if part.widths[place]:
+            assert torch.allclose(std[rows], unknown[place][rows], atol=1e-6)
+
+
+def test_where_the_noise_ends_at_its_bound_they_differ_by_a_quarter_of_a_nat():
+    given, solved = wave_beside_a_line(), SolvedProcesses([2], exact=True)
+    solved.solve(*given)
+    assert float(solved.log_noises.exp()) == pytest.approx(NOISE_FLOOR)
+    part = trained(TrainedProcesses([2], exact=True), given, 300)
+    torch.testing.assert_close(posterior_of(part), posterior_of(solved), rtol=0, atol=0.25)

@@ -5,7 +5,15 @@ import torch
 from gpytorch.kernels import MaternKernel, RBFKernel
 
 from rehearsal_torch.estimators.gaussian_process import SolvedProcesses
-from rehearsal_torch.estimators.gp_kernel import KINDS, Rows, correlation, evidence_gradient, factors
+from rehearsal_torch.estimators.gp_kernel import (
+    KINDS,
+    Rows,
+    blended,
+    correlation,
+    evidence_gradient,
+    factors,
+    with_derivative,
+)
 from rehearsal_torch.estimators.gp_posterior import HyperParameters
 
 DOUBLE = torch.float64
@@ -119,3 +127,20 @@ def test_the_rows_tell_a_kink_from_a_wave(function, smooth):
     part = SolvedProcesses([1], kernel="learnt")
     part.solve(*examples(function))
     assert (int(part.kinds[0]) == 0) == smooth
+
+
+@pytest.mark.parametrize("kind", range(len(KINDS)))
+def test_the_steepness_is_minus_twice_the_slope(kind):
+    squares = draws(20).mul(5).add(1e-3).requires_grad_()
+    (gradient,) = torch.autograd.grad(correlation(squares, kind).sum(), squares)
+    torch.testing.assert_close(
+        -2 * gradient, with_derivative(squares.detach(), kind)[1], rtol=1e-8, atol=1e-10
+    )
+
+
+def test_kernels_are_those_of_tensors_with_gradients():
+    squares = draws(2, 5, 5).mul(3)
+    for kinds in (None, torch.tensor([1, 1]), torch.tensor([2, 0])):
+        tracked = blended(squares.clone().requires_grad_(), kinds)
+        for one, other in zip(blended(squares, kinds), tracked, strict=True):
+            torch.testing.assert_close(one, other.detach(), rtol=1e-12, atol=1e-12)

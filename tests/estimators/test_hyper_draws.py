@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import digamma, logsumexp
 
-from rehearsal_torch.estimators.gp_kernel import LENGTH_FLOOR, LENGTH_SPREAD, NOISE_FLOOR
+from rehearsal_torch.estimators.gp_kernel import LENGTH_FLOOR, LENGTH_SPREAD, NOISE_FLOOR, Rows
 from rehearsal_torch.estimators.gp_posterior import HyperParameters, maximise, starts
 from rehearsal_torch.estimators.hyper_draws import NOISE_LOG, NOISE_WIDTH, SHORTER, SIGNAL, hyper_draws
 from tests.estimators.test_gp_kernel import data, rows_of
@@ -104,3 +104,13 @@ def test_draws_are_finite_within_bounds_and_follow_from_the_seed(rows, width, se
         assert bool(values.isfinite().all())
     assert float(first.log_lengths.min()) >= math.log(LENGTH_FLOOR) - 1e-6
     assert float(first.log_noises.min()) >= math.log(NOISE_FLOOR) - 1e-6
+
+
+def test_points_beyond_the_bounds_stop_nothing():
+    """Long lengths beside next to no noise: such a covariance has no root."""
+    inputs = torch.linspace(0, 1, 60, dtype=DOUBLE)[None, :, None]
+    every, ones = torch.ones(1, 60, dtype=torch.bool), torch.ones(1, 60, dtype=DOUBLE)
+    rows = Rows(inputs, 2 * inputs[..., 0] - 1, every, every[:, :1], ones)
+    at = HyperParameters(torch.full((1, 1), 8.0, dtype=DOUBLE), torch.full((1,), -9.2, dtype=DOUBLE))
+    for seed in range(20):
+        assert bool(hyper_draws(rows, at, 8, seed).scales.isfinite().all())

@@ -9,7 +9,7 @@ from rehearsal_torch.estimators import function_draws
 from rehearsal_torch.estimators.function_draws import FunctionDraws
 from rehearsal_torch.estimators.gp_kernel import MANY, Rows, factors
 from rehearsal_torch.estimators.gp_posterior import HyperParameters, Posterior
-from rehearsal_torch.estimators.inducing_points import LearntOfMany, learnt
+from rehearsal_torch.estimators.inducing_points import LearntOfMany, inducing, learnt
 
 DOUBLE = torch.float64
 LOG_NOISES = torch.tensor([-3.0, -2.0], dtype=DOUBLE)
@@ -112,3 +112,15 @@ def test_functions_of_many_rows_vary_as_the_posterior_of_all():
     assert float(((values.mean(0) - mean) / std).abs().max()) < 0.02
     # The uncertain mean counts as well: at most a little.
     torch.testing.assert_close(values.std(0), std, rtol=0.15, atol=0)
+
+
+def test_a_regression_without_inputs_is_a_mean_and_equal_rows_are_one_point():
+    given = rows(MANY + 100)
+    bare = replace(given, used=torch.zeros_like(given.used), inputs=0 * given.inputs)
+    found, exact = (call(bare, 0 * LOG_LENGTHS, LOG_NOISES) for call in (learnt, factors))
+    torch.testing.assert_close(found.mean, exact.mean)
+    for one, two in zip(found.left_out(), exact.left_out(), strict=True):
+        torch.testing.assert_close(one, two)
+    levels = (given.inputs[1, :, :1] * 3).floor()
+    chosen = inducing(levels, LOG_LENGTHS[0, :1], 2)
+    assert levels[chosen, 0].sort().values.tolist() == [0, 1, 2]

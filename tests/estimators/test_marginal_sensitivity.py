@@ -147,3 +147,23 @@ def test_of_actions_one_after_the_other_the_log_ratios_add():
     one = Assignment(actions, covariates, names(3))
     assert strengths([one, one])["X0"] == pytest.approx(strengths([one])["X0"] ** 2, rel=1e-9)
     assert set(strengths([one, Assignment(actions, covariates[:, :1], ("V",))])) == {*names(3), "V"}
+
+
+@pytest.mark.parametrize(("lower", "baseline"), [(0.4, 0.0), (1.0, 0.4)])
+def test_where_nothing_can_overturn_it_the_strength_is_infinite(lower, baseline):
+    assert float(tipping_strength(numbers(lower), numbers(baseline))) == math.inf
+
+
+def test_of_two_actions_only_certainty_against_impossibility_cannot_be_overturned():
+    assert float(tipping_between(numbers(1.0), numbers(0.0))) == math.inf
+    assert float(tipping_between(numbers(1.0), numbers(1.0))) == 1.0
+    # 1 - G (1 - p) = 1 for p = 1, and G q = 1.
+    assert float(tipping_between(numbers(1.0), numbers(0.25))) == math.inf
+
+
+def test_a_covariate_that_repeats_another_adds_nothing():
+    actions, covariates = rows(300, np.array([[1.0], [0.0], [0.0]]))
+    twice = torch.cat([covariates, covariates[:, :1]], 1)
+    found = strengths([Assignment(actions, twice, names(4))])
+    assert found["X0"] == pytest.approx(1.0, abs=0.02)
+    assert found["X3"] == pytest.approx(1.0, abs=0.02)

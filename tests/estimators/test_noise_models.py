@@ -148,3 +148,18 @@ def test_quantiles_invert_the_distribution_function_and_stay_near_what_was_seen(
     ends = made.quantile(torch.tensor([[1e-12] * 3, [1 - 1e-12] * 3], dtype=DOUBLE))
     assert bool((ends[0] >= values.amin(0) - 1).all())
     assert bool((ends[1] <= values.amax(0) + 1).all())
+
+
+def test_bic_counts_the_modes():
+    made = GaussianMixtures(3, "bic")
+    made.solve(*noises())
+    assert (made.weights > 0).sum(-1).tolist() == [2, 1, 3]
+    assert torch.allclose(made.weights.sum(-1), torch.ones(3, dtype=DOUBLE))
+
+
+@pytest.mark.slow
+def test_noise_of_one_scale_keeps_it():
+    for seed in range(4):
+        made, process, inputs, _ = fitted("additive", seed=seed)
+        assert not bool(made.varies.any())
+        assert torch.allclose(made.at(inputs), process.log_noises.exp().expand(120, 1))

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rehearsal_torch.estimators.omitted_variable import precision, strongest
+from rehearsal_torch.estimators.omitted_variable import bias_factor, equal_strength, precision, strongest
 
 ROWS = 4000
 
@@ -76,3 +76,12 @@ def test_outcomes_that_are_not_always_known_count_where_they_are():
         if own is not None and found.state == own.state:
             assert found == own
             assert own.explained == pytest.approx(alone.explained)
+
+
+def test_equal_strengths_have_the_same_factor():
+    outcome, treatment = torch.tensor([0.4, 0.3, 0.0, 1e-9]), torch.tensor([0.1, 0.3, 0.5, 1e-9])
+    outcome, treatment = outcome.double(), treatment.double()
+    rho = equal_strength(outcome, treatment)
+    expected = (outcome * treatment / (1 - treatment)).sqrt()
+    torch.testing.assert_close(bias_factor(rho), expected, rtol=1e-9, atol=1e-12)
+    assert float(rho[1]) == pytest.approx(0.3)

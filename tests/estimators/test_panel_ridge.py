@@ -287,3 +287,16 @@ def test_each_value_is_fitted_to_the_rows_in_which_it_is_known():
         torch.testing.assert_close(levels(own, PENALTY), kappa[[place]])
         alone = fit_panel(own, kappa[[place]], whole(own), PENALTY)
         torch.testing.assert_close(alone, weights[:, [place]], rtol=1e-10, atol=1e-12)
+
+
+def test_what_differs_between_few_units_alone_moves_nothing():
+    """Levels of doses that a unit keeps, and noise that is its own."""
+    found = []
+    for seed in range(100):
+        panel = drawn(10 * seed, units=30, steps=(8, 8), effect=0.0)
+        given = torch.rand(30, 2, 1, generator=torch.Generator().manual_seed(seed)) > torch.linspace(
+            0.2, 0.8, 4
+        )
+        features = torch.cat([panel.features, given.flatten(1)[panel.unit].double()], 1)
+        found.append(float(moved(Panel(features, panel.values, panel.lengths), 8, PENALTY)))
+    assert sum(p < 0.01 for p in found) < 12

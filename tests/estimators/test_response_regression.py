@@ -111,3 +111,23 @@ def test_whole_rows_are_drawn_by_their_weights_one_from_each_stratum():
     # In an order of their own, not sorted.
     assert not torch.equal(rows[0, :, 0], rows[0, :, 0].sort().values)
     assert not torch.equal(rows[0, :, 0], rows[1, :, 0])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_one_scale_stays_one(seed):
+    inputs = drawn(600, 2, seed=10 * seed)
+    made = fitted(inputs, function(inputs) + 0.5 * drawn(600, 1, seed=10 * seed + 1))
+    assert not made.varying
+    assert made.scales(inputs[:3]).unique().numel() == 1
+    assert float(made.scales(inputs[:1])) == pytest.approx(0.5, rel=0.1)
+
+
+def test_it_is_read_again_with_its_units():
+    inputs, outputs, units = of_units(12, 5, 1.0)
+    made, again = fitted(inputs, outputs, units), ResponseRegression(**SMALL)
+    again.load_state_dict(made.state_dict())
+    assert again.faults() == []
+    one, other = (each.responses(5, generator(3)) for each in (made, again))
+    assert torch.equal(one.functions, other.functions)
+    assert torch.equal(one.weights, other.weights)
+    assert torch.equal(made.scales(inputs), again.scales(inputs))

@@ -9,10 +9,11 @@ import torch
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.evaluation.surrogate_curves import MOST, CurveRow, curve_rows, curve_table
+from rehearsal_torch.problems.cases.nonlinear_examples import Loan
 from rehearsal_torch.problems.trials.causal_world import CausalWorld
 from rehearsal_torch.problems.trials.mixture_noise import MixtureNoise
 from rehearsal_torch.problems.trials.user_experiments import ExperimentTable
-from rehearsal_torch.problems.world_size import Rounds
+from rehearsal_torch.problems.world_size import Rounds, SampleSize
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.causal_toys import linear_chain
@@ -188,3 +189,19 @@ def test_a_run_is_shown_at_its_last_recommendation_with_all_that_it_was_answered
         for place in series(rows, "node", "Y", "X", wanted)[0]
     ]
     assert sorted(found) == sorted([*table.columns(["X"])[:, 0].tolist(), 2.5])
+
+
+def test_curves_end_where_the_limits_of_the_task_do():
+    rows = made({"normals": [[1.0, 1.0]], "offsets": [1.2]})
+    assert series(rows, "reward", "reward", "a", "learnt")[0].max() == pytest.approx(0.8, abs=0.01)
+    assert series(rows, "reward", "reward", "b", "learnt")[0].max() == pytest.approx(0.7, abs=0.02)
+
+
+def test_what_is_no_run_of_trials_has_no_curves():
+    line = {"index": 0, "status": "may", "value": 1.0, "alteration": {"a": 0.9, "b": 0.4}}
+    assert curve_table(Chain(), linear_chain(), []) == []
+    assert curve_table(Loan(size=SampleSize(rows=30)), linear_chain(), [line]) == []
+    refused = {"index": 0, "status": "leave", "value": 0.0, "alteration": None}
+    assert curve_table(Chain(), linear_chain(), [refused]) == []
+    several = {**line, "alteration": {"a": [0.1, 0.2], "b": [0.4, 0.5]}}
+    assert curve_table(Chain(), linear_chain(), [several]) == []

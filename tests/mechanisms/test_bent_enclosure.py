@@ -172,3 +172,18 @@ def test_slopes_between_two_values_are_those_of_the_pieces_that_they_meet():
     }.items():
         lower, upper = torch.tensor(ends, dtype=DOUBLE).view(2, 1, 1)
         assert [float(each) for each in bent.between(lower, upper)] == list(slopes)
+
+
+def test_a_single_state_is_enclosed_by_its_chord():
+    """Of one bent state without a product, the ends are as far off the chord as its kinks are."""
+    form = bent_form(3, width=1, others=0, within=0.0)
+    form.weights[5] = 0.0
+    course, allowed, here, ends, _ = drawn(form, 1, 2.0)
+    ahead = course.step(here, 1, course.observed[1])
+    found = BentEnclosure(course, 1, allowed).kept(enclosed(*ends, 1), here, ahead)
+    at = torch.linspace(0, 1, 4001, dtype=DOUBLE)[:, None, None] * (ends[1] - ends[0]) + ends[0]
+    moved = course.step((here + at).flatten(0, 1), 1, course.observed[1]).unflatten(0, (4001, 6)) - ahead
+    slope = (moved[-1] - moved[0]) / (ends[1] - ends[0]).clamp_min(1e-300)
+    off = (moved - slope * (at - ends[0])).aminmax(dim=0)
+    wide = slope.abs() * (ends[1] - ends[0]) / 2 + (off.max - off.min) / 2
+    torch.testing.assert_close(found.radius[0], wide, rtol=1e-3, atol=1e-9)

@@ -311,3 +311,35 @@ def test_any_few_rows_are_fitted_and_replayed(width, others, lengths, constant, 
         assert bool(found.isfinite().all())
         again = ahead(course, episode[:1], 0, taken[0])
         torch.testing.assert_close(again, episode[1].expand_as(again), rtol=0, atol=1e-10)
+
+
+def test_a_loaded_part_is_the_saved_one():
+    form, (states, others, actions, _) = known(within)
+    again = BentTransition(2, 1, levels(), REFITS)
+    assert not again.fitted
+    again.load_state_dict(form.state_dict())
+    assert again.fitted
+    assert again.faults() == []
+    other = (2 - actions)[None]
+    for refits in (False, True):
+        one, two = (each.trajectory(states, others, actions, refits) for each in (form, again))
+        assert torch.equal(one.noise, two.noise)
+        found = [ahead(each, states[:2], 3, actions[:2]) for each in (one, two)]
+        assert torch.equal(*found)
+    assert torch.equal(one.replays(other), two.replays(other))
+    damaged = BentTransition(2, 1, levels(), REFITS + 1)
+    damaged.load_state_dict(form.state_dict())
+    assert any(text.startswith("refitted: expected the size (9, ") for text in damaged.faults())
+
+
+def test_many_actions_take_no_memory_for_each_refit():
+    """Six drugs of six levels: the weights of each action by each refit would be 6^6 x 8 x 3 x 2 numbers."""
+    doses = levels(6, tuple("abcdef"))
+    states, others, _, _ = simulated(linear, 20, 4)
+    actions = torch.randint(doses.actions, (20, 4), generator=torch.Generator().manual_seed(0))
+    form = fitted(steps(states, others, actions), doses=doses)
+    course = form.trajectory(states[0], others[0], actions[0], True)
+    held = [each for each in vars(course).values() if isinstance(each, torch.Tensor)]
+    assert max(each.numel() for each in held) <= doses.actions * 6 * 5
+    found = ahead(course, states[0, :1], 0, actions[0, 0])
+    torch.testing.assert_close(found, states[0, 1].expand_as(found), rtol=0, atol=1e-12)

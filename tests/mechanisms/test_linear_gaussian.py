@@ -65,3 +65,10 @@ def test_the_posterior_is_that_of_the_textbook_in_any_units(units):
     assert torch.allclose(drawn.mean(0), made.weights[:, 0] * scale, atol=2e-3)
     deviations = expected.diagonal().sqrt()
     assert torch.allclose(drawn.T.cov(), expected, atol=0.03 * float(deviations.max() ** 2))
+
+
+def test_a_root_is_a_mean_and_a_covariance():
+    _, values = data()
+    made = fitted(values[:, :0], values)
+    assert torch.allclose(made.intercept, values.mean(0))
+    assert torch.allclose(made.covariance, values.T.cov(), rtol=1e-6)

@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -458,3 +460,91 @@ def test_the_likelihood_of_some_values_is_their_marginal_density():
     made.loss(*examples).backward()
     torch.testing.assert_close(made.loss(*examples), -found.mean())
     assert all(weight.grad.isfinite().all() for weight in made.parameters())
+
+
+def test_the_scale_is_at_least_the_floor():
+    made = LocationScale(2, 1, 2, hidden=4, floor=0.05).double()
+    with torch.no_grad():
+        made.networks.shift[1] = -1e4
+    assert torch.equal(
+        made.moments(torch.zeros(3, 3, dtype=torch.float64))[1], torch.full((3, 2), 0.05, dtype=torch.float64)
+    )
+
+
+def test_own_weights_and_noise_stay_as_they_are():
+    drawn = mechanism().double()
+    drawn.finish()
+    location, scale = (
+        {name: weight.detach()[place].clone() for name, weight in drawn.networks.named_parameters()}
+        for place in (0, 1)
+    )
+    triangle = drawn.cholesky().detach()
+    own = LocationScale.from_tensors(location, scale, triangle, 1.0, 0.1)
+    parents, noise = draws(1, 7, 8, 3)
+    with torch.no_grad():
+        assert torch.equal(own(parents, noise), drawn(parents, noise))
+    assert torch.allclose(own.cholesky(), triangle, rtol=1e-15, atol=0)
+    location["inner"] = location["inner"] * 3
+    with pytest.raises(ValueError, match="location: expected weights of spectral norm at most 1"):
+        LocationScale.from_tensors(location, scale, triangle, 1.0, 0.1)
+    steep = LocationScale.from_tensors(location, scale, triangle)
+    norms = [
+        torch.linalg.matrix_norm(each[name], 2) for each in (location, scale) for name in ("inner", "outer")
+    ]
+    assert steep.lipschitz(torch.tensor([2.0, -3.0, 1.0])).item() == pytest.approx(
+        float(norms[0] * norms[1] + 3 * norms[2] * norms[3])
+    )
+    for wrong in (triangle.mT + 1, -triangle, triangle[:1]):
+        with pytest.raises(ValueError, match="cholesky: expected a lower triangle"):
+            LocationScale.from_tensors(location, scale, wrong)
+
+
+@pytest.mark.slow
+def test_training_recovers_a_location_scale_law():
+    """v = 0.6 s + 0.3 a + (0.1 + 0.05 s) u, u ~ N(0, 1): location and total scale come back."""
+    stream = torch.Generator().manual_seed(0)
+    parents = torch.rand(4000, 2, generator=stream) - 0.5
+    spread = 0.1 + 0.05 * parents[:, :1]
+    truth = 0.6 * parents[:, :1] + 0.3 * parents[:, 1:]
+    values = truth + spread * torch.randn(4000, 1, generator=stream)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        made = LocationScale(1, 1, 1, hidden=32, location_constant=1.0, scale_constant=1.0)
+    for rate in (5e-3, 5e-4):
+        Descent(max_epochs=20, batch_size=128, learning_rate=rate, progress=False).train(
+            made, (parents, values)
+        )
+    location, scale = (moment.detach() for moment in made.moments(parents))
+    assert (location - truth).abs().mean() < 0.01
+    assert ((scale * made.cholesky().detach() - spread) / spread).abs().mean() < 0.1
+    best = 0.5 * math.log(2 * math.pi * math.e) + spread.log().mean().item()
+    assert made.loss(parents, values).item() == pytest.approx(best, abs=0.03)
+
+
+def test_a_network_without_a_constant_is_unconstrained():
+    made = network(constants=(None, 0.5)).double()
+    with torch.no_grad():
+        made.inner *= 10
+    inner, _, root = made.weights()
+    assert torch.equal(inner[0], made.inner[0])
+    assert torch.linalg.matrix_norm(inner[1], 2).item() == pytest.approx(1.0)
+    assert root.flatten().tolist() == [1.0, pytest.approx(0.5**0.5)]
+    expected = torch.linalg.matrix_norm(made.inner[0].detach(), 2) * torch.linalg.matrix_norm(
+        made.outer[0].detach(), 2
+    )
+    assert made.lipschitz()[0].item() == pytest.approx(expected.item())
+    stored = made.inner[0].clone()
+    made.finish()
+    assert torch.equal(made.inner[0], stored)
+    free = network(constants=(None, None))
+    assert free.weights()[0] is free.inner
+
+
+def test_noise_has_the_covariance_sigma():
+    made = mechanism(5)
+    torch.manual_seed(0)
+    drawn = made.noise((200, 500)).detach().reshape(-1, 3)
+    expected = (made.cholesky() @ made.cholesky().mT).detach()
+    spread = expected.diagonal().sqrt()
+    assert ((torch.cov(drawn.T) - expected).abs() <= 0.03 * spread[:, None] * spread).all()
+    assert (drawn.mean(0).abs() <= 0.03 * spread).all()

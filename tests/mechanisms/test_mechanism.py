@@ -270,3 +270,28 @@ def test_members_without_bounds_or_of_another_episode():
     assert both.lipschitz() is None
     with pytest.raises(ValueError, match="the same observed actions"):
         stacked([plain, EquationTrajectory(states, 1 - observed, 2, plain.equation)])
+
+
+def test_batches_are_row_by_row():
+    trajectory, generator = course_of(2, True), torch.Generator().manual_seed(2)
+    states, covectors = (
+        torch.randn(4, 3, generator=generator, dtype=torch.float64),
+        torch.randn(4, 3, generator=generator, dtype=torch.float64),
+    )
+    radii = torch.rand(4, generator=generator, dtype=torch.float64)
+    joined = trajectory.curvature(states, 0, covectors, radii)
+    for row in range(4):
+        alone = trajectory.curvature(states[row : row + 1], 0, covectors[row : row + 1], radii[row : row + 1])
+        for name in ("jacobian", "hessian", "jacobian_norm", "second_derivative_norm", "hessian_lipschitz"):
+            torch.testing.assert_close(getattr(joined, name)[row : row + 1], getattr(alone, name))
+
+
+def test_steps_and_branches_are_the_equation():
+    rows = torch.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=torch.float64)
+    assert trajectory().step(rows, 1, torch.tensor([0, 3])).tolist() == [[2, 4], [9, 11]]
+    assert trajectory().step(rows, 0, torch.tensor(2)).tolist() == [[3, 4], [5, 6]]
+    every = trajectory().branch(rows, 1)
+    assert every.shape == (2, 4, 2)
+    for action in range(4):
+        assert torch.equal(every[:, action], trajectory().step(rows, 1, torch.tensor(action)))
+    assert torch.equal(trajectory().branch(rows, 1, torch.tensor([3, 1])), every[:, [3, 1]])

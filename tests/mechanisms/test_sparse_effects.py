@@ -227,3 +227,13 @@ def test_rows_without_a_residual_have_no_say_in_the_effects_on_that_state():
     torch.testing.assert_close(found[0][0], found[1][0])
     assert found[0].isfinite().all()
     assert found[0][0].any()
+
+
+@pytest.mark.parametrize("rows", [10, 20, 40, 80])
+def test_small_tables_have_no_spurious_effects(rows):
+    """The controls take up degrees of freedom: with few rows left, nothing can be told from noise."""
+    made, found = ActionEffects(2, 2), 0
+    for seed in range(10):
+        made.solve(*drawn(rows, 200 + seed, beta=0.0))
+        found += int(made.coefficients.count_nonzero())
+    assert found <= 2

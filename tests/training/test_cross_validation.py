@@ -90,3 +90,10 @@ def test_the_clinical_density_does_not_care_how_a_model_scales(logarithms: tuple
     assert torch.trapezoid(torch.trapezoid(density, grids[1]), grids[0]).item() == pytest.approx(
         1.0, abs=0.02
     )
+
+
+def test_folds_by_transition_split_patients():
+    found = cross_validate(patients(7, 5, 0), model, trainer, count=3, by="transition")
+    assert sorted(score.held_out for score in found.folds) == [9, 9, 10]
+    with pytest.raises(ValueError, match="by=patient or by=transition"):
+        cross_validate(patients(7, 5, 0), model, trainer, by="week")

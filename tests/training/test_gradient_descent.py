@@ -185,6 +185,8 @@ def metrics(losses, part="mechanism"):
         # The last tenth is two epochs: 0.02 below the two before, of a fall of 1.
         ([1.0] + [0.02] * 17 + [0.0, 0.0], True),
         ([1.0] + [0.005] * 17 + [0.0, 0.0], False),
+        # Least long ago.
+        ([3.0, 0.0] + [2.0] * 16 + [1.0, 1.0], False),
     ],
 )
 def test_a_loss_falls_if_its_last_tenth_is_a_hundredth_of_the_fall_below_the_tenth_before(losses, falls):
@@ -260,3 +262,21 @@ def test_a_job_that_sees_one_gpu_or_none_takes_the_first_device(there, monkeypat
     monkeypatch.setattr(torch.cuda, "is_available", lambda: there > 0)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: there)
     assert [turn(job, each) for job in range(2) for each in ("gpu", "auto")] == [1] * 4
+
+
+def test_training_leaves_the_random_state_alone():
+    torch.manual_seed(3)
+    expected = torch.rand(4)
+    torch.manual_seed(3)
+    Descent(max_epochs=1, progress=False).train(Noisy(), (rows(10, 1)[0][:, :3],))
+    assert torch.equal(torch.rand(4), expected)
+
+
+def test_lightnings_file_holds_plain_values_only(tmp_path: Path):
+    Descent(max_epochs=2, progress=False, folder=tmp_path).train(
+        mechanism(), rows(50, 1), rows(20, 2), "step"
+    )
+    state = torch.load(tmp_path / "step" / "last.ckpt", weights_only=True)
+    assert state["hyper_parameters"]["batch_size"] == 256
+    assert {type(value) for value in state["hyper_parameters"].values()} <= {int, float, str, type(None)}
+    assert len(state["readings"]) == 4

@@ -13,11 +13,14 @@ from lightning.pytorch.callbacks import Callback
 from lightning.pytorch.loggers import CSVLogger
 
 from rehearsal_torch import task_pool
+from rehearsal_torch.data.imputation import ImputedTable
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trainable_part import Solved
+from rehearsal_torch.surrogates.imputation_ensemble import ImputedSurrogate
 from rehearsal_torch.surrogates.kernel.nested_ridge import NestedRidge
 from rehearsal_torch.surrogates.kernel.spectral_ensemble import SpectralEnsemble
 from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
+from rehearsal_torch.surrogates.outcome.outcome_regression import OutcomeRegression
 from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 from rehearsal_torch.training import surrogate_fit as fits
 from rehearsal_torch.training.gradient_descent import Descent
@@ -35,6 +38,7 @@ from rehearsal_torch.training.surrogate_fit import (
 from rehearsal_torch.worker_processes import threads
 from tests.toys.causal_toys import plain
 from tests.toys.linear_truth import chain
+from tests.toys.rehearsal_toys import confounded, confounded_table, small
 from tests.toys.transitions import model, observations
 
 
@@ -458,3 +462,29 @@ def test_a_part_without_a_solver_is_named_where_nothing_trains_it():
     surrogate = model()
     with pytest.raises(ValueError, match=r"part 'LocationScale' \(LocationScale\) is trained by gradients"):
         fit_parts(surrogate.parts(observations()), None, {}, None, True)
+
+
+@pytest.mark.slow
+def test_imputed_tables_that_are_shared_have_the_same_bits(monkeypatch):
+    holes = WORLD.table(60).values.clone()
+    holes[torch.rand(holes.shape, generator=torch.Generator().manual_seed(0)) < 0.15] = torch.nan
+    table = ImputedTable.of(WORLD.table(60).names, holes, 3, 0)
+
+    def state(workers):
+        torch.manual_seed(0)
+        made = ImputedSurrogate(OWN, partial(OutcomeRegression), 3)
+        return fit(made, table, workers=workers).state_dict()
+
+    alone = state(1)
+    assert agree(alone, state(2)), "too short to be shared"
+    asked = shared_out(monkeypatch)
+    assert agree(alone, state(2))
+    assert asked == [2]
+
+
+def test_held_out_rows_are_not_looked_at_where_no_part_uses_them():
+    table = confounded_table(60)
+    same = Table.observed(table.names, table.values[:1].expand(12, -1))
+    estimator = partial(small, members=1, features=20, iterations=2)
+    made = fit(NestedRidge(confounded(), estimator), table, held_out=same)
+    assert made.faults() == []

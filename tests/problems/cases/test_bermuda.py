@@ -6,6 +6,7 @@ import torch
 from rehearsal_torch.graphs.equivalence import members
 from rehearsal_torch.problems.cases.bermuda import ACTIONABLE, PRESETS, Bermuda, bermuda_graphs, figures
 from rehearsal_torch.problems.trials.global_maximum import highest
+from rehearsal_torch.problems.world_size import SampleSize
 from reproduction.bermuda import main, refit
 from tests.places import DATA
 from tests.toys.patterns import pattern_of
@@ -106,3 +107,33 @@ def test_five_graphs_imply_the_same_independences():
         frozenset(graph.edges) for graph in bermuda_graphs()
     }
     assert len(enumerated) == 5
+
+
+def test_the_best_single_variable_is_omega():
+    world = Bermuda()
+    given = contexts(world, 200)
+    assert float(world.optimal(given, ["Omega"])[1].mean()) == pytest.approx(0.684, abs=0.003)
+    assert float(world.optimal(given, ["TA"])[1].mean()) == pytest.approx(0.622, abs=0.01)
+
+
+def test_shipped_figures_are_those_of_the_literature():
+    fit = figures()["n - 1"]
+    assert fit["intercepts"]["NEC"] == pytest.approx(-0.5343, abs=1e-4)
+    assert fit["weights"]["NEC"]["Temp"] == pytest.approx(5.1980, abs=1e-4)
+    assert fit["weights"]["Omega"]["TA"] == pytest.approx(1.6104, abs=1e-4)
+    assert fit["ranges"]["Light"] == pytest.approx([-1.4645, 3.2967], abs=1e-4)
+    assert fit["residuals"]["CO2"] == pytest.approx(0.3877, abs=1e-4)
+    assert figures()["n"]["intercepts"]["NEC"] == pytest.approx(-0.5402, abs=1e-4)
+
+
+def test_least_squares_finds_the_coefficients_of_a_made_up_reef(tmp_path):
+    world = Bermuda("fitted", size=SampleSize(rows=4000))
+    table = world.observations()
+    lines = [",".join("Nutrients_PC1" if name == "Nut" else name for name in table.names)]
+    lines += [",".join(f"{value:.12g}" for value in row) for row in table.values.tolist()]
+    (tmp_path / "reef.csv").write_text("\n".join(lines), encoding="utf-8")
+    found = refit(tmp_path / "reef.csv")["n"]
+    spread = dict(zip(table.names, table.values.std(0, correction=0).tolist(), strict=True))
+    for child, weights in world.system.weights.items():
+        scaled = {parent: weight * spread[parent] / spread[child] for parent, weight in weights.items()}
+        assert found["weights"][child] == pytest.approx(scaled, abs=0.08)

@@ -1,5 +1,6 @@
 """Worlds as tables: distributions, probabilities that are sums and integrals, oracles that nothing beats."""
 
+import math
 from itertools import product
 
 import pytest
@@ -170,3 +171,11 @@ def test_what_is_no_level_is_not_scored(make):
         world.score(case, wrong)
     with pytest.raises(ValueError, match="take one of these"):
         world.respond(case, wrong)
+
+
+def test_quantiles():
+    assert Exponential().of_normal(torch.zeros(1, dtype=torch.float64)).item() == pytest.approx(math.log(2))
+    quantile = SymmetricBeta().of_normal(torch.tensor([-1.0], dtype=torch.float64))
+    assert (3 * quantile**2 - 2 * quantile**3).item() == pytest.approx(
+        float(torch.special.ndtr(torch.tensor(-1.0, dtype=torch.float64)))
+    )

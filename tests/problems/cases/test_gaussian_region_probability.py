@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import multivariate_normal, norm
 
 from rehearsal_torch.objectives.region_probability import probability, vertices_of
-from rehearsal_torch.problems.cases.gaussian_region_probability import Disc, probability_in
+from rehearsal_torch.problems.cases.gaussian_region_probability import Disc, between, probability_in
 from rehearsal_torch.spaces.polytope import Polytope
 
 DOUBLE = torch.float64
@@ -66,3 +66,20 @@ def test_a_disc_against_fine_polygons_and_in_closed_form():
         )
         assert inside == pytest.approx(whole, abs=1e-4)
         assert float(probability_in(disc.polygon(16), mean, COVARIANCE)) < whole
+
+
+def test_differences_keep_their_digits_in_both_tails():
+    far = between(torch.tensor([9.0, -10.0], dtype=DOUBLE), torch.tensor([10.0, -9.0], dtype=DOUBLE))
+    assert far.tolist() == pytest.approx([norm.sf(9.0)] * 2, rel=1e-3)
+    assert between(torch.tensor(1.0), torch.tensor(0.0)) == 0
+
+
+def test_the_polygon_of_a_disc_lies_inside_it():
+    disc = Disc(("a", "b"), (1.2, 1.5), 1.0)
+    points = torch.rand(
+        2000, 2, generator=torch.Generator().manual_seed(0), dtype=DOUBLE
+    ) * 2.4 + torch.tensor([0.0, 0.3], dtype=DOUBLE)
+    inside = disc.polygon(16).contains(points)
+    assert inside.any()
+    assert disc.contains(points)[inside].all()
+    assert (disc.contains(points) & ~inside).sum() < 0.05 * inside.sum()

@@ -176,3 +176,25 @@ def test_setting_one_leaves_the_common_noise_to_the_other(worlds):
         assert float(time.var()) == pytest.approx(16 * reached + 0.0064, rel=0.05), (
             "released: the common noise stops at the column"
         )
+
+
+def test_lin_syn1_simulated_anew():
+    random = np.random.default_rng(0)
+    world, count, sd = LinSyn1(), 200_000, 0.1**0.5
+    x1, x2, a1 = 0.2, -0.1, 1.5
+    u2 = 10 * x2 + sd * random.standard_normal(count)
+    a2 = 2 * a1 + 0.4 * u2 + sd * random.standard_normal(count)
+    y1, y2 = (
+        -a1 + 0.9 * a2 + sd * random.standard_normal(count),
+        1.6 * a1 - 0.9 * a2 + sd * random.standard_normal(count),
+    )
+    expected = float(((y1 >= 0) & (y1 <= 2) & (y2 >= 0) & (y2 <= 2)).mean())
+    given, value = torch.tensor([[x1, x2]], dtype=torch.float64), torch.tensor([[a1]], dtype=torch.float64)
+    assert float(world.probability(given, ["A1"], value)) == pytest.approx(expected, abs=0.005)
+
+
+def test_structural_noise_reaches_the_rating(worlds):
+    given = contexts_ride_hailing(worlds[False])
+    values, best = worlds[False].optimal(given, ("recommend",))
+    assert float(best.mean()) == pytest.approx(0.781, abs=0.002), "a little less than in the released world"
+    assert float((values >= -2).double().mean()) == 1.0

@@ -2,7 +2,8 @@ import pytest
 import torch
 
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
-from rehearsal_torch.problems.cases.linear_world import LinearEquations, LinearWorld
+from rehearsal_torch.problems.cases.equation_world import std
+from rehearsal_torch.problems.cases.linear_world import Drift, LinearEquations, LinearWorld
 
 NAMES = ("x", "z", "w", "y")
 WEIGHTS = {"z": {"x": 2.0}, "w": {"z": -1.0, "x": 0.5}, "y": {"w": 3.0, "z": 1.0}}
@@ -73,3 +74,31 @@ def test_context_noise_must_be_its_own():
     ).optimal(torch.zeros(1, 1, dtype=torch.float64), ["z"])
     assert values.tolist() == [[1.0]]
     assert float(best) == pytest.approx(0.8413, abs=1e-4)
+
+
+def test_coefficients_drift_with_the_round():
+    moving = system(drift=(Drift("w", "y", 0.5, 8.0, 1.0),))
+    assert moving.coefficients(1.0)[3, 2] == pytest.approx(3.5)
+    rows = moving.solve(
+        torch.zeros(2, 4, dtype=torch.float64),
+        {"w": torch.tensor(1.0, dtype=torch.float64)},
+        torch.tensor([1.0, 5.0], dtype=torch.float64),
+    )
+    assert rows[:, 3].tolist() == pytest.approx([3.5 + 1.0 - 0.3, 2.5 + 1.0 - 0.3])
+
+
+def test_two_readings_of_printed_noise():
+    assert std(0.25, "std") == 0.25
+    assert std(0.25, "variance") == 0.5
+    with pytest.raises(ValueError, match=r'"std" or "variance"'):
+        std(0.25, "sd")
+
+
+def test_uniform_roots_keep_to_their_range():
+    noise = system(uniform={"x": (-1.0, 3.0)}).noises(
+        torch.randn(5000, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    )
+    assert noise[:, 0].aminmax().min >= -1
+    assert noise[:, 0].aminmax().max <= 3
+    assert noise[:, 0].mean().item() == pytest.approx(1.0, abs=0.06)
+    assert noise[:, 1].var().item() == pytest.approx(0.1, rel=0.08)

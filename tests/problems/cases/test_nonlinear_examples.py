@@ -175,3 +175,46 @@ def test_those_with_the_drug_do_worse_than_it_makes_them():
     frail, drug = rows.columns(("frail",))[:, 0], rows.columns(("drug",))[:, 0]
     assert float(frail[drug == 1].mean()) > float(frail[drug == 0].mean()) + 0.2
     assert set(rows.columns(("well",)).flatten().tolist()) == {0.0, 1.0}
+
+
+@pytest.mark.parametrize("altered", [(), ("A1",), ("A1", "A2")])
+def test_non_syn1_simulated_anew(altered):
+    random = np.random.default_rng(1)
+    x, setting = 0.4, {"A1": 0.5, "A2": 0.6}
+    u = random.exponential(size=DRAWS)
+    e = random.standard_normal((3, DRAWS))
+    a1 = setting["A1"] if "A1" in altered else 0.8 * x + 0.2 * u + 0.5 * e[0]
+    a2 = setting["A2"] if "A2" in altered else 0.5 * np.sin(u) + 0.5 * e[1]
+    y = 1.5 - (a1 - x) ** 2 - (a2 - np.log(u + 1)) ** 2 + 0.2 * np.sin(a1 * a2) + 0.1 * e[2]
+    found = NonSyn1().probability(
+        column(x), altered, column(*(setting[name] for name in altered)).reshape(1, -1)
+    )
+    assert float(found) == pytest.approx(((y >= 1.5) & (y <= 2)).mean(), abs=0.003)
+
+
+def test_the_bank_by_debt():
+    given = torch.tensor([[0.5, 0.0], [0.5, 0.5], [0.5, 1.0]], dtype=torch.float64)
+    values, best = Loan().optimal(given, ["A2"])
+    assert best.tolist() == pytest.approx([0.8125, 0.8497, 0.8812], abs=0.003)
+    assert values[1].item() == pytest.approx(0.29, abs=0.02)
+
+
+def test_the_bank_simulated_anew():
+    random = np.random.default_rng(0)
+    u = random.beta(2, 2, DRAWS)
+    e1, e2, e3 = random.standard_normal((3, DRAWS))
+    for rate, names in ((None, ()), (0.35, ["A2"])):
+        a = u + 0.5 * 0.3 + 0.5 * 0.8 - 0.5 + 0.2 * e1 if rate is None else rate
+        y1 = 1 / (1 + np.exp(-(2 * u**1.1 - 1.5 * a + 0.2 * 0.8 + 0.4))) + 0.05 * e2
+        y2 = 0.8 * a + 0.5 * u + 0.05 * e3
+        value = column() if rate is None else column(rate)
+        assert float(Loan().probability(column(0.3, 0.8), names, value.reshape(1, -1))) == pytest.approx(
+            ((y1 >= 0.6) & (y2 >= 0.3)).mean(), abs=0.004
+        )
+
+
+def test_the_chances_of_a_class_are_by_hand():
+    values = {key: torch.tensor(0.0).double() for key in ("clay", "moisture", "load")}
+    scores = torch.tensor([0.0, 0.0, 2 - 1.2 * 0.25, -1.2]).double()
+    found = Classes.table.equations["grade"](values | {"heat": torch.tensor(3.0).double()})
+    torch.testing.assert_close(found, torch.softmax(scores, 0))

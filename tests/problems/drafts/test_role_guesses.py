@@ -13,6 +13,7 @@ from rehearsal_torch.problems.drafts.role_guesses import (
     CALENDAR,
     check_names,
     columns_of,
+    copies,
     has_word,
 )
 from rehearsal_torch.spaces.inequalities import linear
@@ -72,3 +73,15 @@ def test_few_texts_are_levels_or_classes(cells, kind, levels):
     assert (found.kind, found.levels) == (kind, levels)
     wanted = [np.nan if each is None else levels.index(each.strip()) for each in cells]
     np.testing.assert_array_equal(found.cells, wanted)
+
+
+def test_copies_are_named_with_what_gives_them():
+    x, z, w = RANDOM.normal(3, 1, (3, 50))
+    columns = {"x": x, "z": z, "same": x, "linear": 5 - 2 * z, "w": w}
+    assert copies(columns) == {"same": "x", "linear": "z"}
+    assert copies({"z": z, "log": np.log(z - z.min() + 0.1)}) == {"log": "z"}, "in the same order"
+    assert copies({"x": x, "y": np.where(np.arange(50) < 9, np.nan, x)}) == {"y": "x"}, "where both are known"
+    assert copies({"x": x, "y": x}, "y") == {"x": "y"}, "what is kept is no copy"
+    assert copies({"x": x, "y": x}, "xy") == {}
+    assert copies({"x": x[:5], "y": x[:5]}) == {}, "too few rows"
+    assert copies({}) == {}

@@ -162,3 +162,13 @@ def test_an_outcome_at_the_end_is_no_static():
         in text
     )
     assert "score: 200" not in text, "no empty cell of it matters"
+
+
+def test_dates_about_a_month_apart_are_calendar_months():
+    dates = ["2024-01-03", "2024-02-02", "2024-03-05", "2024-03-28", "2024-05-02", "2024-06-03"]
+    frame = rows().assign(hour=dates * 10)
+    assert said(frame)[0] == {"step": "month", "missing": {"carry": 1}}
+    assert said(rows().assign(hour=[f"2024-0{month}-31"[:7] + "-01" for month in range(1, 7)] * 10)) == (
+        {},
+        "",
+    )

@@ -107,3 +107,15 @@ def test_the_graph_is_the_papers():
     assert set(graph.parents("Sedentary_min")) == set(CONTEXT)
     assert graph.descendants(["CarbIntake"]) == {"CarbIntake"}
     assert set(influence_graph(chain=True).clique("Age")) == set(CONTEXT)
+
+
+def middle(world, **changed):
+    values = dict(zip(ACTIONABLE, world.task.box.centre.tolist(), strict=True)) | changed
+    return torch.tensor([[values[name] for name in ACTIONABLE]], dtype=torch.float64)
+
+
+def test_between_two_edges_the_probability_is_flat(world, contexts):
+    edges = world._edges("BMI", ACTIONABLE)
+    inside = [edges[40] + share * (edges[41] - edges[40]) for share in (0.1, 0.5, 0.9)]
+    found = [float(world.probability(contexts[:1], ACTIONABLE, middle(world, BMI=value))) for value in inside]
+    assert max(found) - min(found) < 1e-9

@@ -223,3 +223,24 @@ def test_many_rows_are_cut_into_pieces_without_a_trace():
             [each[row : row + 1, column if each.shape[1] > 1 else 0].reshape(1, 1) for each in columns]
         )
         assert found[row, column] == pytest.approx(float(alone[0, 0]), abs=1e-6)
+
+
+def one_tree(**changed):
+    """x0 <= 1 ? 10 : (x1 <= 2 ? 20 : 30), above a start of 1."""
+    arrays = {
+        "feature": np.array([[0, -1, 1, -1, -1]]),
+        "threshold": np.array([[1.0, 0, 2, 0, 0]]),
+        "left": np.array([[1, 0, 3, 0, 0]]),
+        "right": np.array([[2, 0, 4, 0, 0]]),
+        "value": np.array([[0.0, 10, 0, 20, 30]]),
+        "start": np.array([1.0]),
+    }
+    return BoostedTrees.of({**arrays, **changed}, 2)
+
+
+def test_a_tree_by_hand():
+    tree = one_tree()
+    found = tree(
+        [np.array([[0.0], [1.0], [1.5], [1.5], [9.0]]), np.array([[9.0], [9.0], [2.0], [2.5], [-1.0]])]
+    )
+    assert found[:, 0].tolist() == [11.0, 11.0, 21.0, 31.0, 21.0]

@@ -8,8 +8,16 @@ import pytest
 import torch
 import yaml
 
+from rehearsal_torch.data.dose_levels import DoseLevels
+from rehearsal_torch.data.finding import texts_of
 from rehearsal_torch.data.tables.reader import TableError
-from rehearsal_torch.problems.sequences.four_hour_table import COLUMNS, read_stays, recognised, settled
+from rehearsal_torch.problems.sequences.four_hour_table import (
+    COLUMNS,
+    data_card,
+    read_stays,
+    recognised,
+    settled,
+)
 from rehearsal_torch.problems.sequences.sepsis_cohort import SepsisSimulated, simulate
 
 
@@ -173,3 +181,20 @@ def test_a_wrong_unit_is_not_clipped_away(stay_frame):
     assert settled(percent, "clip")[1] == {}
     with pytest.raises(ValueError, match="impossible: expected refuse, drop, clip; got 'ignore'"):
         settled(stay_frame, "ignore")
+
+
+def test_the_own_name_counts_where_both_are_there(stay_frame):
+    both = stay_frame.assign(input_step=-1.0, stay_id=7)
+    assert recognised(both)["input_4hourly"].tolist() == stay_frame["input_4hourly"].tolist()
+    assert recognised(both)["icustayid"].tolist() == stay_frame["icustayid"].tolist()
+
+
+def test_a_card_says_what_repeated_doses_did_to_the_levels(problem: SepsisSimulated) -> None:
+    levels = DoseLevels(("tablets", "drops"))
+    levels.solve(torch.tensor([[0.0, 1.0], [1.0, 2.0], [2.0, 3.5], [2.0, 4.0], [1.0, 0.0]]))
+    card = data_card(problem.stays, problem.splits, source="here", caution="none", levels=levels)
+    _, words = texts_of(card)
+    assert words.startswith(
+        "levels of tablets: 2 different non-zero doses, each a level of its own; 2 of 4 levels are empty"
+    )
+    assert card["dose levels"] == {"tablets": [0.0, 1.0, 2.0], "drops": [0.0, 1.0, 2.0, 3.5, 4.0]}

@@ -188,3 +188,11 @@ def test_operators_service_worn_machines():
     frame = simulate(400, seed=0).frame()
     worn = frame.groupby(frame["service"] != "none")["wear"].mean()
     assert worn[True] > worn[False] + 5
+
+
+def test_a_machine_does_not_depend_on_the_others():
+    few, many = simulate(5, seed=3), simulate(20, seed=3)
+    assert torch.equal(few.latent, many.latent[:5])
+    assert torch.equal(few.actions, many.actions[:5])
+    assert torch.equal(few.horizon, many.horizon[:5])
+    assert not torch.equal(simulate(5, seed=4).latent, few.latent)

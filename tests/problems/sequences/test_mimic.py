@@ -187,3 +187,28 @@ def test_states_that_were_filled_in_upstream_are_masked_where_the_table_marks_th
     frame.assign(Total_bili_obs=0).to_csv(file, index=False)
     with pytest.raises(ValueError, match=r"got Total_bili in 0 of 0 units: take"):
         Mimic(file, masked=True)
+
+
+def test_horizons_are_filtered_and_cut(path: Path) -> None:
+    problem = Mimic(path, horizon=15)
+    assert {problem.case(index).episode.horizon for index in range(problem.count())} == {15}
+    with pytest.raises(ValueError, match="has 30 steps: lower `horizon`"):
+        Mimic(path, horizon=30)
+    with pytest.raises(ValueError, match="no episode of at least 25 steps"):
+        Mimic(path, min_length=25, max_length=30)
+
+
+def test_the_name_of_the_table_wins_over_other_names():
+    found = observed_outcomes(table(morta_90=[1] * 5, mortality_90d=[0] * 5))
+    assert found.of("1") == {"mortality_90d": 0.0}
+    assert not found.left_out
+
+
+def test_truth_values_and_empty_cells_are_read():
+    died = ["True", None, "False", "False", None]
+    found = observed_outcomes(
+        table(died_within_48h_of_out_time=died, morta_90=[True, True, False, False, True])
+    )
+    assert found.of("1") == {"died_within_48h_of_out_time": 1.0, "mortality_90d": 1.0}
+    assert found.of("3") == {"mortality_90d": 1.0}
+    assert not found.left_out

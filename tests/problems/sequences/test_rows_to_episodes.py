@@ -8,6 +8,7 @@ from hypothesis import strategies as some
 from rehearsal_torch.data.tables.reader import TableError
 from rehearsal_torch.problems.sequences.rows_to_episodes import (
     LINE,
+    TIME,
     UNIT,
     read_episodes,
     time_text,
@@ -333,3 +334,49 @@ def test_what_most_units_learn_at_the_end_is_no_static(missing):
     counts = read(frame, missing=missing).counts
     late = {"pumps for whom size was first known after steps that use it": 2}
     assert (late.items() <= counts.items()) == (missing != "drop")
+
+
+def test_merged_doses_may_be_averaged():
+    actions = {"valve": {"levels": 3}, "oil": {"unit": "ml", "combine": "mean"}}
+    frame = rows(0, 0.5, 1, oil=[1.0, 4.0, 0.0])
+    found = read_episodes(frame, roles_of(task(**{**PLAIN, "actions": actions}, step=1)), "pumps.csv")
+    assert values(found, "oil") == [2.5, 0]
+
+
+def test_a_step_that_ends_without_an_action_keeps_the_doses_before():
+    frame = rows(0, 0.5, 1.0, 1.5, valve=[0, 1, 2, None], oil=[1.0, 0.0, 2.0, None])
+    found = read(frame, step=1)
+    assert (values(found, "oil"), found.episodes[0].acts_last) == ([1, 2], True)
+
+
+def test_steps_keep_the_times_of_their_rows():
+    frame = rows("31.12.2023", "1.1.2024 09:30", "03.01.2024")
+    found = read(frame, missing={"carry": 1}, step=1)
+    case = found.case(found.episodes[0], 1)
+    assert case.times == ("2023-12-31", "2024-01-01T09:30:00", "", "2024-01-03")
+    assert case.facts() == {"identity": "1", "times": list(case.times)}
+    assert found.case(found.episodes[0].first(2), 1).times == case.times[:2]
+    assert read(rows(2, 2.5, 3)).case(read(rows(2, 2.5, 3)).episodes[0], 0).times == ("2", "2.5", "3")
+
+
+def test_short_episodes_are_left_out_and_long_ones_cut():
+    frame = pd.concat([rows(0, 1), rows(*range(9), unit=2), rows(*range(4), unit=3)], ignore_index=True)
+    found = read(frame, min_length=3, max_length=5)
+    assert [(each.identity, each.horizon) for each in found.episodes] == [("2", 5), ("3", 4)]
+    assert found.counts == {"pumps with fewer than 3 steps": 1, "steps behind the longest horizon": 4}
+    with pytest.raises(ValueError, match="expected 2 <= min_length <= max_length; got 1 and None"):
+        read(frame, min_length=1)
+
+
+def test_dates_count_in_days():
+    frame = table(1, 3).assign(hour=["2024-02-28", "2024-02-29", "2024-03-01T12:00"])
+    rows, faults = rows_read(frame)
+    assert faults == []
+    assert np.diff(rows[TIME]).tolist() == [1.0, 1.5]
+
+
+def test_a_step_without_rows_is_a_gap():
+    frame = rows(0, 1, 3)
+    with pytest.raises(TableError, match="1 gaps; pump 1 lacks 1 steps between lines 3 and 4"):
+        read(frame, step=1)
+    assert values(read(frame, step=1, missing={"carry": 1})) == [10, 11, 11, 12]

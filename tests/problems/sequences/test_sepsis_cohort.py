@@ -19,6 +19,7 @@ from rehearsal_torch.problems.sequences.sepsis_cohort import (
     move,
     simulate,
     sofa,
+    true_trajectory,
 )
 from rehearsal_torch.search.sequences.baselines import GreedyChanges
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
@@ -304,3 +305,22 @@ def test_the_vasopressor_of_the_step_counts(dose: float, points: int) -> None:
 def test_pressure_and_vasopressor_are_one_organ_and_so_are_creatinine_and_urine() -> None:
     assert score(0.2, pressure=60.0) == 4
     assert score(creatinine=2.5, urine=50.0) == 3
+
+
+def test_longer_horizons_are_simulated_on_request() -> None:
+    longer = simulate(400, seed=0, min_length=28, longest=30)
+    assert longer.latent.shape == (400, 30, 8)
+    assert longer.noise.shape == (400, 29, 8)
+    counts = longer.horizon.bincount()
+    assert counts[:28].sum() == 0
+    assert 0.2 < float(counts[30]) / 400 < 0.4
+    assert len(longer.frame()) == int(longer.horizon.sum())
+    again = true_trajectory(longer, 3, longer.doses[3:4])
+    torch.testing.assert_close(again[0], longer.latent[3], rtol=1e-12, atol=1e-12)
+
+
+def test_a_patient_is_the_same_in_a_cohort_of_any_size(cohort: Cohort) -> None:
+    small = simulate(5, seed=0)
+    for name, tensor in vars(small).items():
+        torch.testing.assert_close(tensor, getattr(cohort, name)[:5], rtol=1e-12, atol=1e-12)
+    assert not torch.equal(simulate(5, seed=1).latent, small.latent)

@@ -83,3 +83,11 @@ def test_other_steps_of_the_calendar():
         read(["2024-01-03", "2024-02-02", "2024-03-03", "2024-03-20", "2024-04-20"])
     with pytest.raises(ValueError, match="or month or week; got 'year'"):
         read([0, 1], step="year")
+
+
+def test_german_dates_are_dates():
+    written = ["31.12.2024", " 31.12.2024 13:30", "1.1.2025", "01.02.2025T08:00:05"]
+    same = ["2024-12-31", "2024-12-31 13:30", "2025-01-01", "2025-02-01 08:00:05"]
+    assert times_of(pd.Series(written)).tolist() == times_of(pd.Series(same)).tolist()
+    assert times_of(pd.Series(["31.12.24", "12/31/2024"])).tolist() == [20088, 20088]
+    assert np.isnan(times_of(pd.Series(["1/2/2024", "1.13.2024"]))).all()

@@ -221,3 +221,19 @@ def test_a_dose_changes_by_no_more_levels_than_recorded_unless_the_task_says_so(
     assert len(limited) == (not stated)
     draft = rule_lines(frame.sample(frac=1, random_state=0), "pump", "hour", ["oil"])
     assert draft.endswith("rules: {most_levels: 1}")
+
+
+def test_the_last_actions_stay_as_they_were(pumps):
+    assert pumps.case(0).fixed.tolist() == [False] * 5 + [True]
+    assert len(EpisodeTable(table(60), TASK, keep_last=0).case(0).fixed) == 0
+    assert EpisodeTable(table(60), TASK, keep_last=3).case(0).fixed.tolist() == [False] * 3 + [True] * 3
+    assert EpisodeTable(table(60), TASK, keep_last=99).case(0).fixed.all()
+    with pytest.raises(ValueError, match="keep_last: expected at least 0 steps; got -1"):
+        EpisodeTable(table(60), TASK, keep_last=-1)
+
+
+def test_doses_are_quantised_on_the_units_to_learn_from_alone(pumps):
+    frame = table(60)
+    learnt = {each.identity for each in pumps.episodes("train")}
+    frame.loc[~frame["pump"].astype(str).isin(learnt) & (frame["oil"] > 0), "oil"] *= 50
+    assert EpisodeTable(frame, TASK).card()["actions"] == pumps.card()["actions"]
