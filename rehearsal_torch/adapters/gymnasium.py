@@ -50,7 +50,7 @@ from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.problems.cases.bermuda import Bermuda
-from rehearsal_torch.problems.cases.changing_world import ChangingWorld
+from rehearsal_torch.problems.cases.changing_world import TwoStores
 from rehearsal_torch.problems.cases.linear_examples import RideHailing
 from rehearsal_torch.problems.cases.rehearsal_world import RehearsalWorld
 from rehearsal_torch.problems.sequences import machine_maintenance as machine_dynamics
@@ -136,7 +136,7 @@ class RehearsalEnvironment(_WorldEnvironment):
         scored: Whether ``info`` holds the true ``probability`` of success, ``no_action`` and ``oracle``.
     """
 
-    def __init__(self, world: RehearsalWorld | ChangingWorld, scored: bool = True) -> None:
+    def __init__(self, world: RehearsalWorld | TwoStores, scored: bool = True) -> None:
         self.world, self.scored, self.code = world, scored, AlterationCode(world.task)
         self._initial = world
         self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (len(world.task.context),), np.float32)

@@ -351,8 +351,6 @@ def _reached(
     for source, target in edges:
         effects[source].append(target)
         causes[target].append(source)
-    # A node is open as a collider if it, or a descendant of it, is known.
-    opened = closure(z, causes)
     above, below = set(start), set[Hashable]()
     queue = [(node, True) for node in start]
     while queue:
@@ -360,7 +358,8 @@ def _reached(
         steps = []
         if node not in z:
             steps = [(effect, False) for effect in effects.get(node, ()) if effect not in below]
-        if entered_above or node in opened:
+        # From a known descendant the ball comes back to a collider, and enters it from below.
+        if entered_above or node in z:
             sources = causes.get(node, ())
             steps += [(cause, True) for cause in sources if cause not in above and cause not in z]
         for neighbour, upwards in steps:

@@ -1,4 +1,4 @@
-"""Worlds that change over time, and two stores: one follows the other's price, until it stops.
+"""A world that changes over time: two stores, one of which follows the other's price until it stops.
 
     observations ~ the world of round 0;
     case t, what follows a decision in it, and its oracle: the world of round t.
@@ -23,7 +23,6 @@ observations, and setting the price has no effect on the rival).
 Source: Qin et al. (2023), Sec. 2 (time-dependent models, the two stores of Fig. 2d); the figures are ours.
 """
 
-from abc import abstractmethod
 from collections.abc import Mapping
 from copy import copy
 from functools import lru_cache
@@ -35,26 +34,89 @@ from rehearsal_torch.data.decision import Decision, DecisionContext, RehearsalCa
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.cases.linear_world import LinearEquations, LinearWorld
-from rehearsal_torch.problems.cases.rehearsal_world import RehearsalWorld, task_of
+from rehearsal_torch.problems.cases.rehearsal_world import task_of
 from rehearsal_torch.problems.problem import RehearsalProblem, Verdict, World
 from rehearsal_torch.problems.world_size import SampleSize, setting
 
+PARENTS = {
+    "price": ("season",),
+    "rival": ("season",),
+    "advert": ("season",),
+    "customers": ("season", "price", "rival", "advert"),
+}
+CLIQUE = ("price", "rival")
+VARIANCES = {"season": 0.25, "price": 0.04, "advert": 0.04, "customers": 0.0225}
+LEFT = 0.01  # The variance of the rival given the price.
 
-class ChangingWorld(World, RehearsalProblem):
-    """One world per round; all have the same task.
+
+def two_stores_graphs() -> tuple[RehearsalGraph, RehearsalGraph, RehearsalGraph]:
+    """price <-> rival, price -> rival, rival -> price."""
+    clique = RehearsalGraph.of(PARENTS, [CLIQUE])
+    follows = RehearsalGraph.of({**PARENTS, "rival": ("season", "price")})
+    leads = RehearsalGraph.of({**PARENTS, "price": ("season", "rival")})
+    return clique, follows, leads
+
+
+class FollowedStore(LinearWorld):
+    """The stores with a constant f, `follows`, in [0, 1]."""
+
+    def __init__(
+        self, follows: float = 1.0, size: SampleSize = SampleSize(), seed: int = 0, validation: float = 0.0
+    ) -> None:
+        if not 0 <= follows <= 1:
+            raise ValueError(f"expected follows in [0, 1]; got {follows}")
+        self.follows, self.hypotheses = follows, two_stores_graphs()
+        weights = {
+            "price": {"season": 0.3},
+            # The rival's direct effect of the season compensates for the missing effect through the price.
+            "rival": {"season": 0.3 + 0.3 * (1.0 - follows), "price": follows},
+            "advert": {"season": 0.2},
+            "customers": {"season": 0.5, "price": -0.6, "rival": 1.2, "advert": 0.3},
+        }
+        variances = VARIANCES | {"rival": LEFT + (1 - follows) ** 2 * VARIANCES["price"]}
+        shared = {CLIQUE: (1 - follows) * VARIANCES["price"]}
+        bounds = {"price": (-4.0, 4.0), "advert": (-2.0, 2.0)}
+        task = task_of(self.hypotheses[0], ("season",), bounds, {"customers": (0.8, 1.6)})
+        system = LinearEquations.of(weights, variances, shared, ("season", *PARENTS))
+        source = f"after Qin et al. (2023), Fig. 2d: the second store follows by {follows:g}"
+        super().__init__(task, system, source, size, seed, validation)
+
+
+class TwoStores(World, RehearsalProblem):
+    """The stores, round by round; all rounds have the same task.
 
     Args:
-        size: Number of observations before the first round, and of rounds (`contexts`).
-        seed: Seed of observations and contexts; `at` passes it to its worlds.
+        change: The first round in which the second store follows less; None for never.
+        size: Number of observations before the first round, and of rounds; by default 10 and 100.
+        seed: Seed of observations and contexts.
+        validation: Share of the N rows that is held out from `observations`.
     """
 
-    def __init__(self, size: SampleSize, seed: int = 0) -> None:
+    def __init__(
+        self,
+        change: int | None = 50,
+        size: SampleSize = SampleSize(rows=10, contexts=100),
+        seed: int = 0,
+        validation: float = 0.0,
+    ) -> None:
+        if change is not None and change < 0:
+            raise ValueError(f"expected change >= 0; got {change}")
+        self.change, self.validation = change, validation
+        self.hypotheses = two_stores_graphs()
         self.size, self.seed = setting("size", size, SampleSize), seed
         self.task = self.at(0).task
 
-    @abstractmethod
-    def at(self, index: int) -> RehearsalWorld:
-        """The world of a round, 0 ... `size.contexts` - 1; the same object where nothing has changed."""
+    def follows(self, index: int) -> float:
+        """f at a round."""
+        return 1.0 if self.change is None or index < self.change else 0.0
+
+    def at(self, index: int) -> FollowedStore:
+        """The stores at a round; the same object where nothing has changed."""
+        return self._cached_store(self.follows(index))
+
+    @lru_cache(maxsize=64)  # noqa: B019  a few worlds, as long-lived as this one
+    def _cached_store(self, follows: float) -> FollowedStore:
+        return FollowedStore(follows, self.size, self.seed, self.validation)
 
     def reseeded(self, seed: int) -> Self:
         """The same world, which changes in the same rounds, with another seed."""
@@ -104,87 +166,7 @@ class ChangingWorld(World, RehearsalProblem):
         """The card of the first round's world, with this world's name."""
         return {**self.at(0).card(), "world": type(self).__name__, "rounds": self.size.contexts}
 
-    def _world_of(self, case: DecisionContext) -> RehearsalWorld:
+    def _world_of(self, case: DecisionContext) -> FollowedStore:
         if not isinstance(case, RehearsalCase):
             raise TypeError(f"expected a RehearsalCase; got a {type(case).__name__}")
         return self.at(int(case.identity))
-
-
-PARENTS = {
-    "price": ("season",),
-    "rival": ("season",),
-    "advert": ("season",),
-    "customers": ("season", "price", "rival", "advert"),
-}
-CLIQUE = ("price", "rival")
-VARIANCES = {"season": 0.25, "price": 0.04, "advert": 0.04, "customers": 0.0225}
-LEFT = 0.01  # The variance of the rival given the price.
-
-
-def two_stores_graphs() -> tuple[RehearsalGraph, RehearsalGraph, RehearsalGraph]:
-    """price <-> rival, price -> rival, rival -> price."""
-    clique = RehearsalGraph.of(PARENTS, [CLIQUE])
-    follows = RehearsalGraph.of({**PARENTS, "rival": ("season", "price")})
-    leads = RehearsalGraph.of({**PARENTS, "price": ("season", "rival")})
-    return clique, follows, leads
-
-
-class FollowedStore(LinearWorld):
-    """The stores with a constant f, `follows`, in [0, 1]."""
-
-    def __init__(
-        self, follows: float = 1.0, size: SampleSize = SampleSize(), seed: int = 0, validation: float = 0.0
-    ) -> None:
-        if not 0 <= follows <= 1:
-            raise ValueError(f"expected follows in [0, 1]; got {follows}")
-        self.follows, self.hypotheses = follows, two_stores_graphs()
-        weights = {
-            "price": {"season": 0.3},
-            # The rival's direct effect of the season compensates for the missing effect through the price.
-            "rival": {"season": 0.3 + 0.3 * (1.0 - follows), "price": follows},
-            "advert": {"season": 0.2},
-            "customers": {"season": 0.5, "price": -0.6, "rival": 1.2, "advert": 0.3},
-        }
-        variances = VARIANCES | {"rival": LEFT + (1 - follows) ** 2 * VARIANCES["price"]}
-        shared = {CLIQUE: (1 - follows) * VARIANCES["price"]}
-        bounds = {"price": (-4.0, 4.0), "advert": (-2.0, 2.0)}
-        task = task_of(self.hypotheses[0], ("season",), bounds, {"customers": (0.8, 1.6)})
-        system = LinearEquations.of(weights, variances, shared, ("season", *PARENTS))
-        source = f"after Qin et al. (2023), Fig. 2d: the second store follows by {follows:g}"
-        super().__init__(task, system, source, size, seed, validation)
-
-
-class TwoStores(ChangingWorld):
-    """The stores, round by round.
-
-    Args:
-        change: The first round in which the second store follows less; None for never.
-        size: Number of observations before the first round, and of rounds; by default 10 and 100.
-        seed: Seed of observations and contexts.
-        validation: Share of the N rows that is held out from `observations`.
-    """
-
-    def __init__(
-        self,
-        change: int | None = 50,
-        size: SampleSize = SampleSize(rows=10, contexts=100),
-        seed: int = 0,
-        validation: float = 0.0,
-    ) -> None:
-        if change is not None and change < 0:
-            raise ValueError(f"expected change >= 0; got {change}")
-        self.change, self.validation = change, validation
-        self.hypotheses = two_stores_graphs()
-        super().__init__(size, seed)
-
-    def follows(self, index: int) -> float:
-        """f at a round."""
-        return 1.0 if self.change is None or index < self.change else 0.0
-
-    def at(self, index: int) -> FollowedStore:
-        """The stores at a round."""
-        return self._cached_store(self.follows(index))
-
-    @lru_cache(maxsize=64)  # noqa: B019  a few worlds, as long-lived as this one
-    def _cached_store(self, follows: float) -> FollowedStore:
-        return FollowedStore(follows, self.size, self.seed, self.validation)
