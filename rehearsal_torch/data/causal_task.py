@@ -76,6 +76,7 @@ class CausalTask:
         logs: Actions and contexts on a log scale, which are above 0.
         before: What actions and context were in experiments that do not say it.
         costs: What experiments cost; None if it does not count.
+        errors: Standard deviations of the measurement errors of nodes, in their units, where they are known.
 
     Raises:
         ValueError: if the graph has bidirected edges, an action or a context is not a root, a name is
@@ -92,6 +93,7 @@ class CausalTask:
     logs: tuple[str, ...] = ()
     before: Mapping[str, float] = field(default_factory=dict)
     costs: ExperimentCosts | None = None
+    errors: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if faults := list(self._faults()):
@@ -104,7 +106,7 @@ class CausalTask:
         parts = {
             **{"actions": self.box.names, "reward": self.reward.names},
             **{"constraints": self.constrained, "context": self.context},
-            **{"logs": self.logs, "before": tuple(self.before)},
+            **{"logs": self.logs, "before": tuple(self.before), "errors": tuple(self.errors)},
         }
         for part, names in parts.items():
             if unknown := [name for name in names if name not in known]:
@@ -243,7 +245,8 @@ class CausalTask:
     def flattened(self) -> CausalTask:
         """The task without its structure: nodes of reward and constraints are functions of all settings."""
         graph = RehearsalGraph.of(dict.fromkeys((*self.reward.names, *self.constrained), self.settings))
-        return replace(self, graph=graph)
+        errors = {name: error for name, error in self.errors.items() if name in graph.names}
+        return replace(self, graph=graph, errors=errors)
 
     def check(self, table: Table) -> None:
         """Refuses a table to which no model can be fitted: a column is missing, there are fewer than 5 rows
@@ -430,6 +433,7 @@ class CausalTask:
             **({"constraints": list(map(str, self.constraints))} if self.constraints else {}),
             **({"context": self._plain_context()} if self.context else {}),
             **({"cost": self.costs.each} if self.costs is not None and self.costs.each else {}),
+            **({"errors": dict(self.errors)} if self.errors else {}),
         }
 
     def _plain_actions(self) -> dict[str, Any]:

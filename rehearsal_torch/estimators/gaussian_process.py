@@ -117,6 +117,10 @@ class GaussianProcesses(Part, ABC):
         self.log_lengths = hyper.log_lengths.detach().clone()
         self.log_noises = hyper.log_noises.detach().clone()
 
+    def limit_noise(self, variances: Tensor) -> None:
+        """Raises noise variances to what is known of them at least, (N,)."""
+        self.log_noises = self.log_noises.maximum(variances.log())
+
     def like(self, other: "GaussianProcesses") -> None:
         """Copies the kernels of another part."""
         self.kinds = other.kinds.clone()

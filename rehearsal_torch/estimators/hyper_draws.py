@@ -34,7 +34,7 @@ Source: Rubin (1988) (importance resampling); Hesterberg (1995) (defensive mixtu
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -70,6 +70,11 @@ class HyperDraws:
     log_lengths: Tensor  # (N, H, p)
     log_noises: Tensor  # log v, (N, H)
     scales: Tensor  # s, (N, H)
+
+    def limited(self, variances: Tensor) -> "HyperDraws":
+        """A copy with the noises' variances v s^2 at least as known, (N,)."""
+        least = variances.log().unsqueeze(-1) - 2 * self.scales.log()
+        return replace(self, log_noises=self.log_noises.maximum(least))
 
     def filled(self, places: Tensor, other: "HyperDraws") -> "HyperDraws":
         """A copy with the draws of a subset of the regressions replaced."""

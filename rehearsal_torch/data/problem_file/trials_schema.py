@@ -9,7 +9,7 @@ A problem file asks which experiment to run next:
       dose: {role: action, levels: [0, 1, 2, 5], unit: ml, cost: 3}   # optional: of every unit (`data.costs`)
       catalyst: {role: action, range: [0.001, 10], scale: log}    # counts by its logarithm
       stirring: {role: action, range: [0, 600], before: 300}   # what it was in experiments that do not say it
-      temperature: {role: other, unit: degrees}
+      temperature: {role: other, unit: degrees, error: 0.5}   # optional: its standard deviation
       humidity: context               # a root that is known before acting
       yield: outcome
     graph: [valve -> temperature, dose -> yield, "{temperature humidity} -> yield"]
@@ -29,6 +29,7 @@ A task has fewer keys. What its reward reads are the outcomes, and the columns o
     limits: {normals: [[2, 1]], offsets: [6]}
     constraints: [temperature <= 60 with 90 %]
     context: [humidity]
+    errors: {temperature: 0.5}
 
 Source: Ren et al. (2025), Sec. 2.2 (Eq. 2), for what a task consists of.
 """
@@ -96,6 +97,7 @@ REWARD_AS = (
 LIMITS_AS = "inequalities of the actions, such as 2*valve + dose <= 6"
 CONSTRAINTS_AS = "inequalities of nodes, each with a probability or 95 %, such as waste <= 0.3 with 90 %"
 TOLERANCE_AS = "a share of each range, from 0 to 0.5, or {action: distance} in its unit"
+ERRORS_AS = "{node: standard deviation of its measurement error, in its unit}"
 METHOD_AS = "the method that decides: a name that decision= takes"
 HIDDEN = "of a hidden cause, measure it, or leave it out"
 CLASSES = (
@@ -136,6 +138,7 @@ class TrialVariable(Schema):
     )
     before: Number | None = optional("of an action or context: what it was in experiments that do not say it")
     cost: Written | None = optional(f"of an action, in an experiment: {COST}")
+    error: PositiveNumber | None = optional("of what is measured: the standard deviation of its error")
 
     # Faults of settings that it therefore lacks: it is kept so that faults of other parts are listed as well.
     _faults: tuple[Fault, ...] = PrivateAttr(())
@@ -182,6 +185,8 @@ class TrialVariable(Schema):
         )
         if self._faults:
             yield from self._faults
+        elif self.error is not None and self.role in ("action", "context"):
+            yield Fault(".error", f"is for what is measured; its role is {self.role}: leave it out")
         elif self.scale == "log" and self.role not in ("action", "context"):
             words = f"a log scale is for actions and contexts; its role is {self.role}: leave it out"
             yield Fault(".scale", words)
@@ -369,19 +374,7 @@ class TrialsProblem(Schema):
             faults += [each.called(keys) for each in known]
         return faults
 
-    def parts(
-        self,
-    ) -> tuple[
-        RehearsalGraph,
-        Box,
-        KnownReward,
-        Polytope | None,
-        tuple[OutcomeConstraint, ...],
-        tuple[str, ...],
-        tuple[str, ...],
-        dict[str, float],
-        ExperimentCosts | None,
-    ]:
+    def parts(self) -> tuple[Any, ...]:
         """The parts of its task, in the order of `CausalTask`."""
         box = box_of(self.variables)
         limits = None if self.limits is None else limits_in(self.limits, box)
@@ -390,7 +383,9 @@ class TrialsProblem(Schema):
         logs = tuple(name for name, variable in self.variables.items() if variable.scale == "log")
         before = {name: each.before for name, each in self.variables.items() if each.before is not None}
         costs = costs_in(self.cost, self.variables)
-        return self.graph.graph(), box, reward, limits, self.constraints, context, logs, before, costs
+        errors = {name: each.error for name, each in self.variables.items() if each.error is not None}
+        further = logs, before, costs, errors
+        return self.graph.graph(), box, reward, limits, self.constraints, context, *further
 
 
 def costs_in(each: float | None, variables: Mapping[str, TrialVariable]) -> ExperimentCosts | None:
@@ -547,6 +542,7 @@ class TaskKeys(Schema):
         BeforeValidator(_context, json_schema_input_type=list[Name] | dict[Name, Any]),
     ] = Field(default_factory=dict, description=CONTEXT_AS)
     cost: Any = None
+    errors: dict[Name, Any] = Field(default_factory=dict, description=ERRORS_AS)
 
 
 TASK_PARTS = tuple(TaskKeys.model_fields)
@@ -581,7 +577,12 @@ def problem_of_task(plain: Mapping[str, Any], source: str = "the task") -> Trial
         keys.setdefault(key("variables", name), "reward" if reward == name else key("reward", *part, name))
     roles = dict.fromkeys([*actions, *nodes], "other") | dict.fromkeys(rewarded, "outcome")
     contexts = {name: {**plain, "role": "context"} for name, plain in context.items()}
-    if variables := roles | contexts | actions:
+    variables: dict[str, Any] = roles | contexts | actions
+    for name, error in parts.pop("errors", {}).items():
+        known = variables.get(name, "other")
+        variables[name] = {**(known if isinstance(known, dict) else {"role": known}), "error": error}
+        keys[f"{key('variables', name)}.error"] = key("errors", name)
+    if variables:
         parts["variables"] = variables
     valid, more = read(TrialsProblem, parts)
     # Missing parts are already among the faults, with the keys of the task.

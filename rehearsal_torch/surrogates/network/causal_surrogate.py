@@ -172,6 +172,11 @@ def reward_of(task: CausalTask, values: Tensor) -> Tensor:
     return task.reward(values[..., [task.nodes.index(name) for name in task.reward.names]])
 
 
+def error_variances(task: CausalTask, scales: Tensor) -> Tensor:
+    """Known variances of the N nodes' measurement errors, 0 if unknown, in units of their scales, (N,)."""
+    return (scales.new_tensor([task.errors.get(node, 0.0) for node in task.nodes]) / scales).square()
+
+
 SMALL = 1e-9  # smallest probability of a normal draw
 
 
@@ -185,6 +190,21 @@ def standard_draws(count: int, width: int, seed: int) -> Tensor:
         draws = torch.special.ndtri(uniform[order].clamp(SMALL, 1 - SMALL))
     mirrored = torch.cat([draws, -draws])
     return mirrored / mirrored.square().mean(0).sqrt().clamp_min(1e-12)
+
+
+class VisitedActions(Solved):
+    """The k settings of the experiments, and which have a reward; an unknown context is the others' mean."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.register_fitted(actions=("n", width))
+        self.register_fitted(finished=("n",), source=True)
+
+    def solve(self, *examples: Tensor) -> None:
+        """Stores settings (n, k), and the rewards (n,) that are numbers as ones."""
+        settings = examples[0].detach().double()
+        self.actions = torch.where(settings.isnan(), settings.nanmean(0), settings)
+        self.finished = (~examples[1].isnan()).double()
 
 
 class CausalModel(Surrogate, ABC):

@@ -31,6 +31,14 @@ x - E_s d_s and a further variance of the noise,
 which bounds errors that rows share (Gershgorin). Scales, hyper-parameters and noise are those of complete
 rows; nothing is learnt of z, nor by a decoder.
 
+A known measurement error of a node (`CausalTask.errors`) is the least noise that it has, fitted or drawn, and
+what it acts on is learnt from the values as measured. On ten networks by seed (0 to 9), where every node was
+measured with an error of .4 of its deviations, 95 % intervals held two experiments after the start design in
+9, and in 7 where nothing was known of the errors; the regret was .20 and .24 of the range. With the causes'
+expected true values in the place of the measured ones, and with the error taken out of the noise that passes
+to effects, they held in 10 and the regret was .23: a difference of .03 (standard error .07), so that it is
+not done.
+
 Source: Ren et al. (2025), Sec. 4 and 5, Alg. 1; Astudillo and Frazier (2021), Sec. 3 (a function network, and
 the black box that ignores it); Sussex et al. (2023); Berkson (1950) (causes that scatter around a mean).
 """
@@ -63,6 +71,8 @@ from rehearsal_torch.surrogates.network.causal_surrogate import (
     CausalModel,
     CausalNetwork,
     PlausibleNetworks,
+    VisitedActions,
+    error_variances,
     inputs_in,
     inputs_of,
 )
@@ -76,15 +86,14 @@ DOUBT, TESTED = 0.01, 12
 # Plausible networks, draws of the noise in each, of missing causes; rows at a time, and compared with others.
 IMPUTED, BLOCK, COMPARED = (32, 16), 64, 1024
 Structure = Literal["graph", "independent", "black_box"]
-STRUCTURES = ("graph", "independent", "black_box")
 
 
 class NodeRows:
     """The task under a structure, and the rows of its nodes."""
 
     def __init__(self, task: CausalTask, structure: Structure) -> None:
-        if structure not in STRUCTURES:
-            raise ValueError(f"expected a structure of {list(STRUCTURES)}; got {structure!r}")
+        if structure not in get_args(Structure):
+            raise ValueError(f"expected a structure of {list(get_args(Structure))}; got {structure!r}")
         self.task, self.structure = task, structure
         self.structured_task = task
         if structure == "independent":
@@ -205,21 +214,6 @@ class UnitCube(Solved):
         return (values - self.centre) / self.scale
 
 
-class VisitedActions(Solved):
-    """The k settings of the experiments, and which have a reward; an unknown context is the others' mean."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.register_fitted(actions=("n", width))
-        self.register_fitted(finished=("n",), source=True)
-
-    def solve(self, *examples: Tensor) -> None:
-        """Stores settings (n, k), and the rewards (n,) that are numbers as ones."""
-        settings = examples[0].detach().double()
-        self.actions = torch.where(settings.isnan(), settings.nanmean(0), settings)
-        self.finished = (~examples[1].isnan()).double()
-
-
 Phi = Literal["mixture", "heteroskedastic", "homoskedastic"]
 Decoder = Literal["closed_form", "gp"]
 Fitting = Literal["solve", "train", "botorch"]
@@ -291,6 +285,7 @@ class ExogenousModel(CausalModel):
         yield self.cube, (inputs, values, mask)
         scaled, standard = self.cube.scaled(inputs), self.cube.standard(values)
         yield _with_examples(self.encoder, scaled, standard, mask)
+        self.encoder.limit_noise(error_variances(self.rows.structured_task, self.cube.scale))
         rows = self.encoder.rows
         x, targets, mask = rows.inputs.transpose(0, 1), rows.targets.mT, rows.kept.mT
 
@@ -516,6 +511,7 @@ class ExogenousModel(CausalModel):
         pairs, rows = members // 2, self.encoder.rows
         draws = hyper_draws if self.hyper == "drawn" else repeated
         hyper = draws(replace(rows, kept=self.complete), self.encoder.hyper, pairs, seed)
+        hyper = hyper.limited(error_variances(self.rows.structured_task, self.cube.scale))
         doubt = (rows.ratios - 1) * self.encoder.log_noises.exp().unsqueeze(-1)
         nonconstant = torch.zeros(len(self.rows.inputs), dtype=torch.bool)
         if self.spread is not None:

@@ -21,9 +21,9 @@ PROBLEM = {
     "variables": {
         "valve": {"role": "action", "range": [0, 1]},
         "dose": {"role": "action", "levels": [5, 0, 1], "unit": "ml", "before": 2, "cost": 3},
-        "heat": "outcome",
+        "heat": {"role": "outcome", "error": 0.1},
         "yield": "outcome",
-        "noise": "other",
+        "noise": {"role": "other", "error": 2},
     },
     "graph": ["{valve noise} -> heat", "{heat dose} -> yield"],
     "reward": "yield - 0.5*heat",
@@ -40,6 +40,7 @@ TASK = {
     "limits": {"normals": [[1, 1]], "offsets": [5]},
     "constraints": "heat <= 3 with 0.9",
     "cost": 10,
+    "errors": {"heat": 0.1, "noise": 2},
 }
 TASKS = [
     TASK,
@@ -59,7 +60,7 @@ def test_a_problem_and_a_task_are_read_to_the_same():
     problem, task = TrialsProblem.model_construct(**found), problem_of_task(TASK)
     for name, about in problem.variables.items():
         one, other = (each.variables[name] for each in (problem, task))
-        assert (one.before, one.cost) == (other.before, other.cost)
+        assert (one.before, one.cost, one.error) == (other.before, other.cost, other.error)
         assert (one.role, one.range, one.levels) == (other.role, other.range, other.levels), about
     assert problem.parts()[2] == task.parts()[2] == WeightedSum({"yield": 1.0, "heat": -0.5})
     one, other = CausalTask.of(problem).to_plain(), CausalTask.of(TASK).to_plain()
@@ -164,6 +165,21 @@ def test_earlier_values_are_of_what_is_settled_before_an_experiment():
     assert told({**PROBLEM, "variables": variables, "context": {"noise": 1}}) == [
         "variables.noise.scale: a log scale has no place for 0: begin above 0, or leave it out"
     ]
+
+
+@pytest.mark.parametrize(
+    ("errors", "words"),
+    [
+        ({"heat": 0}, "errors.heat: expected a number above 0; got 0"),
+        ({"dose": 1}, "errors.dose: is for what is measured; its role is action: leave it out"),
+        ({"haet": 1}, "errors: ['haet'] are not in the graph"),
+    ],
+)
+def test_known_errors_are_of_what_is_measured(errors, words):
+    with pytest.raises(TaskError) as caught:
+        CausalTask.of({**TASK, "errors": errors})
+    (fault,) = caught.value.faults
+    assert words in str(fault)
 
 
 @pytest.mark.parametrize(

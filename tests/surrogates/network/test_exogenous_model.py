@@ -67,6 +67,23 @@ def test_every_configuration_is_fitted_saved_and_loaded(name, tmp_path):
     assert torch.isfinite(answers(model)).all()
 
 
+def test_the_noise_of_what_is_measured_is_at_least_its_known_error():
+    errors = {"X": 0.5, "R": 0.2}
+    model = fit(made_of({**plain("exogenous"), "task": CHAIN.to_plain() | {"errors": errors}}), chain(45, 0))
+    known, free = (
+        each.encoder.log_noises.exp().sqrt() * each.cube.scale for each in (model, fitted("exogenous"))
+    )
+    nodes = model.network().task.nodes
+    for index, node in enumerate(nodes):
+        floor = errors.get(node, 0.0)
+        assert float(known[index]) == pytest.approx(max(float(free[index]), floor), rel=1e-3)
+        assert (
+            float((model.plausible(16).mechanisms[index].levels * model.cube.scale[index]).min())
+            >= floor - 1e-9
+        )
+    assert any(float(free[nodes.index(node)]) < floor for node, floor in errors.items())
+
+
 @pytest.mark.slow
 @every
 def test_fitting_again_as_rows_come_in_is_repeatable_and_a_loaded_model_goes_on_likewise(name, tmp_path):
