@@ -51,6 +51,7 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.graphs.separation import adjustment, reaches
 from rehearsal_torch.objectives.objective import AlterationObjective, Candidates
+from rehearsal_torch.search.search import better_judged
 from rehearsal_torch.spaces.box import Alteration, Box
 from rehearsal_torch.surrogates.rehearsal_surrogate import ROUNDING, RehearsalSurrogate
 from rehearsal_torch.user_error import RequestError
@@ -198,17 +199,26 @@ def _runners_up(
     """The best action of the other sets, and the best other action of the same set."""
     assert action.alteration is not None
     names, runners_up = action.alteration.names, list[RunnerUp]()
-    search = copy(model.method.search)
+    search, present = copy(model.method.search), objective.cases[0].kept(names)
     search.declines = False
-    sets = []
-    for candidate in objective.whole:
-        if candidate.names != names:
-            single = Candidates(objective.cases, [candidate], objective.surrogate)
-            sets.append(search(single))
+    kept = set[str]()
+    if present is not None:
+        kept = {
+            name
+            for name, same in zip(names, (present.values == action.alteration.values).tolist(), strict=True)
+            if same
+        }
+    parts = [part for whole in objective.whole for part in whole.parts(model.task)]
+    mine = next((part for part in parts if part.names == names and {*part.held} <= kept), None)
+    judged = ~better_judged(objective, parts)[:, 0]
+    sets = [
+        search(Candidates(objective.cases, [part], objective.surrogate))
+        for part, sought in zip(parts, judged.tolist(), strict=True)
+        if sought and part is not mine
+    ]
     finite = [decision.value if math.isfinite(decision.value) else -math.inf for decision in sets]
     if sets and (best := _considered(sets[finite.index(max(finite))])).alteration is not None:
         runners_up.append(_runner_up(objective, action, best, "set"))
-    mine = next((candidate for candidate in objective.whole if candidate.names == names), None)
     rival = None if mine is None else _distinct(mine, model.task.box.only(names), action.alteration.values)
     if rival is not None:
         runners_up.append(_runner_up(objective, action, Decision(Alteration(names, rival), 0.0), "action"))
@@ -221,6 +231,8 @@ def _distinct(objective: AlterationObjective, box: Box, action: Tensor) -> Tenso
     step = (APART * box.width).diag()
     spread = with_classes_in_turn(box.sobol(POINTS), box.names, objective.cases[0].codings, box.levels)
     points = torch.cat([box.project(torch.cat([action + step, action - step])), spread])
+    if objective.held:
+        points = objective.project(points.unsqueeze(1).to(objective.lower))[:, 0].to(points)
     points = points[clearly_apart(box, points, action)].unsqueeze(1)
     if not len(points):
         return None

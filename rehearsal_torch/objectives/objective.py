@@ -266,7 +266,7 @@ class AlterationObjective(Objective, ABC):
 
     def parts(self, task: RehearsalTask | None) -> Iterator[Self]:
         """The objective, or, of a set that only holds present values, one for each set that it joins."""
-        if task is None or self.names not in task.holding:
+        if task is None or self.held or self.names not in task.holding:
             yield self
             return
         for names in task.offered:

@@ -3,6 +3,7 @@
 from functools import cache
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -10,7 +11,7 @@ import rehearsal_torch as rt
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.objectives.gaussian_success import JOINT
 from tests.api.test_rehearse import SMALL
-from tests.toys.linear_truth import chain
+from tests.toys.linear_truth import chain, managing
 
 WORLD = chain()
 ROWS = WORLD.table(150)
@@ -173,3 +174,20 @@ def test_where_costs_count_the_second_best_is_so_by_its_net_value():
     assert explained.considered["a"] != 0.0
     assert explained.runners_up
     assert all(abs(each.alteration.get("m", 0.0)) < 0.25 for each in explained.runners_up)
+
+
+def test_what_is_held_is_held_in_what_comes_next():
+    world = managing(candidates=(("raw_cost",), ("self_pricing",)))
+    rows = pd.DataFrame(world.draw(300), columns=list(world.names))
+    model = rt.learn(rows, world.task.to_plain(), method="care")
+    assert model.task.holding == (("raw_cost", "self_pricing"),)
+    new = pd.DataFrame({"cf": [0.1], "ei": [0.2], "raw_cost": [2.0], "self_pricing": [-3.0]})
+    (decision,) = model.decide(new)
+    (same,) = rt.rehearse(rows, world.task.to_plain(), new, method="care")
+    assert same.alteration.names == decision.alteration.names
+    assert same.estimate == decision.estimate
+    explained = model.explain(new, refits=0)
+    assert explained.runners_up
+    for rival in explained.runners_up:
+        held = {"raw_cost": 2.0}.items() <= rival.alteration.items()
+        assert held or set(rival.alteration) == {"raw_cost"}

@@ -265,15 +265,18 @@ class RehearsalTable(OwnData, RehearsalProblem):
         self.contexts, self.identities = cases_in(cases, origin, self.task.context, identity)
         has_present = present and contexts is not None
         self.present = present_in(cases, origin, self.task.box.names) if has_present else [{}] * len(cases)
-        self._hold_present()
+        self._hold_present(cases_stated=present)
         # Rows of the past need no costs of their own, until one of them is decided for.
         costs = self.task.costs.items()
         costs_needed = {name: cost for name, cost in costs if present or cost.column in cases.columns}
         self.unit_costs = costs_in(cases, origin, costs_needed)
 
-    def _hold_present(self) -> None:
-        """Adds to the task what is learnt so that cases keep the present values of what is not set."""
-        self.task = self.task.holding_present({name for values in self.present for name in values})
+    def _hold_present(self, cases_stated: bool = True) -> None:
+        """Adds to the task what is learnt so that cases keep the present values of what is not set; all of
+        them where the cases are not stated yet.
+        """
+        stated = {name for values in self.present for name in values}
+        self.task = self.task.holding_present(stated if cases_stated else self.task.box.names)
 
     @cached_property
     def past(self) -> Table:
