@@ -56,17 +56,17 @@ class LookedBack(Decision):
         return cls(**values, case=decided.case, trajectory=decided.trajectory, words=words)
 
     def to_frame(self, library: str = "pandas") -> Any:
-        """A data frame (`library`) with one row per changed time step: ``time`` (from 0), ``action`` and
+        """A data frame (`library`) with one row per changed step: ``step`` (from 1), ``action`` and
         ``observed_action``, their numbers, and for each dose ``from/NAME`` and ``to/NAME``, in its unit or by
         the names of its levels; equal where a dose keeps its level.
         """
         import pandas as pd
 
-        columns = ["time", "observed_action", "action"]
+        columns = ["step", "observed_action", "action"]
         columns += [f"{prefix}{name}" for name in self._doses() for prefix in (FROM, TO)]
         observed = self.trajectory["observed_actions"]
         rows = [
-            [time, observed[time], action, *(dose for pair in self._dose_changes(time) for dose in pair)]
+            [time + 1, observed[time], action, *(dose for pair in self._dose_changes(time) for dose in pair)]
             for time, action in sorted(self.actions().items())
         ]
         return in_library(pd.DataFrame(rows, columns=columns), library)

@@ -56,7 +56,7 @@ from rehearsal_torch.methods.presets import check_method
 from rehearsal_torch.methods.run_parts import method_of
 from rehearsal_torch.objectives.expected_reward import CausalObjective, PosteriorMean
 from rehearsal_torch.problems.drafts.draft_yaml import problem_content
-from rehearsal_torch.problems.trials.numbered_rows import numbered_rows
+from rehearsal_torch.problems.trials.numbered_rows import beside, lines_of, numbered_rows
 from rehearsal_torch.problems.trials.trials_file import TrialsFile, trials_problem
 from rehearsal_torch.problems.trials.user_experiments import (
     STATE,
@@ -181,8 +181,9 @@ class CausalOptimiser(TrialView):
             tolerance = problem.tolerance
         self._store = TrialStore(task, seed, initial, file, tolerance)
         self.fixed, self.context, self.units = dict[str, float](), dict[str, float](), dict[str, str]()
+        self._table = ReadTable(pd.DataFrame(), EXPERIMENTS)
         if problem is not None:
-            self.fixed, self.context = dict(problem.fixed), dict(problem.context)
+            self.fixed, self.context, self._table = dict(problem.fixed), dict(problem.context), problem.rows
             self.units = {name: variable.unit or "" for name, variable in problem.variables.items()}
             with self._store.locked_log() as log:
                 # Later, what was corrected or withdrawn would come back from the table.
@@ -495,7 +496,7 @@ class CausalOptimiser(TrialView):
         unless its state says otherwise. A TableError if the file cannot be read, a column is missing, not
         numeric or incomplete, or a state or number is unknown.
         """
-        table = read_rows(path)
+        table = whole = read_rows(path)
         source = path if isinstance(path, str | Path) else table.where
         with self._store.locked_log() as before:
             numbered, table = numbered_rows(table, self.task, before)
@@ -505,6 +506,7 @@ class CausalOptimiser(TrialView):
             log, same = before.revise(numbered)
             log, repeated, notes = log.take(rows, other_rows)
             self._store.keep(log)
+            self._table = self._table if numbered else whole
         repeated += same
         for note in (*table.notes, *notes):
             warnings.warn(f"{source}: {note}", TrialWarning, stacklevel=2)
@@ -533,19 +535,25 @@ class CausalOptimiser(TrialView):
         return in_library(frame.drop(columns=marks, errors="ignore"), library)
 
     def write(self, path: str | Path) -> None:
-        """Writes all trials to a .csv or .csv.gz that `read` reads without loss. The column ``state`` is left
-        out if all are completed; if the graph has such a name, those that failed or ended early are.
+        """Writes all trials to a .csv or .csv.gz that `read` reads without loss, among the other columns of
+        the last table that was read, and in its order. The column ``state`` is left out if all are completed;
+        if the graph has such a name, those that failed or ended early are.
         """
-        log, frame = self._store.fresh(), self.to_frame()
-        free = STATE not in self.task.graph.names
+        log, frame, free = self._store.fresh(), self.to_frame(), STATE not in self.task.graph.names
         trials = log.in_states("pending", *(("failed", "stopped", "abandoned") if free else ()))
-        rows = [{**t.settings, **t.nodes, **({STATE: t.state} if free else {})} for t in trials]
+        frame.index = pd.Index([trial.id for trial in log.in_states("completed")])
+        rows = {t.id: {**t.settings, **t.nodes, **({STATE: t.state} if free else {})} for t in trials}
         if rows:
-            frame = pd.concat([frame.assign(**{STATE: "completed"} if free else {}), pd.DataFrame(rows)])
-            marks = [name for name in frame.columns if str(name).startswith(SET)]
-            frame[marks] = frame[marks].fillna(0)
-        content = frame.to_csv(index=False, float_format="%.17g").encode()
+            frame = frame.assign(**{STATE: "completed"} if free else {})
+            frame = pd.concat([frame, pd.DataFrame.from_dict(rows, orient="index")])
+        text = beside(frame, self._table, self.lines).to_csv(index=False)
+        content = text.encode("utf-8" if text.isascii() else "utf-8-sig")
         write_bytes(path, gzip.compress(content, mtime=0) if str(path).endswith(".gz") else content)
+
+    @property
+    def lines(self) -> dict[int, int]:
+        """The lines of the last table that was read, by the numbers of their trials."""
+        return lines_of(self._table, self.task, self._store.fresh().trials)
 
     def _fitted(self, log: TrialLog) -> CausalModel:
         self.task.check(log.table)

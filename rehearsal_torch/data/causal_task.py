@@ -242,6 +242,13 @@ class CausalTask:
         """The reward of each row, (n,)."""
         return self.reward(table.columns(self.reward.names))
 
+    def keeps(self, table: Table) -> list[bool]:
+        """Whether each row is known to have kept all constraints."""
+        kept = [
+            (limit.excess(table.columns(limit.names)) <= 0).all(-1).tolist() for limit in self.constraints
+        ]
+        return [all(row) for row in zip(*kept, strict=True)] if kept else [True] * len(table)
+
     def flattened(self) -> CausalTask:
         """The task without its structure: nodes of reward and constraints are functions of all settings."""
         graph = RehearsalGraph.of(dict.fromkeys((*self.reward.names, *self.constrained), self.settings))

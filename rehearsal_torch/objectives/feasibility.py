@@ -141,6 +141,12 @@ def outcomes(model: NetworkModel, constraints: Sequence[OutcomeConstraint], acti
         return model.summarised(actions.unsqueeze(-2), summary, 2 + len(constraints)).values[..., 0, :]
 
 
+def kept_as_asked(shares: Tensor, constraints: Sequence[OutcomeConstraint]) -> Tensor:
+    """Whether actions are claimed to keep all constraints, (n,), from the shares of members, (E, n, J)."""
+    lows = quantile(shares.movedim(0, -1), 1 - SURE)
+    return (lows >= lows.new_tensor([limit.probability for limit in constraints])).all(-1)
+
+
 def claimed_chances(shares: Tensor, constraints: Sequence[OutcomeConstraint]) -> tuple[ConstraintChance, ...]:
     """What is claimed of an action, from the share of each member, (E, J)."""
     means = shares.mean(0)

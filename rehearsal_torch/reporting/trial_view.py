@@ -42,6 +42,11 @@ class TrialView(ABC):
     def table(self) -> Table:
         """All completed experiments, in the order of their trials."""
 
+    @property
+    def lines(self) -> Mapping[int, int]:
+        """The lines of a table that was read, by the numbers of their trials."""
+        return {}
+
     @abstractmethod
     def recommend(self) -> Recommended:
         """The action to keep, with its expected reward."""
@@ -107,19 +112,25 @@ class TrialView(ABC):
         return ax
 
     def summary(self) -> str:
-        """One sentence: how many trials are in which state, and the best reward so far."""
+        """One sentence: how many trials are in which state, and the largest reward so far of those that kept
+        all constraints.
+        """
         trials, rewards = self.trials, self._reward_of_trial()
         counts = [(state, sum(trial.state == state for trial in trials)) for state in STATES]
         states = ", ".join(f"{count} {state}" for state, count in counts if count)
         lead = f"{len(trials)} trial{'' if len(trials) == 1 else 's'}{f': {states}' if states else ''}"
         if not rewards:
             return f"{lead}; no reward is known yet."
+        rows = zip(rewards.items(), self.task.keeps(self.table), strict=True)
+        rewards = dict(pair for pair, keeps in rows if keeps)
+        if not rewards:
+            return f"{lead}; none of them is known to have kept the constraints."
         best = max(rewards, key=lambda number: rewards[number])
         settings = next(trial.settings for trial in trials if trial.id == best)
         values = ", ".join(f"{name} = {setting_text(value)}" for name, value in settings.items())
-        return (
-            f"{lead}; the largest reward so far is {setting_text(rewards[best])}, of trial {best} ({values})."
-        )
+        line = f", line {self.lines[best]} of the table" if best in self.lines else ""
+        what = f"the largest reward{' that kept the constraints' if self.task.constraints else ''}"
+        return f"{lead}; {what} so far is {setting_text(rewards[best])}, of trial {best}{line} ({values})."
 
     def _repr_html_(self) -> str:
         rewards, trials = self._reward_of_trial(), self.trials

@@ -319,9 +319,13 @@ class Reader:
         return total
 
     def _name_hint(self) -> str:
-        """What to do if two words in a row are one name."""
+        """What to do if two words in a row are one name: in YAML, what begins with a quote ends with it."""
         words = [token.value for token in self.tokens[self.at - 1 : self.at + 1] if token.kind == "word"]
-        return f': if it has a blank, put the name in double quotes, "{" ".join(words)}"' if words[1:] else ""
+        if not words[1:]:
+            return ""
+        name = " ".join(words)
+        whole = beginning(self.text.replace(name, f'"{name}"', 1), 120)
+        return f": if it has a blank, put the name in double quotes, and all of it in single ones, '{whole}'"
 
     def factor(self) -> Linear:
         """A number, a name, or a sum in brackets."""

@@ -123,8 +123,8 @@ def test_steps_are_named_by_the_times_of_the_units_own_table(tmp_path):
     for each in (model, rt.load(model.save(tmp_path / "pumps"))):
         units = each.read(later)
         found = next(found for found in (each.look_back(one, 3) for one in units) if found.alteration)
-        times = found.to_frame()["time"].tolist()
-        assert all(f"<td>{time + 13}</td>" in found._repr_html_() for time in times)
+        steps = found.to_frame()["step"].tolist()
+        assert all(f"<td>{step + 12}</td>" in found._repr_html_() for step in steps)
         assert each.look_back(units[0].episode, 2).words.first is None
         uneven = later[(later["pump"] != 1) | (later["hour"] > 13)]
         assert {one.first for one in each.read(uneven)} == {None}

@@ -38,13 +38,15 @@ def test_it_stays_a_decision(found):
 
 def test_the_frame_has_a_row_for_each_changed_step(toy, found):
     frame = found.to_frame()
-    assert list(frame.columns) == ["time", "observed_action", "action", "from/drug0", "to/drug0"]
-    assert dict(zip(frame["time"], frame["action"], strict=True)) == found.actions()
+    assert list(frame.columns) == ["step", "observed_action", "action", "from/drug0", "to/drug0"]
+    # From 1, as in the changes.csv of a run.
+    times = frame["step"] - 1
+    assert dict(zip(times, frame["action"], strict=True)) == found.actions()
     given = toy.case.episode.columns(["drug0"])[:, 0]
-    assert frame["from/drug0"].tolist() == [float(given[time]) for time in frame["time"]]
-    assert frame["to/drug0"].tolist() == [found.doses[f"action[{time}]"][0] for time in frame["time"]]
+    assert frame["from/drug0"].tolist() == [float(given[time]) for time in times]
+    assert frame["to/drug0"].tolist() == [found.doses[f"action[{time}]"][0] for time in times]
     observed = toy.observed.tolist()
-    assert frame["observed_action"].tolist() == [observed[time] for time in frame["time"]]
+    assert frame["observed_action"].tolist() == [observed[time] for time in times]
 
 
 def test_the_course_adds_up_to_the_estimates(found):
@@ -81,7 +83,7 @@ def test_html_says_the_gain_and_lists_the_changes(found):
 def test_without_a_change_there_is_a_sentence_and_no_row(toy):
     none = rt.look_back(toy.surrogate, toy.case.episode, 0, reward={"x0": -1.0})
     assert none.to_frame().empty
-    assert list(none.to_frame().columns)[:3] == ["time", "observed_action", "action"]
+    assert list(none.to_frame().columns)[:3] == ["step", "observed_action", "action"]
     assert none.summary().startswith("Episode episode-3: no action would have been changed: ")
     assert "<table>" not in none._repr_html_()
     assert len(none.plot(Figure().subplots()).lines) >= 2

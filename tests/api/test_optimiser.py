@@ -354,11 +354,14 @@ def test_constraints_are_stored_and_a_setting_that_keeps_them_is_sought(tmp_path
     assert best.feasible
     assert "X <= 1 with" in str(best)
     assert copy.copy(best).constraints == best.constraints
+    # Moved alone, an action still keeps them: X is a squared, with noise.
+    narrow = CausalOptimiser.load(tmp_path / "t.json", {**TASK, "constraints": "X <= 0.1"}, **parts)
+    assert narrow.recommend().nearly["a"][1] ** 2 <= 0.1 < best.nearly["a"][1] ** 2
     tight = {**TASK, "constraints": "X <= -2 with 90 %"}
     never = CausalOptimiser.load(tmp_path / "t.json", tight, **parts)
     with pytest.warns(TrialWarning, match="no setting is known to keep"):
         never.ask()
-    assert not never.recommend().feasible
+    assert (never.recommend().feasible, never.recommend().nearly) == (False, {})
     assert "no setting is known to keep" in str(never.recommend())
 
 

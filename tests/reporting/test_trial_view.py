@@ -1,10 +1,11 @@
 """What an optimiser shows of its trials."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from tests.api.test_optimiser import optimiser, system, told
+from tests.api.test_optimiser import TASK, optimiser, system, told
 
 REWARDS = [0.2, 0.9, 0.4, 0.95]
 SETTINGS = [{"a": 0.1 * place, "b": 1.0} for place in range(4)]
@@ -52,6 +53,17 @@ def test_without_trials_there_is_a_sentence_alone():
     assert made.summary() == "0 trials; no reward is known yet."
     assert made._repr_html_() == "<div><p>0 trials; no reward is known yet.</p></div>"
     assert len(made.plot(Figure().subplots(), recommended=False).lines) == 1
+
+
+def test_the_largest_reward_is_one_that_kept_the_constraints():
+    limited = optimiser({**TASK, "constraints": "X <= 0.3"})
+    limited.read(pd.DataFrame({"a": [0.1, 0.2], "b": 1.0, "X": [0.5, 0.2], "Y": [0.9, 0.4]}))
+    best = (
+        "the largest reward that kept the constraints so far is 0.4, of trial 2, line 3 of the table (a = 0.2"
+    )
+    assert best in limited.summary()
+    limited.abandon(2)
+    assert limited.summary().endswith("; none of them is known to have kept the constraints.")
 
 
 def test_html_has_the_last_trials(made):

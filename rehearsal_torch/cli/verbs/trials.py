@@ -58,8 +58,9 @@ def tell(paths: Sequence[Path], given: Mapping[str, str]) -> int:
         rest = _number(REST, given[REST]) if REST in given else None
         advice = [] if rest is None else [optimiser.finishing(trial, rest) for trial in running]
     pending = [suggestion.trial for suggestion in optimiser.pending]
+    lines = {} if values or own else optimiser.lines
     for trial in changed:
-        print(_recorded(optimiser, trial))
+        print(_recorded(optimiser, trial, lines.get(trial.id)))
     if not any(trial.state != "pending" or trial.nodes for trial in changed):
         print("Nothing new is recorded.")
     print("".join(f"{finishing}.\n" for finishing in advice), end="")
@@ -163,12 +164,13 @@ def _one_row(optimiser: CausalOptimiser, values: Mapping[str, str]) -> ReadTable
     return ReadTable(pd.DataFrame([cells]).infer_objects(), "what was typed")
 
 
-def _recorded(optimiser: CausalOptimiser, trial: Trial) -> str:
-    """What is recorded of a trial, and what is not learnt from it."""
+def _recorded(optimiser: CausalOptimiser, trial: Trial, line_number: int | None) -> str:
+    """What is recorded of a trial, in which line of a table it was, and what is not learnt from it."""
     settings = ", ".join(f"{name} {setting_text(value)}" for name, value in trial.settings.items())
     nodes = ", ".join(f"{name} {value:.6g}" for name, value in trial.nodes.items())
     because = f" ({trial.reason})" if trial.reason else ""
-    line = f"Trial {trial.id} is {trial.state}{because}, at {settings}{f': {nodes}' if nodes else ''}."
+    row = "" if line_number is None else f", line {line_number},"
+    line = f"Trial {trial.id}{row} is {trial.state}{because}, at {settings}{f': {nodes}' if nodes else ''}."
     missing = [name for name in optimiser.task.nodes if name not in trial.nodes]
     if trial.state == "completed" and missing:
         what = "it acts on" if len(missing) == 1 else "they act on"

@@ -21,7 +21,7 @@ from rehearsal_torch.data.finding import Finding, FindingKind
 from rehearsal_torch.data.problem_file.cases_schema import DataForm, Variable
 from rehearsal_torch.data.tables.reader import ReadTable, TableError, read_table
 from rehearsal_torch.files.bounded_yaml import PlainFileError, text_of, yaml_of
-from rehearsal_torch.files.redaction import without_password
+from rehearsal_torch.files.redaction import beginning, without_password
 from rehearsal_torch.files.schema import (
     Fault,
     FaultsError,
@@ -202,6 +202,10 @@ QUESTIONS = ("cases", "sequence", "trials")
 _QUESTION_OF_KEY = {"time": "sequence", "words": "sequence", "reward": "trials", "limits": "trials"}
 _FUNCTIONS = {"cases": "rt.rehearse", "sequence": "rt.learn_episodes", "trials": "rt.CausalOptimiser"}
 _BRACES = re.compile(r"->\s*\{|\}\s*<?->")
+# A value that begins with a name in quotes, and goes on after it
+_HALF_QUOTED = re.compile(
+    r"""(?P<head>\s*(?:- +)?(?:[^\s"'`#:][^"'`#:]*: +)?)(?P<value>["`][^'#]*[^'#"`\s])\s*"""
+)
 _TABS = re.compile(r"^ *\t", re.MULTILINE)
 # Where YAML began to read a part at most so many lines before a fault, the fault may be in any of them.
 _NEAR = 3
@@ -315,6 +319,9 @@ def _remedy(error: PlainFileError, text: str) -> str:
     near = "\n".join(text.splitlines()[start - 1 : error.line])
     if _BRACES.search(re.sub(r"\"[^\"]*\"|'[^']*'", "", near)):
         return ': put arrows with braces in quotes, such as "{a b} -> c"'
+    if match := _HALF_QUOTED.fullmatch(near.splitlines()[-1] if near else ""):
+        quoted = f"{match['head'].lstrip()}'{match['value']}'"
+        return f": put all of the value in single quotes, {beginning(quoted, 120)}"
     return next((f": {remedy}" for words, remedy in _REMEDIES.items() if words in str(error)), "")
 
 

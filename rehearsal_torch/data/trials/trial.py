@@ -273,7 +273,8 @@ class Recommended(ExpectedReward, tuple[dict[str, float], float]):
         constraints: The probability of keeping each constraint; of settings that keep all of them as asked,
             the best is recommended, and where none is known to, the most probable.
         nearly: Of each action, the lowest and the highest value that do nearly as well, the others unmoved:
-            it is no more likely than not that the expected reward falls by more than `loss`.
+            the constraints are kept as asked, and it is no more likely than not that the expected reward
+            falls by more than `loss`; empty if no setting is known to keep them.
         loss: One standard deviation, or a hundredth of the range of expected rewards if that is more.
     """
 

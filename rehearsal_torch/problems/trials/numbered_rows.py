@@ -7,19 +7,32 @@
 
 Empty cells are as recorded, or else as proposed: a row says only what is new, or what was wrong. Rows without
 a number are those of `user_experiments`, and so are all where a variable of the graph is called ``trial``.
+
+A table that a campaign begins with has no such column: of its rows `lines_of` says which trials they are, and
+`beside` writes the trials among its other columns.
 """
 
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.tables.header_checks import line_words
+from rehearsal_torch.data.tables.in_memory import SET
 from rehearsal_torch.data.tables.reader import ReadTable, TableError, numbers_of
 from rehearsal_torch.data.trials.trial import Trial
 from rehearsal_torch.data.trials.trial_log import TrialLog, rows_of
 from rehearsal_torch.files.redaction import beginning
-from rehearsal_torch.problems.trials.user_experiments import MOST_LINES, STATE, experiments_of, states_of
+from rehearsal_torch.problems.trials.user_experiments import (
+    MOST_LINES,
+    STATE,
+    as_short,
+    experiments_of,
+    states_of,
+)
 
 TRIAL = "trial"
 
@@ -61,3 +74,42 @@ def numbered_rows(table: ReadTable, task: CausalTask, log: TrialLog) -> tuple[li
         frame[~named] if not named.all() else pd.DataFrame(columns=[*task.settings, *task.nodes], dtype=float)
     )
     return trials, replace(table, frame=rest)
+
+
+def lines_of(table: ReadTable, task: CausalTask, trials: Iterable[Trial]) -> dict[int, int]:
+    """The line of each trial that is a row of a table, by number: one with its settings and measurements, or
+    with its settings alone.
+    """
+    frame, lines, left = table.frame, dict[int, int](), list(trials)
+    if not set(task.actions) <= set(frame.columns):
+        return lines
+    numbers = {name: numbers_of(frame[name]) for name in frame.columns if name in task.graph.names}
+    rows = {int(line) + 2: row for row, line in enumerate(frame.index)}
+    for wanted in ((*task.settings, *task.nodes), task.actions):
+        names = [name for name in wanted if name in numbers]
+        waiting = defaultdict[tuple[float, ...], list[int]](list)
+        for line, row in reversed(rows.items()):
+            waiting[tuple(np.nan_to_num([numbers[name][row] for name in names], nan=np.inf))].append(line)
+        for trial in left:
+            values = {**trial.nodes, **trial.settings}
+            if same := waiting[tuple(values.get(name, np.inf) for name in names)]:
+                lines[trial.id] = same.pop()
+        left = [trial for trial in left if trial.id not in lines]
+        rows = {line: row for line, row in rows.items() if line not in lines.values()}
+    return lines
+
+
+def beside(frame: pd.DataFrame, table: ReadTable, lines: Mapping[int, int]) -> pd.DataFrame:
+    """Rows of trials, whose index is their numbers, with the other columns of a table: those of its `lines`
+    first, in its order; whole numbers without a decimal sign.
+    """
+    order = sorted(frame.index, key=lambda number: (number not in lines, lines.get(number, number)))
+    states = [name for name in table.frame.columns if str(name).strip().lower() in (STATE, TRIAL)]
+    others = table.frame.drop(columns=[*states, *frame.columns], errors="ignore")
+    others = others.reindex([lines.get(number, 1) - 2 for number in order]).set_axis(order)
+    frame = pd.concat([frame.loc[order], others], axis=1)
+    columns = [name for name in table.frame.columns if name in frame.columns]
+    frame = frame[[*columns, *(name for name in frame.columns if name not in columns)]]
+    marks = {name: frame[name].fillna(0) for name in frame.columns if str(name).startswith(SET)}
+    cells = {name: [*map(as_short, column)] for name, column in frame.assign(**marks).items()}
+    return pd.DataFrame(cells, dtype=object)

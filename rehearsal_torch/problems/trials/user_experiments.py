@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from rehearsal_torch.data.trials.trial_log import TrialLog
 
 MOST_LINES = 5
+EXACT = 2**53  # Whole numbers below it are exact.
 
 STATE, REASON = "state", "reason"
 WORDS: Mapping[str, State] = {
@@ -173,7 +174,7 @@ def with_proposals(
     written: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     """The table (cells as `written`) with all columns, and a row with each proposed setting, else empty."""
-    cells_of = {str(name): frame[name].astype(object).tolist() for name in frame.columns}
+    cells_of = {str(name): [*map(as_short, frame[name].astype(object))] for name in frame.columns}
     texts = cells_of if written is None else {name: written[name].tolist() for name in cells_of}
     columns = {}
     for name in dict.fromkeys((*cells_of, *task.settings, *task.nodes)):
@@ -184,8 +185,14 @@ def with_proposals(
     return pd.DataFrame(columns)
 
 
+def as_short(cell: object) -> object:
+    """A whole number without decimals; any other cell as it is."""
+    whole = isinstance(cell, float) and cell.is_integer() and abs(cell) < EXACT
+    return int(cell) if whole else cell  # type: ignore[call-overload]
+
+
 def as_text(frame: pd.DataFrame, separator: str, decimal: str) -> str:
-    """A table as separated text."""
+    """A table as separated text, which begins as spreadsheets need it for letters beyond ASCII."""
 
     def text(cell: object) -> object:
         decimal_number = isinstance(cell, float | np.floating) and not math.isnan(cell)
@@ -195,7 +202,8 @@ def as_text(frame: pd.DataFrame, separator: str, decimal: str) -> str:
         # Not by DataFrame.map, which makes numbers with decimals of whole ones beside an empty cell.
         columns = {name: pd.Series([*map(text, frame[name])], dtype=object) for name in frame.columns}
         frame = pd.DataFrame(columns)
-    return str(frame.to_csv(index=False, lineterminator="\n", sep=separator))
+    written = str(frame.to_csv(index=False, lineterminator="\n", sep=separator))
+    return written if written.isascii() else f"\ufeff{written}"
 
 
 def _cell_writer(cells: Sequence[object]) -> Callable[[float | None], object]:
@@ -203,7 +211,7 @@ def _cell_writer(cells: Sequence[object]) -> Callable[[float | None], object]:
     values = [cell for cell in cells if not pd.isna(cell)]  # type: ignore[call-overload]
     if values and all(isinstance(cell, bool | np.bool_) for cell in values):
         return lambda value: None if value is None else bool(value)
-    return lambda value: int(value) if value is not None and float(value).is_integer() else value
+    return as_short
 
 
 # Experiments outside of what may be set that are named, and experiments that the data card lists.

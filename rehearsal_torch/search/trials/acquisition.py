@@ -295,7 +295,7 @@ def _recommend_feasible(
     are claimed to be feasible; if none is, that with the largest probability of keeping all constraints.
     """
     region, constraints, evaluations = objective.region(), objective.task.constraints, result.evaluations
-    points, asked = torch.cat([region.unit(visited), result.points[:3]]), [c.probability for c in constraints]
+    points = torch.cat([region.unit(visited), result.points[:3]])
     for attempt in range(2):
         with torch.no_grad():
             samples = model.posterior(region.units(points).unsqueeze(-2)).values[..., 0, :]
@@ -303,8 +303,7 @@ def _recommend_feasible(
         way = region.into(torch.lerp(result.points[:2].unsqueeze(1), safest, share).flatten(0, 1))
         actions = region.units(torch.cat([points, way]))
         outcomes = feasibility.outcomes(objective.claimed, constraints, actions)
-        lows = feasibility.quantile(outcomes[..., 2:].movedim(0, -1), 1 - feasibility.SURE)
-        feasible = (lows >= lows.new_tensor(asked)).all(-1)
+        feasible = feasibility.kept_as_asked(outcomes[..., 2:], constraints)
         if attempt or bool(feasible.any()):
             break
         ascent = SCREENED, STARTS, STEPS, seed, budget
@@ -330,9 +329,8 @@ def sureness(objective: CausalObjective, recommended: Recommendation) -> Surenes
     std, tried = BEYOND * float(rewards[0].std()), len(rivals) < len(recommended.visited)
     means = objective.tried[1].mean(0) if len(objective.visited) else rewards[:1, 0]
     tolerance = max(std, SHARE * float(means.max() - means.min()))
-    # Beside a setting that keeps constraints, others need not.
-    alone = objective.constrained is None
-    flat = margins(objective, recommended.action, rewards[0], tolerance) if alone else (), tolerance
+    kept = all(chance.kept for chance in recommended.constraints)
+    flat = margins(objective, recommended.action, rewards[0], tolerance) if kept else (), tolerance
     rivals = rivals[rewards[rivals].mean(-1).isfinite()]
     if not len(rivals):
         return Sureness(std, tried, margins=flat[0], tolerance=tolerance)
@@ -346,10 +344,11 @@ def sureness(objective: CausalObjective, recommended: Recommendation) -> Surenes
 def margins(
     objective: CausalObjective, best: Tensor, rewards: Tensor, tolerance: float
 ) -> tuple[tuple[float, float], ...]:
-    """How far each action alone can move from the `best` (k,), of `rewards` (E,), while it is no more likely
-    than not that the expected reward falls by more than the tolerance; by joint draws.
+    """How far each action alone can move from the `best` (k,), of `rewards` (E,), while it is claimed to keep
+    the constraints, and no more likely than not that the expected reward falls by more than the tolerance; by
+    joint draws.
     """
-    ranges, bounds = [], objective.box.bounds()
+    ranges, bounds, constraints = [], objective.box.bounds(), objective.task.constraints
     for index, name in enumerate(objective.task.actions):
         values = best.new_tensor(objective.levels[name]) if name in objective.levels else None
         values = objective.task.grid(name, bounds[name], MOVES).to(best) if values is None else values
@@ -358,6 +357,9 @@ def margins(
         moved[:, index] = values
         worse = rewards - objective.plausible(moved) > tolerance
         bad = (worse.double().mean(-1) >= 0.5) | ~objective.allowed(moved)
+        if constraints:
+            shares = feasibility.outcomes(objective.claimed, constraints, moved)[..., 2:]
+            bad |= ~feasibility.kept_as_asked(shares, constraints)
         place = int((values - best[index]).abs().argmin())
         below, above = bad[:place].nonzero(), bad[place + 1 :].nonzero()
         low = int(below[-1]) + 1 if len(below) else 0

@@ -63,3 +63,27 @@ def test_a_variable_called_trial_is_that_variable():
     optimiser, (first, *_) = asked({**TASK, "graph": {"parents": {"trial": ["a"], "Y": ["trial", "b"]}}})
     (changed,) = optimiser.read(pd.DataFrame([{**first, "trial": 7.0, "Y": 1.0}]))
     assert dict(changed.nodes) == {"trial": 7.0, "Y": 1.0}
+
+
+def test_a_table_keeps_its_other_columns_its_order_and_its_digits(tmp_path):
+    task = {**TASK, "actions": {"a": [0, 100], "b": [0, 2]}}
+    rows = {"Y": [0.1, None, 0.3], "who": ["Ünal", "Bo", "Cy"], "a": [30, 20, 10], "b": [0.1 + 0.2, 0.7, 0.5]}
+    pd.DataFrame({**rows, "X": [1.5, None, 2], "day": [3, None, 1]}).to_csv(tmp_path / "own.csv", index=False)
+    optimiser = CausalOptimiser(task)
+    optimiser.read(tmp_path / "own.csv")
+    # What waits is a trial after those that were measured.
+    assert optimiser.lines == {1: 2, 2: 4, 3: 3}
+    optimiser.tell(3, {"X": 1.25, "Y": 0.7})
+    optimiser.tell(None, {"X": 1.0, "Y": 0.5}, ran={"a": 12.25, "b": 1.0})
+    optimiser.write(tmp_path / "all.csv")
+    # A spreadsheet knows UTF-8 by its first bytes.
+    assert (tmp_path / "all.csv").read_text(encoding="utf-8").splitlines() == [
+        "\ufeffY,who,a,b,X,day",
+        "0.1,Ünal,30,0.30000000000000004,1.5,3",
+        "0.7,Bo,20,0.7,1.25,",
+        "0.3,Cy,10,0.5,2,1",
+        "0.5,,12.25,1,1,",
+    ]
+    again = CausalOptimiser(task)
+    again.read(tmp_path / "all.csv")
+    assert sorted(again.table.values.tolist()) == sorted(optimiser.table.values.tolist())

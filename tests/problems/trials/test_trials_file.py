@@ -108,3 +108,14 @@ def test_the_next_experiment_has_the_context_of_the_file_and_a_design_needs_none
     assert waiting.settings("pending").tolist() == [[0.5, 2.0, 17.5]]
     for more, names in (({}, ("valve", "dose")), ({"context": {"ambient": 3}}, ("valve", "dose", "ambient"))):
         assert OwnTrials(trials(**ambient, data=None, **more)).to_begin().names == names
+
+
+def test_what_begins_with_a_name_in_quotes_is_advised_to_be_quoted_as_a_whole(trials):
+    file = trials(reward="yield")
+    text, reward = file.read_text(encoding="utf-8"), '"the yield" - 0.2*waste'
+    for value in (reward, reward.replace('"', "`"), reward.replace('"', "")):
+        file.write_text(text.replace("reward: yield", f"reward: {value}"), encoding="utf-8")
+        with pytest.raises(ProblemError) as caught:
+            trials_problem(file)
+        advised = reward if value[0] == "t" else value
+        assert f"'{advised}'" in str(caught.value)
