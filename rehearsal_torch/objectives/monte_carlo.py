@@ -34,7 +34,11 @@ Where settings c(a) cost differently (`data.costs.ExperimentCosts`), the improve
 
     log E max(...) - log c(a).
 
-What is recommended is the best setting, whatever experiments at it cost.
+What is recommended is the best setting, whatever experiments at it cost. On ten plants by seed, of which one
+action costs ten times as much at its largest as at none (`benchmarks/costs.py`, seeds 1000 to 1009), the
+regret was .035 of the range with weights and .025 without after 6 units beyond a start design of 33, .022 and
+.032 after 12 (difference -.010, standard error .009), and .019 and .024 after 18: not told apart. An exponent
+of the cost that falls with the budget would need one.
 
 Source: Wilson et al. (2018), App. A (qUCB); Snoek et al. (2012), Sec. 3.2 (improvement per cost); Ament et
 al. (2023), Sec. 4, Eq. 6 and 10 (log expected improvement, also noisy); Astudillo and Frazier (2019), Eq. 2
