@@ -61,7 +61,7 @@ def write_list(optimiser: CausalOptimiser, path: str | Path, typed: ReadTable | 
     task, file, pending = optimiser.task, list_file(path), optimiser.pending
     numbered = TRIAL not in task.graph.names
     further = [name for name in (STATE, REASON) if name not in task.graph.names]
-    columns = [*([TRIAL] if numbered else []), *task.settings, *task.nodes, *further]
+    columns = [*([TRIAL] if numbered else []), *task.columns, *further]
     table, cells, known = ReadTable(pd.DataFrame(columns=columns), FRAME), None, set[float]()
     if typed is not None and numbered and TRIAL in typed.frame.columns:
         numbers = numbers_of(typed.frame[TRIAL])

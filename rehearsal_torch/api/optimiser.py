@@ -340,12 +340,13 @@ class CausalOptimiser(TrialView):
     def finishing(self, action: Reference, rest: float) -> Finishing:
         """Whether to finish a pending trial of which some nodes were measured, and why, where the share
         `rest` of the cost of an experiment is still to come. A ValueError for another share than one between
-        0 and 1, or where nodes have constraints; a TrialError if nothing was measured.
+        0 and 1, or where nodes have constraints or are settable; a TrialError if nothing was measured.
         """
         if not 0 < (finite(rest) or 0) < 1:
             raise ValueError(f"rest: expected a share of an experiment's cost, between 0 and 1; got {rest!r}")
-        if self.task.constraints:
-            raise ValueError("finishing: what an experiment teaches of constraints on nodes is not known")
+        if self.task.constraints or self.task.settable:
+            what = "constraints on nodes" if self.task.constraints else "nodes that may be set"
+            raise ValueError(f"finishing: what an experiment teaches of {what} is not known")
         log = self._store.fresh()
         stopped, trial = log.running(action)
         if self.task.lacking(log.table.records()):
@@ -405,17 +406,17 @@ class CausalOptimiser(TrialView):
             )
         with in_numbers(EXPERIMENTS):
             sure = sureness(objective, best)
-        action = dict(zip(self.task.actions, best.action.tolist(), strict=False))
+        width = len(self.task.actions)
+        action = self.task.named(best.action[:width])
         runner_up: dict[str, Any] = {}
         if sure.runner_up is not None:
-            settings = dict(zip(self.task.actions, sure.runner_up.tolist(), strict=False))
+            settings = self.task.named(sure.runner_up[:width])
             runner_up = {
                 "runner_up": settings,
                 "runner_up_predicted": sure.runner_up_predicted,
                 "chance": sure.chance,
             }
         context = {name: levels[name][0] for name in self.task.context}
-        nearly = dict(zip(self.task.actions, sure.margins, strict=False))
         if recorded:
             claim = best.predicted, finite(sure.std) or 0.0
             settings = action | context
@@ -431,7 +432,7 @@ class CausalOptimiser(TrialView):
             contradicted=objective.surrogate.contradicted(),
             context=context,
             constraints=best.constraints,
-            nearly=nearly,
+            nearly=sure.margins,
             loss=sure.tolerance,
             **runner_up,
         )
@@ -465,7 +466,7 @@ class CausalOptimiser(TrialView):
 
     def cost(self, settings: Mapping[str, float]) -> float:
         """What an experiment costs (`data.costs.ExperimentCosts`); 0 where the task has no costs."""
-        values = np.array([settings[name] for name in self.task.actions])
+        values = np.array([settings[name] for name in self.task.required])
         return 0.0 if self.task.costs is None else float(self.task.costs.of(values))
 
     @property
@@ -531,7 +532,7 @@ class CausalOptimiser(TrialView):
     def to_frame(self, library: str = "pandas") -> Any:
         """The completed experiments as a data frame that `read` reads without loss."""
         frame = self._store.fresh().table.to_frame()
-        marks = [f"{SET}{name}" for name in self.task.actions]
+        marks = [f"{SET}{name}" for name in self.task.required]
         return in_library(frame.drop(columns=marks, errors="ignore"), library)
 
     def write(self, path: str | Path) -> None:
@@ -543,6 +544,8 @@ class CausalOptimiser(TrialView):
         trials = log.in_states("pending", *(("failed", "stopped", "abandoned") if free else ()))
         frame.index = pd.Index([trial.id for trial in log.in_states("completed")])
         rows = {t.id: {**t.settings, **t.nodes, **({STATE: t.state} if free else {})} for t in trials}
+        for trial in trials:
+            rows[trial.id] |= {f"{SET}{n}": float(n in trial.settings) for n in self.task.settable}
         if rows:
             frame = frame.assign(**{STATE: "completed"} if free else {})
             frame = pd.concat([frame, pd.DataFrame.from_dict(rows, orient="index")])

@@ -13,7 +13,21 @@ no mechanism: then the aim is the best action given it, a*(c) = argmax_a E[r | a
 What is on a log scale counts by its logarithm: to mechanisms, in distances, and as a coordinate of the region
 that is searched. Everywhere else it stands in its unit.
 
-Source: Ren et al. (2025), Sec. 2.2 (Eq. 2) and Sec. 3 (Eq. 3); Krause and Ong (2011), Sec. 2 (contexts).
+Some nodes may be settable: an experiment sets those of a set S of them, by hard interventions, to values s,
+and leaves the others to arise from their mechanisms, max over S, s of E[r | do(S = s)]. In a vector of
+settings NaN stands for a node that is not set. Only sets of which no member is without effect count
+(`RehearsalGraph.minimal_sets`); of those, sets that could be the best for unbounded values alone (POMIS) are
+not told apart, because values are bounded.
+
+Hidden common causes may join nodes, X_i <-> X_j. What they say of a node is then said by the nodes before it
+that they join with it, by their values as they arise, and by the parents of these, which are inputs of its
+mechanism: the conditional distributions of a c-component given those before and their parents are the same
+under all interventions. A node that is set has a value that would have arisen, which is not observed; it is
+drawn from the node's own mechanism, so that what was seen and what was set are told apart.
+
+Source: Ren et al. (2025), Sec. 2.2 (Eq. 2) and Sec. 3 (Eq. 3); Krause and Ong (2011), Sec. 2 (contexts);
+Aglietti et al. (2020), "Causal Bayesian optimization", Sec. 2, and Lee and Bareinboim (2018) (sets); Tian and
+Pearl (2002), Lemma 4 (c-components), and Richardson and Robins (2013) (values that would have arisen).
 """
 
 from __future__ import annotations
@@ -23,7 +37,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -62,6 +76,15 @@ ROUNDING = 1e-6
 EPS = float(np.finfo(np.float64).eps)
 
 
+# What the name of a node's value as it arises, whether or not the node is set, ends in.
+ARISING = " (arising)"
+
+
+def arising(name: str) -> str:
+    """The name of a node's value as it arises, whether or not the node is set."""
+    return f"{name}{ARISING}"
+
+
 @dataclass(frozen=True)
 class CausalTask:
     """The causal graph, the actions with their bounds and limits, and the reward.
@@ -77,9 +100,10 @@ class CausalTask:
         before: What actions and context were in experiments that do not say it.
         costs: What experiments cost; None if it does not count.
         errors: Standard deviations of the measurement errors of nodes, in their units, where they are known.
+        settable: Those of the box's variables that are nodes, and need not be set.
 
     Raises:
-        ValueError: if the graph has bidirected edges, an action or a context is not a root, a name is
+        ValueError: if hidden causes join an action, another action or a context is not a root, a name is
             unknown, an action has an empty range or a single level, or one on a log scale may be 0 or has
             limits, or no action within the box, at the levels, satisfies the limits.
     """
@@ -94,6 +118,7 @@ class CausalTask:
     before: Mapping[str, float] = field(default_factory=dict)
     costs: ExperimentCosts | None = None
     errors: Mapping[str, float] = field(default_factory=dict)
+    settable: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if faults := list(self._faults()):
@@ -118,11 +143,14 @@ class CausalTask:
             yield Fault("context", f"{twice} are actions or rewarded: expected what neither is")
         if not self.box.names:
             yield Fault("actions", "expected at least one action")
+        if self.costs is not None and self.settable:
+            yield Fault("cost", f"what it costs to set {list(self.settable)} is not known: leave costs out")
         bounds = self.box.bounds()
         for name in self.logs:
             if name not in self.settings or bounds.get(name, (1.0,))[0] <= 0:
                 yield Fault(key("actions", name), "a log scale is for an action or a context above 0")
-        yield from causal_faults(self.graph, bounds, self.reward.names, self.constrained, self.context)
+        groups = self.reward.names, self.constrained, self.context, self.settable
+        yield from causal_faults(self.graph, bounds, *groups)
 
     def _check_limits(self, limits: Polytope) -> None:
         if limits.names != self.box.names:
@@ -213,6 +241,11 @@ class CausalTask:
         """The k actions, in the box's order."""
         return self.box.names
 
+    @cached_property
+    def required(self) -> tuple[str, ...]:
+        """The actions that every experiment sets."""
+        return tuple(name for name in self.box.names if name not in self.settable)
+
     @property
     def constrained(self) -> tuple[str, ...]:
         """The nodes that constraints limit."""
@@ -227,16 +260,64 @@ class CausalTask:
     def nodes(self) -> tuple[str, ...]:
         """The N modelled nodes: those of the reward and constraints, and their ancestors, causes first."""
         reaching = self.graph.ancestors((*self.reward.names, *self.constrained))
-        return tuple(name for name in self.graph.names if name in reaching and name not in self.settings)
+        names = (name for name in self.graph.names if name in reaching)
+        return tuple(name for name in names if name in self.settable or name not in self.settings)
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of a table of experiments: required actions, context, and nodes."""
+        return (*self.required, *self.context, *self.nodes)
+
+    def settings_of(self, rows: Table | Records) -> Any:
+        """The settings of the rows of a table, (n, k), NaN for nodes that were not set."""
+        values, altered = cast("Any", rows.columns(self.settings)), cast("Any", rows.altered)
+        for name in self.settable:
+            values[~altered[:, rows.names.index(name)], self.settings.index(name)] = math.nan
+        return values
+
+    def named(self, settings: Tensor) -> dict[str, float]:
+        """Settings (k,) by name, without nodes that are not set."""
+        named = zip(self.settings, settings.tolist(), strict=False)
+        return {name: value for name, value in named if not math.isnan(value)}
+
+    def sets(self, levels: Mapping[str, Sequence[float]]) -> tuple[dict[str, tuple[float, ...]], ...]:
+        """The `levels`, for each set of nodes to set, with NaN as the only one of those that are not; a node
+        that they hold at a value is in all sets.
+        """
+        held = [name for name in self.settable if len(levels.get(name, ())) == 1]
+        sets = self.graph.minimal_sets(self.settable, (*self.reward.names, *self.constrained), held)
+        given, unset = {name: tuple(values) for name, values in levels.items()}, (math.nan,)
+        return tuple({**given, **{n: unset for n in self.settable if n not in chosen}} for chosen in sets)
 
     @property
     def initial_count(self) -> int:
         """The default number of experiments before the first model: 2 (k + 1) with k actions, at least 5."""
         return max(MIN_ROWS, 2 * (len(self.actions) + 1))
 
+    def joined(self, node: str) -> tuple[str, ...]:
+        """The nodes and context before a node that hidden causes join with it."""
+        return self.graph.joined(node, (*self.context, *self.nodes)) if self.graph.bidirected else ()
+
     def inputs(self, node: str) -> tuple[str, ...]:
-        """The inputs of a node's mechanism: parents and actions, in the graph's order."""
-        return self.graph.parents(node)
+        """The inputs of a node's mechanism: parents and actions, in the graph's order; with those that hidden
+        causes join with it also these, as they arise (`arising`), and their parents.
+        """
+        joined = self.joined(node)
+        causes = {
+            *self.graph.parents((node, *joined)),
+            *(name for name in joined if name not in self.settable),
+        }
+        others = (arising(name) for name in joined if name in self.settable)
+        return (*(name for name in self.graph.names if name in causes), *others)
+
+    def cells(self, rows: Table | Records, names: Sequence[str]) -> Any:
+        """Columns of a table, (n, len(names)), NaN of a node as it arises where it was set."""
+        known = [name.removesuffix(ARISING) for name in names]
+        values, altered = cast("Any", rows.columns(known)), cast("Any", rows.altered)
+        for index, (name, column) in enumerate(zip(names, known, strict=True)):
+            if name != column:
+                values[altered[:, rows.names.index(column)], index] = math.nan
+        return values
 
     def reward_of(self, table: Table) -> Tensor:
         """The reward of each row, (n,)."""
@@ -265,7 +346,7 @@ class CausalTask:
             "drop those rows, or measure again",
         )
         rows, gaps = table.records(), (*self.context, *self.nodes)
-        check_fit(rows, (*self.settings, *self.nodes), MIN_ROWS, "nodes", remedies, (), gaps)
+        check_fit(rows, self.columns, MIN_ROWS, "nodes", remedies, (), gaps)
         if lacking := self._few(rows) or self._same(rows):
             raise ValueError(f"no model can be fitted yet: {lacking}; {remedies[0]}")
 
@@ -275,7 +356,7 @@ class CausalTask:
         """
         if few := self._few(rows):
             return few
-        settings = rows.columns(self.actions)
+        settings = self.settings_of(rows)[:, : len(self.actions)]
         if (settings == settings[0]).all():
             return f"all {len(rows)} experiments were run at the same setting"
         return self._same(rows)
@@ -284,7 +365,7 @@ class CausalTask:
         """The rows that say something of a node's mechanism, (n,) bool: it was not set, and it and its inputs
         were measured.
         """
-        measured: np.ndarray = ~np.isnan(rows.columns((node, *self.inputs(node)))).any(-1)
+        measured: np.ndarray = ~np.isnan(self.cells(rows, (node, *self.inputs(node)))).any(-1)
         return measured if rows.altered is None else measured & ~rows.altered[:, rows.names.index(node)]
 
     def _few(self, rows: Records) -> str:
@@ -308,7 +389,7 @@ class CausalTask:
     def outside(self, rows: Records) -> tuple[str, ...]:
         """A message for each row whose action lies outside; such rows remain valid observations."""
         found = []
-        for index, action in enumerate(rows.columns(self.actions)):
+        for index, action in enumerate(self.settings_of(rows)[:, : len(self.actions)]):
             try:
                 self.check_action(action, f"row {index}")
             except ValueError as error:
@@ -318,15 +399,17 @@ class CausalTask:
     def check_action(self, action: ArrayLike | Tensor, where: str = "action") -> None:
         """Refuses an action (k,) outside the box, its levels or the limits, up to rounding."""
         values = numbers(action)
-        if values.shape != (len(self.actions),) or not np.isfinite(values).all():
+        fits = values.shape == (len(self.actions),)
+        unset = np.isnan(values) & ([name in self.settable for name in self.actions] if fits else False)
+        if not fits or not (np.isfinite(values) | unset).all():
             expected = f"expected {len(self.actions)} finite numbers for {list(self.actions)}"
             raise ValueError(f"{where}: {expected}; got {values.tolist()}")
         for name, value in zip(self.actions, values.tolist(), strict=True):
-            if fault := self._unsettable(name, value):
+            if not math.isnan(value) and (fault := self._unsettable(name, value)):
                 raise ValueError(f"{where}: {fault}")
         if self.limits is None:
             return
-        slack = self.limits.slacks(values)
+        slack = self.limits.slacks(np.where(unset, 0.0, values))
         if not (slack >= -self._limits_margin(self.limits)).all():
             by = f"{-float(slack.min()):g} (face {int(slack.argmin())})"
             raise ValueError(f"{where}: {values.tolist()} violates the limits on the actions by {by}")
@@ -432,15 +515,22 @@ class CausalTask:
 
     def to_plain(self, reward: bool = True) -> dict[str, Any]:
         """Plain data for a configuration, maybe without the reward: a Python function is a ValueError."""
+        box = self._plain_actions()
+        settable = {name: box.pop(name) for name in self.settable}
+        limits = None if self.limits is None else faces(self.limits)
+        if limits and settable:
+            columns = [self.actions.index(name) for name in self.required]
+            limits["normals"] = [[row[column] for column in columns] for row in limits["normals"]]
         return {
             "graph": self.graph.to_plain(),
-            "actions": self._plain_actions(),
+            **({"actions": box} if box else {}),
             "reward": self.reward.to_plain() if reward else None,
-            "limits": None if self.limits is None else faces(self.limits),
+            "limits": limits,
             **({"constraints": list(map(str, self.constraints))} if self.constraints else {}),
             **({"context": self._plain_context()} if self.context else {}),
             **({"cost": self.costs.each} if self.costs is not None and self.costs.each else {}),
             **({"errors": dict(self.errors)} if self.errors else {}),
+            **({"settable": settable} if settable else {}),
         }
 
     def _plain_actions(self) -> dict[str, Any]:

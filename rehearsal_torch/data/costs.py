@@ -29,7 +29,7 @@ net value a von Neumann-Morgenstern utility with two outcomes.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from types import MappingProxyType
@@ -41,6 +41,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, WithJs
 from rehearsal_torch.data.codings.coding import Coding, hinted, level_texts, listed, text_of
 from rehearsal_torch.data.codings.one_hot_actions import offered_places
 from rehearsal_torch.files.schema import Fault, Name, Number, Schema, fault, is_number, mapping, meant
+from rehearsal_torch.spaces.box import Box
 
 # A value this close to a level, as a share of both, is at it; a change by less than that is rounding.
 NEAR = 1e-9
@@ -302,6 +303,13 @@ class ExperimentCosts:
             values = np.array([*ends[name], *(usual if cost.levels is None else [])]).reshape(-1, 1)
             least += float(ExperimentCosts((name,), {name: cost}).of(values).min())
         return least
+
+
+def costs_faults(costs: ExperimentCosts | None, box: Box) -> Iterator[Fault]:
+    """A fault where an experiment costs nothing, the gain by whose cost would be infinite."""
+    if costs is not None and not costs.least({**box.bounds(), **box.levels}) > 0:
+        words = "the cheapest experiment costs nothing; expected what any experiment costs, above 0"
+        yield Fault("cost", words)
 
 
 def weighing(costs: CaseCosts | None) -> bool:

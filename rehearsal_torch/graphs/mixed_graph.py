@@ -253,6 +253,26 @@ class RehearsalGraph:
         """Everything from which `names` are reached along directed edges, themselves included."""
         return closure(names, self._causes)
 
+    def minimal_sets(
+        self, settable: Sequence[str], outcomes: Collection[str], held: Collection[str] = ()
+    ) -> tuple[tuple[str, ...], ...]:
+        """The sets of variables to set in which none is without effect: from each a directed path leads to an
+        outcome around all others, unless it is `held`, and so in all sets; the smallest first.
+
+        Source: Lee and Bareinboim (2018), "Structural causal bandits: where to intervene?", Prop. 1.
+        """
+        free = [name for name in settable if name not in held]
+        sets = (
+            tuple(name for name in settable if name in held or name in chosen)
+            for size in range(len(free) + 1)
+            for chosen in combinations(free, size)
+        )
+
+        def acts(name: str, members: tuple[str, ...]) -> bool:
+            return not self.descendants((name,), {*members} - {name}).isdisjoint(outcomes)
+
+        return tuple(s for s in sets if all(name in held or acts(name, s) for name in s))
+
     @cached_property
     def effects(self) -> dict[str, list[str]]:
         """Each variable that has some to its direct effects."""
@@ -267,6 +287,15 @@ class RehearsalGraph:
         for source, target in self.edges:
             causes[target].append(source)
         return dict(causes)
+
+    def joined(self, name: str, among: Collection[str]) -> tuple[str, ...]:
+        """Those of some variables before `name` in the order that a path of bi-directional edges, between
+        these and no later ones, joins with it.
+        """
+        earlier = {*among}.intersection(self.names[: self.names.index(name)]) | {name}
+        pairs = [pair for pair in self.bidirected if earlier.issuperset(pair)]
+        reached = closure((name,), {key: [*near] for key, near in neighbours((), pairs).items()})
+        return tuple(other for other in self.names if other in reached and other != name)
 
     def altered(self, names: Iterable[str]) -> "RehearsalGraph":
         """The graph without edges into `names`, which become parents of the rest of their cliques."""

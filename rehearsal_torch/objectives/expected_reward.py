@@ -20,10 +20,12 @@ Source: Ren et al. (2025), Alg. 1 and Sec. 5.1; Balandat et al. (2020), Sec. 3 (
 Frazier (2018), Sec. 4.2 (recommending the maximiser of the posterior mean).
 """
 
+import copy
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
-from typing import ClassVar, final
+from typing import ClassVar, Self, final
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
@@ -189,6 +191,20 @@ class CausalObjective(Objective, ABC):
         sampler = MemberSampler(torch.Size([self.model.members]))
         return qSimpleRegret(self.model, sampler, GenericMCObjective(self.standardised))
 
+    def by_set(self) -> list[Self]:
+        """The objective where each set of nodes is set, that of all sets is the best of them; one alone where
+        no node is settable.
+        """
+        if not self.task.settable:
+            return [self]
+        objectives = []
+        # What they share is evaluated before they part.
+        _ = self.model, self.claimed, self.scale, self.acquisition, self.constrained
+        for levels in self.task.sets(self.levels):
+            objectives.append(copy.copy(self))
+            objectives[-1].levels = levels
+        return objectives
+
     def region(self) -> CandidateRegion:
         """The feasible region of actions."""
         lower, upper = self.box.lower.to(self.visited), self.box.upper.to(self.visited)
@@ -213,19 +229,28 @@ class CausalObjective(Objective, ABC):
         """Whether actions (n, k) satisfy bounds, levels and limits up to rounding, (n,) bool."""
         lower, upper = self.box.lower.to(actions), self.box.upper.to(actions)
         slack = 1e-6 * self.box.width.to(actions)
-        inside = ((actions >= lower - slack) & (actions <= upper + slack)).all(-1)
+        inside = ((actions >= lower - slack) & (actions <= upper + slack) | actions.isnan()).all(-1)
         for index, values in self._indexed(self.task.box.levels).items():
-            inside &= (nearest(actions[:, index], values) - actions[:, index]).abs() <= slack[index]
+            gap = (nearest(actions[:, index], values) - actions[:, index]).abs()
+            inside &= ~(gap > slack[index])
         limits = self.task.limits
         if limits is None:
             return inside
-        slack = limits.slack(actions[:, : len(self.task.actions)])
+        slack = limits.slack(actions[:, : len(self.task.actions)].nan_to_num(0.0))
         return inside & (slack >= -1e-6 * (1 + limits.offsets.abs().to(actions))).all(-1)
 
     def starts(self, count: int) -> Tensor:
         """The different allowed visited actions of the largest posterior mean, best first, (<= count, k)."""
-        inside = self.visited[self.box.contains(self.visited) & self.allowed(self.visited)]
-        for index, values in self._indexed(self.levels).items():
+        levels = self._indexed(self.levels)
+        unset = {index for index, values in levels.items() if math.isnan(values[0])}
+        absent = torch.tensor([index in unset for index in range(len(self.box.names))])
+        absent = absent.to(self.visited.device)
+        inside = self.visited[(self.visited.isnan() == absent).all(-1)]
+        filled = inside.where(~absent, self.box.lower.to(inside))
+        inside = inside[self.box.contains(filled) & self.allowed(inside)]
+        for index, values in levels.items():
+            if index in unset:
+                continue
             level = nearest(inside[:, index], values)
             near = (level - inside[:, index]).abs() <= 1e-6 * self.box.width[index]
             inside = torch.cat([inside[:, :index], level.unsqueeze(-1), inside[:, index + 1 :]], -1)[near]

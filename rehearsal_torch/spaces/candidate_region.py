@@ -14,14 +14,15 @@ Where the scale is log, z is the share of the way from log(lower) to log(upper):
 knows of it. Such a coordinate has no linear constraints.
 
 Some coordinates may have levels, the only values that they may take; a coordinate that is held at one value
-has this value as its only level. Levels are given in the actions' units, and `units` returns them exactly,
-without rounding; its derivative in a coordinate with levels is zero. Points are then spread with every level
-equally often: level j of L belongs to the Sobol coordinates from j / L to (j + 1) / L, so that of n = 2^m
-points each level occurs n / L times, up to one; on a log scale a level has the part of [0, 1] that is nearest
-to it. Under constraints they are brought to the nearest feasible
-point if there are too few: coordinates with levels to the nearest ones, the others by projection. Where no
-value of the others is feasible at these levels, the feasible combination of levels that is nearest in the sum
-of absolute distances is found by mixed-integer linear programming, with one binary variable per level.
+has this value as its only level, and one that is not set NaN, which is 0.5 in unit coordinates. Levels are
+given in the actions' units, and `units` returns them exactly, without rounding; its derivative in a
+coordinate with levels is zero. Points are then spread with every level equally often: level j of L belongs to
+the Sobol coordinates from j / L to (j + 1) / L, so that of n = 2^m points each level occurs n / L times, up
+to one; on a log scale a level has the part of [0, 1] that is nearest to it. Under constraints they are
+brought to the nearest feasible point if there are too few: coordinates with levels to the nearest ones, the
+others by projection. Where no value of the others is feasible at these levels, the feasible combination of
+levels that is nearest in the sum of absolute distances is found by mixed-integer linear programming, with one
+binary variable per level.
 
 Source: Sobol (1967) and Owen (1998) (scrambling); Smith (1984) (hit and run); Fukuda (2020), Polyhedral
 computation, Sec. 8.3 (affine hulls by linear programs).
@@ -109,10 +110,11 @@ class CandidateRegion:
         return actions
 
     def unit(self, points: Tensor) -> Tensor:
-        """Actions' units to unit coordinates, (..., d) -> (..., d); 0.5 where the bounds coincide."""
+        """Actions' units to unit coordinates, (..., d) -> (..., d); 0.5 where bounds coincide, and of NaN."""
         safe = torch.where(self.width > 0, self.width, torch.ones_like(self.width))
         points = logarithms(points, list(self.logs))
-        return torch.where(self.width > 0, (points - self.lower) / safe, torch.full_like(self.width, 0.5))
+        unit = torch.where(self.width > 0, (points - self.lower) / safe, torch.full_like(self.width, 0.5))
+        return unit.nan_to_num(0.5)
 
     def contains(self, points: Tensor) -> Tensor:
         """Whether unit points lie in the region, (..., d) -> (...) bool."""
@@ -399,7 +401,8 @@ class MixedRegion(CandidateRegion):
     def _unit(self, column: int, values: Tensor) -> Tensor:
         width = float(self.width[column])
         values = values.log() if column in self.logs else values
-        return (values - self.lower[column]) / width if width > 0 else torch.full_like(values, 0.5)
+        unit = (values - self.lower[column]) / width if width > 0 else torch.full_like(values, 0.5)
+        return unit.nan_to_num(0.5)
 
     def _sobol(self, count: int, seed: int) -> Tensor:
         """Sobol points of the unit box, with all levels equally often, (count, d)."""

@@ -162,6 +162,8 @@ def counterfactual(
 
 def _noise(network: CausalNetwork, table: Table) -> Tensor:
     """The noise of every node in every row, (n, N); KeyError if a node has no column."""
+    if network.task.graph.bidirected or network.task.settable:
+        raise ValueError("what would have been is not known where nodes share hidden causes or are settable")
     columns = []
     for node, mechanism in zip(network.task.nodes, network.mechanisms, strict=True):
         inputs, values = inputs_in(network.task, node, table), table.columns([node]).double()

@@ -14,6 +14,7 @@ from omegaconf import OmegaConf
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import Decision
 from rehearsal_torch.problems.trials.causal_world import CausalWorld
+from rehearsal_torch.problems.trials.settable_worlds import SettableWorld
 from rehearsal_torch.spaces.box import Alteration
 from tests.places import CONF
 
@@ -65,7 +66,9 @@ def made(name, seed=0):
 WORLDS = [
     path.stem
     for path in sorted(DATASETS.glob("*.yaml"))
-    if isinstance(targeted(path)[0], type) and issubclass(targeted(path)[0], CausalWorld)
+    if isinstance(targeted(path)[0], type)
+    and issubclass(targeted(path)[0], CausalWorld)
+    and not issubclass(targeted(path)[0], SettableWorld)
 ]
 every = pytest.mark.parametrize("name", [*WORLDS, *CHANGED])
 

@@ -1,7 +1,12 @@
 """Rehearsal graphs: order, cliques, alterations, and what is no rehearsal graph."""
 
+from itertools import combinations
+
+import networkx as nx
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rehearsal_torch.graphs.equivalence import covered
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
@@ -94,3 +99,18 @@ def test_what_goes_by_cliques_refuses_the_bow_by_its_two_edges():
             ValueError, match=r"a -> y beside a <-> y|got bi-directional edges \[\('a', 'y'\)\]"
         ):
             use()
+
+
+@given(seed=st.integers(0, 10_000), size=st.integers(2, 6), held=st.sampled_from(["", "a"]))
+def test_minimal_sets_are_ancestors_of_the_outcome_once_they_are_set(seed, size, held):
+    stream, names = np.random.default_rng(seed), "abcdef"[:size]
+    edges = [pair for pair in combinations(names, 2) if stream.uniform() < 0.5]
+
+    def minimal(chosen):
+        cut = nx.DiGraph([(cause, effect) for cause, effect in edges if effect not in chosen])
+        cut.add_nodes_from(names)
+        return {*held} <= {*chosen} <= nx.ancestors(cut, names[-1]) | {*held}
+
+    subsets = [chosen for count in range(size) for chosen in combinations(names[:-1], count)]
+    graph = RehearsalGraph.mixed(names, edges)
+    assert graph.minimal_sets(names[:-1], names[-1], held) == tuple(filter(minimal, subsets))

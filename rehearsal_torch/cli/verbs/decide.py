@@ -9,9 +9,11 @@ With too few experiments for a model, it prints the start design instead. A run 
 Rows that stay empty wait for their result (`problems.trials.user_experiments`).
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from shlex import join
 
+import pandas as pd
 from omegaconf import DictConfig
 
 from rehearsal_torch.checkpoint import card, load
@@ -52,10 +54,11 @@ def write_initial_design(problem: Problem, folder: RunFolder, seed: int) -> str:
     if not len(design):
         print(f"{missing} Fill in {nodes} there, and run the same command again.\nRun folder: {folder.path}")
         return f"{available}, no model yet; nothing else to run first"
-    rows = [",".join(f"{value:.10g}" for value in row) for row in design.values.tolist()]
-    text = "\n".join([",".join(design.names), *rows]) + "\n"
+    frame = pd.DataFrame(design.values.numpy(), columns=list(design.names))
+    text = frame.to_csv(index=False, float_format="%.10g", lineterminator="\n")
     folder.write("start_design.csv", text)
-    settings = [dict(zip(design.names, row, strict=True)) for row in design.values.tolist()]
+    rows = [dict(zip(design.names, row, strict=True)) for row in design.values.tolist()]
+    settings = [{name: value for name, value in row.items() if not math.isnan(value)} for row in rows]
     next_file = write_next(problem, folder, settings)
     hint = f"{next_file} is this table with these rows, to be filled in.\n" if next_file else ""
     measured = f"add a row for each with the measured values of {nodes}"

@@ -15,6 +15,7 @@ from rehearsal_torch.api.campaign import list_file, open_campaign, read_list, wr
 from rehearsal_torch.api.fit_and_decide import undisturbed
 from rehearsal_torch.api.optimiser import CausalOptimiser
 from rehearsal_torch.cli.command_words import is_table, of_table, spoken
+from rehearsal_torch.data.tables.in_memory import SET
 from rehearsal_torch.data.tables.reader import ReadTable
 from rehearsal_torch.data.trials.trial import Trial
 from rehearsal_torch.problems.trials.numbered_rows import TRIAL
@@ -146,7 +147,7 @@ def _number(key: str, text: str) -> float:
 def _one_row(optimiser: CausalOptimiser, values: Mapping[str, str]) -> ReadTable:
     """A table of one result: settings, measurements, and any of trial, state and reason."""
     task = optimiser.task
-    names = (*task.settings, *task.nodes)
+    names = (*task.columns, *(f"{SET}{name}" for name in task.settable))
     texts = [name for name in (STATE, REASON) if name not in task.graph.names]
     for name in values:
         if name not in (*names, *texts, TRIAL):
@@ -155,7 +156,7 @@ def _one_row(optimiser: CausalOptimiser, values: Mapping[str, str]) -> ReadTable
             )
     numbers = {name: _number(name, values[name]) for name in values if name not in texts}
     cells = {**dict.fromkeys(names), **numbers, **{name: values[name] for name in texts if name in values}}
-    missing = [name for name in task.actions if name not in values]
+    missing = [name for name in task.required if name not in values]
     if TRIAL not in values and missing:
         raise UserError(f"expected trial=NUMBER, or all settings; {_listed(missing)} missing")
     ends = values.get(STATE) not in (None, "completed") and STATE in texts
@@ -171,7 +172,7 @@ def _recorded(optimiser: CausalOptimiser, trial: Trial, line_number: int | None)
     because = f" ({trial.reason})" if trial.reason else ""
     row = "" if line_number is None else f", line {line_number},"
     line = f"Trial {trial.id}{row} is {trial.state}{because}, at {settings}{f': {nodes}' if nodes else ''}."
-    missing = [name for name in optimiser.task.nodes if name not in trial.nodes]
+    missing = [name for name in optimiser.task.nodes if name not in {**trial.nodes, **trial.settings}]
     if trial.state == "completed" and missing:
         what = "it acts on" if len(missing) == 1 else "they act on"
         line += f" Nothing is learnt of {_listed(missing)}, and of what {what} with more doubt."
@@ -181,9 +182,9 @@ def _recorded(optimiser: CausalOptimiser, trial: Trial, line_number: int | None)
 def _settings_table(optimiser: CausalOptimiser, rows: Sequence[tuple[str, Mapping[str, float]]]) -> str:
     names, costs = optimiser.task.actions, optimiser.task.costs is not None
     heads = ["trial", *map(optimiser.with_unit, names), *(["cost"] if costs else [])]
-    values = [[*map(row.__getitem__, names), *([optimiser.cost(row)] if costs else [])] for _, row in rows]
-    cells = zip([label for label, _ in rows], values, strict=True)
-    return text_table(heads, [[label, *map(setting_text, numbers)] for label, numbers in cells])
+    values = [[*map(row.get, names), *([optimiser.cost(row)] if costs else [])] for _, row in rows]
+    texts = [["" if number is None else setting_text(number) for number in numbers] for numbers in values]
+    return text_table(heads, [[label, *cells] for (label, _), cells in zip(rows, texts, strict=True)])
 
 
 def _typed(verb: str, path: Path, *further: str) -> str:

@@ -11,6 +11,7 @@ A problem file asks which experiment to run next:
       stirring: {role: action, range: [0, 600], before: 300}   # what it was in experiments that do not say it
       temperature: {role: other, unit: degrees, error: 0.5}   # optional: its standard deviation
       humidity: context               # a root that is known before acting
+      pressure: {role: settable, range: [0, 5]}  # a node that may be set, or left to arise
       yield: outcome
     graph: [valve -> temperature, dose -> yield, "{temperature humidity} -> yield"]
     reward: yield                     # or a sum, such as yield - 0.2*waste; the only outcome by default
@@ -43,7 +44,7 @@ import numpy as np
 from pydantic import BeforeValidator, Discriminator, Field, PrivateAttr, SkipValidation, Tag, WithJsonSchema
 
 from rehearsal_torch.data.codings.task_codings import faces_of_text
-from rehearsal_torch.data.costs import COST, ActionCost, Cost, ExperimentCosts, Written
+from rehearsal_torch.data.costs import COST, ActionCost, Cost, ExperimentCosts, Written, costs_faults
 from rehearsal_torch.data.known_reward import KnownReward, TargetError, WeightedSum
 from rehearsal_torch.data.outcome_constraint import OutcomeConstraint, constrained_names
 from rehearsal_torch.data.problem_file.cases_schema import (
@@ -81,11 +82,11 @@ from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.inequalities import InequalityError, linear
 from rehearsal_torch.spaces.polytope import EmptyRegionError, Polytope
 
-Role = Literal["action", "outcome", "context", "other"]
+Role = Literal["action", "settable", "outcome", "context", "other"]
 ROLES = get_args(Role)
 ROLES_AS = (
-    "action (may be set), outcome (the reward is made of it), context (known before acting), other (measured "
-    "in each experiment)"
+    "action (is set), settable (may be set, or left to arise), outcome (the reward is made of it), context "
+    "(known before acting), other (measured in each experiment)"
 )
 KINDS, SCALES = ("continuous", "integer", "binary", "ordinal"), ("linear", "log")
 ACTIONS_AS = f"{SETTABLE[:-1]}, or the keys of an action under variables: {{range: ..., scale: log}}"
@@ -104,6 +105,7 @@ CLASSES = (
     "code the classes as numbers in the table, leave kind out, and write levels: [0, 1, 2]; neighbouring "
     "numbers are taken to be alike"
 )
+SET_ROLES, MOST_SETTABLE = ("action", "settable"), 6
 # The share of a step by which the end of a range may be missed.
 ROUNDING = 1e-9
 # Where each form of a graph states hidden common causes.
@@ -179,6 +181,8 @@ class TrialVariable(Schema):
         """Faults of its settings, and between them, at paths behind its own."""
         parts = ("range", "levels", "step", "before", "cost")
         settings = [name for name in parts if getattr(self, name) is not None]
+        kept = {"action": parts, "settable": parts[:3], "context": ("before",)}.get(self.role, ())
+        excess = [name for name in settings if name not in kept]
         lowest = min(
             [*self.ends()[: self.role == "action"], *([] if self.before is None else [self.before])],
             default=1,
@@ -193,10 +197,9 @@ class TrialVariable(Schema):
         elif self.scale == "log" and lowest <= 0:
             words = f"a log scale has no place for {lowest:g}: begin above 0, or leave it out"
             yield Fault(".scale", words)
-        elif self.role != "action":
+        elif self.role not in SET_ROLES or excess:
             words = f"is for actions; its role is {self.role}: leave it out"
-            kept = ("before",) if self.role == "context" else ()
-            yield from (Fault(f".{name}", words) for name in settings if name not in kept)
+            yield from (Fault(f".{name}", words) for name in excess)
         elif self.levels is not None:
             words = "levels are all values that may be set: leave it out"
             yield from (Fault(f".{name}", words) for name in settings if name in ("range", "step"))
@@ -334,14 +337,14 @@ class TrialsProblem(Schema):
         variables: Mapping[str, TrialVariable] = parts.get("variables", {})
         graph_form, limits, reward, faults = parts.get("graph"), parts.get("limits"), None, list[Fault]()
         constrained = constrained_names(parts.get("constraints", ()))
-        actions, outcomes = (of_role(variables, role) for role in ("action", "outcome"))
+        actions, settable, outcomes = (of_role(variables, role) for role in (*SET_ROLES, "outcome"))
         faulty = set[str]()
         for name, variable in variables.items():
             for each in variable.faults():
                 faults.append(Fault(f"{key('variables', name)}{each.path}", each.words))
                 faulty.add(name)
         if not of_role(variables, ""):
-            faults += missing_roles(variables, ("action", "outcome"))
+            faults += missing_roles(variables, ("action", "outcome")[bool(settable) :])
         if variables and graph_form is not None:
             faults += name_faults(variables, dict.fromkeys(graph_form.named()), HIDDEN)
         if variables and "reward" in parts and (outcomes or parts["reward"] is not None):
@@ -350,7 +353,7 @@ class TrialsProblem(Schema):
             faults += _reward_faults(reward.names, constrained, variables)
         if variables:
             faults += _constraint_faults(constrained, variables, actions)
-        if limits is not None and actions:
+        if limits is not None and (actions or settable):
             if unknown := [name for name in limits.names if name not in actions]:
                 faults.append(Fault("limits", f"{unknown[0]!r} is no action; {meant(unknown[0], actions)}"))
             elif faulty.isdisjoint(actions):
@@ -367,10 +370,11 @@ class TrialsProblem(Schema):
         graph = None if graph_form is None else built_part("graph", faults, graph_form.graph)
         if graph is not None:
             keys = {"graph.bidirected": f"graph.{_HIDDEN[type(graph_form)]}", "actions": "variables"}
-            ends = {name: (0.0, 1.0) if name in faulty else variables[name].ends() for name in actions}
+            box = (*actions, *settable)
+            ends = {name: (0.0, 1.0) if name in faulty else variables[name].ends() for name in box}
             rewarded = None if reward is None else reward.names
             context = of_role(variables, "context")
-            known = causal_faults(graph, ends, rewarded, constrained, context)
+            known = causal_faults(graph, ends, rewarded, constrained, context, settable)
             faults += [each.called(keys) for each in known]
         return faults
 
@@ -379,12 +383,12 @@ class TrialsProblem(Schema):
         box = box_of(self.variables)
         limits = None if self.limits is None else limits_in(self.limits, box)
         reward = reward_in(self.reward, self.variables, of_role(self.variables, "outcome"))
-        context = tuple(of_role(self.variables, "context"))
+        context, settable = (tuple(of_role(self.variables, role)) for role in ("context", "settable"))
         logs = tuple(name for name, variable in self.variables.items() if variable.scale == "log")
         before = {name: each.before for name, each in self.variables.items() if each.before is not None}
         costs = costs_in(self.cost, self.variables)
         errors = {name: each.error for name, each in self.variables.items() if each.error is not None}
-        further = logs, before, costs, errors
+        further = logs, before, costs, errors, settable
         return self.graph.graph(), box, reward, limits, self.constraints, context, *further
 
 
@@ -395,16 +399,9 @@ def costs_in(each: float | None, variables: Mapping[str, TrialVariable]) -> Expe
     return None if each is None and not costs else ExperimentCosts(actions, costs, each or 0.0)
 
 
-def costs_faults(costs: ExperimentCosts | None, box: Box) -> Iterator[Fault]:
-    """A fault where an experiment costs nothing, the gain by whose cost would be infinite."""
-    if costs is not None and not costs.least({**box.bounds(), **box.levels}) > 0:
-        words = "the cheapest experiment costs nothing; expected what any experiment costs, above 0"
-        yield Fault("cost", words)
-
-
 def box_of(variables: Mapping[str, TrialVariable]) -> Box:
     """What the actions may be set to."""
-    actions = {name: variables[name] for name in of_role(variables, "action")}
+    actions = {name: variables[name] for role in SET_ROLES for name in of_role(variables, role)}
     lower, upper = zip(*(action.ends() for action in actions.values()), strict=True)
     levels = {name: values for name, action in actions.items() if (values := action.values()) is not None}
     return Box(tuple(actions), lower, upper, levels)
@@ -450,6 +447,7 @@ def _reward_faults(
     """Faults of what a reward reads, and of outcomes that it does not."""
     expected = {
         "action": "expected outcomes; add a variable for the cost of the action",
+        "settable": "expected outcomes, which are never set",
         "context": "expected outcomes, which follow from the actions",
         "other": "expected outcomes: write the role outcome there, or take it out",
     }
@@ -491,21 +489,23 @@ def causal_faults(
     rewarded: Sequence[str] | None,
     constrained: Sequence[str] = (),
     context: Sequence[str] = (),
+    settable: Sequence[str] = (),
 ) -> Iterator[Fault]:
     """Faults between the graph, the actions with their smallest and largest value, the nodes that the reward
-    reads, None if these are unknown, those that constraints limit, and the context.
+    reads, None if these are unknown, those that constraints limit, the context, and settable nodes.
     """
-    if graph.bidirected:
-        pairs = ", ".join(f"{first} <-> {second}" for first, second in graph.bidirected)
-        expected = f"expected none, because the noise of the nodes is independent; got {pairs}"
-        remedy = "leave it out, or measure the hidden cause and add it as a node"
-        yield Fault("graph.bidirected", f"{expected}: {remedy}")
+    unset = [name for name in actions if name not in settable]
+    if pairs := [" <-> ".join(pair) for pair in graph.bidirected if not {*pair}.isdisjoint(unset)]:
+        words = f"no hidden cause moves an action, which is set from outside; got {', '.join(pairs)}"
+        yield Fault("graph.bidirected", f"{words}: leave it out")
     for name, (lower, upper) in actions.items():
         if not lower < upper:
             words = "expected lower < upper, or at least two levels: leave out what cannot be changed"
             yield Fault(key("actions", name), words)
     targets = {target for _, target in graph.edges}
-    if late := [name for name in actions if name in targets]:
+    if len(settable) > MOST_SETTABLE:
+        yield Fault("actions", f"expected at most {MOST_SETTABLE} settable nodes; got {len(settable)}")
+    if late := [name for name in actions if name in targets and name not in settable]:
         words = f"actions {late} have parents: an action is set from outside, remove the edges into it"
         yield Fault("graph", words)
     if late := [name for name in context if name in targets]:
@@ -534,6 +534,7 @@ class TaskKeys(Schema):
 
     graph: WrittenGraph = Field(description=EXPECTED)
     actions: Annotated[dict[Name, Any], mapping(ACTIONS_AS)] = Field(description=ACTIONS_AS)
+    settable: Annotated[dict[Name, Any], mapping(ACTIONS_AS)] = Field(default_factory=dict)
     reward: Reward = Field(description=REWARD_AS)
     limits: Any = None
     constraints: Any = ()
@@ -551,19 +552,23 @@ TASK_PARTS = tuple(TaskKeys.model_fields)
 def problem_of_task(plain: Mapping[str, Any], source: str = "the task") -> TrialsProblem:
     """The problem of a task; a TaskError lists all faults, with the keys of the task."""
     parts, faults = read(TaskKeys, plain)
+    if "settable" in plain:
+        faults = [each for each in faults if (each.path, each.kind) != ("actions", "missing")]
     # Keys of the problem to those of the task.
     actions, keys = dict[str, Any](), dict[str, str]()
-    for name, settable in parts.pop("actions", {}).items():
-        path, task_path = key("variables", name), key("actions", name)
+    given = [(part, *pair) for part in ("actions", "settable") for pair in parts.pop(part, {}).items()]
+    for part, name, settable in given:
+        path, task_path = key("variables", name), key(part, name)
+        faults += [Fault(task_path, "is an action")] if name in actions else []
         keys[path] = task_path
         if not isinstance(settable, dict):
             settable, keys[f"{path}.range"] = {"range": settable}, task_path
         elif "values" in settable:
             settable = {"levels": settable["values"], **{k: v for k, v in settable.items() if k != "values"}}
             keys[f"{path}.levels"] = f"{task_path}.values"
-        actions[name] = {**settable, "role": "action"}
+        actions[name] = {**settable, "role": "settable" if part == "settable" else "action"}
     if isinstance(parts.get("limits"), dict):
-        parts["limits"] = {"names": list(actions), **parts["limits"]}
+        parts["limits"] = {"names": [name for part, name, _ in given if part == "actions"], **parts["limits"]}
     nodes, reward = parts["graph"].named() if "graph" in parts else [], parts.get("reward")
     context = parts.pop("context", {})
     keys |= {key("variables", name): key("context", name) for name in context if name not in actions}

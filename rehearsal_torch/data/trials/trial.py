@@ -124,7 +124,7 @@ class Trial(BaseModel):
         return {
             name: list(value) if name == "altered" else dict(value) if isinstance(value, Mapping) else value
             for name, value in plain.items()
-            if value is not None and value not in ({}, (), "")
+            if value is not None and (value not in ({}, (), "") or name in ("asked", "ran"))
         }
 
 

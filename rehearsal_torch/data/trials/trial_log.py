@@ -76,7 +76,8 @@ class TrialLog:
 
         def filled(trial: Trial, settings: Mapping[str, float] | None) -> dict[str, float] | None:
             known = {**self.task.before, **trial.nodes}
-            names = [name for name in self.task.settings if name in known and name not in (settings or {})]
+            names = [name for name in (*self.task.required, *self.task.context) if name in known]
+            names = [name for name in names if name not in (settings or {})]
             return None if settings is None else {**settings, **{name: known[name] for name in names}}
 
         def changed(trial: Trial) -> Trial:
@@ -120,22 +121,25 @@ class TrialLog:
         return self._table_of(trial for trial in self.in_states(*states) if trial.nodes)
 
     def _table_of(self, trials: Iterable[Trial]) -> Table:
-        listed, width = list(trials), len(self.task.actions)
-        names = (*self.task.settings, *self.task.nodes)
-        known = [{**trial.nodes, **trial.settings} for trial in listed]
-        rows = [[values.get(name, math.nan) for name in names] for values in known]
-        marks = [[True] * width + [name in trial.altered for name in names[width:]] for trial in listed]
+        names, rows, marks = self.task.columns, list[list[float]](), list[list[bool]]()
+        for trial in trials:
+            known = {**trial.nodes, **trial.settings}
+            altered = {*trial.altered, *trial.settings} - {*self.task.context}
+            rows.append([known.get(name, math.nan) for name in names])
+            marks.append([name in altered for name in names])
         values = torch.tensor(rows, dtype=torch.float64).reshape(-1, len(names))
         return Table(names, values, torch.tensor(marks, dtype=torch.bool).reshape(values.shape))
 
     @cached_property
     def _points(self) -> Tensor:
-        """The suggested and the used settings of each trial, (n, 2, k); NaN where they are unknown."""
+        """The suggested and the used settings of each trial, (n, 2, k), infinite where there are none."""
         return self._points_of(self.trials)
 
     def _points_of(self, trials: Iterable[Trial]) -> Tensor:
-        pairs = (settings or {} for trial in trials for settings in (trial.asked, trial.ran))
-        return self._rows(pairs).reshape(-1, 2, len(self.task.settings))
+        pairs = [settings for trial in trials for settings in (trial.asked, trial.ran)]
+        points = self._rows(settings or {} for settings in pairs)
+        points[[settings is None for settings in pairs]] = math.inf
+        return points.reshape(-1, 2, len(self.task.settings))
 
     def settings(self, *states: State) -> Tensor:
         """The settings of the trials in the given states, (m, k): those used, else those suggested."""
@@ -145,7 +149,7 @@ class TrialLog:
         """How many trials in some states are the same experiment as actions (..., k), asked or run, (...)."""
         chosen = torch.tensor([trial.state in states for trial in self.trials], dtype=torch.bool)
         point, points = map(self.task.coordinates, (action, self._points[chosen].to(action)))
-        gap = (point.unsqueeze(-2).unsqueeze(-2) - points).abs()
+        gap = _gap(point.unsqueeze(-2).unsqueeze(-2), points)
         slack = torch.minimum(SAME * self.task.width, self.task.near).to(action)
         slack = torch.nn.functional.pad(slack, (0, len(self.task.context)))
         return (gap <= slack).all(-1).any(-1).sum(-1)
@@ -157,7 +161,7 @@ class TrialLog:
     def tried_at(self, settings: Mapping[str, float]) -> tuple[Trial, ...]:
         """The completed trials within `TRIED` of settings."""
         completed, point = map(self.task.coordinates, (self.settings("completed"), self._rows([settings])))
-        width, gap = self.task.width, (completed - point).abs()
+        width, gap = self.task.width, _gap(completed, point)
         observed = [numbers.max() - numbers.min() for numbers in completed[:, len(width) :].mT]
         close = gap <= TRIED * torch.cat([width, width.new_tensor(observed)])
         close[:, : len(width)] &= gap[:, : len(width)] <= self.task.near
@@ -166,9 +170,7 @@ class TrialLog:
 
     def ask(self, action: Tensor) -> tuple["TrialLog", Suggestion]:
         """Returns the log with a further pending trial at an action (k,), and its suggestion."""
-        settings = zip(self.task.settings, action.tolist(), strict=True)
-        asked = {name: value for name, value in settings if not math.isnan(value)}
-        trial = Trial(id=self.next_id, state="pending", asked=asked)
+        trial = Trial(id=self.next_id, state="pending", asked=self.task.named(action))
         return self._with(trial), Suggestion(trial)
 
     def complete(
@@ -188,12 +190,15 @@ class TrialLog:
         trial, settings = self._reported(reference, ran, nodes, faults, notes)
         if trial is not None and trial.state == "pending" and isinstance(nodes, Mapping):
             nodes = {**trial.nodes, **nodes}
-        measured = named_numbers(nodes, self.task.nodes, "node", faults, others=True)
+        applied = settings if settings is not None or trial is None else trial.settings
+        wanted = [name for name in self.task.nodes if name not in (applied or ())]
+        measured = named_numbers(nodes, wanted, "node", faults, others=True)
         if isinstance(altered, str | Tensor) or not isinstance(altered, Collection):
             expected = f"expected names of nodes, such as ['{self.task.nodes[0]}']"
             faults.append(f"altered: {expected}; got {beginning(repr(altered), 60)}")
             altered = ()
-        faults += unknown_names(altered, self.task.nodes, "altered, but not a node of the task")
+        names = [name for name in self.task.nodes if name not in self.task.settable]
+        faults += unknown_names(altered, names, "altered, but not a node of the task that is never a setting")
         if not faults and (trial is None or settings is not None):
             try:
                 self.task.check_action(self._actions([settings or {}])[0])
@@ -266,8 +271,8 @@ class TrialLog:
             trial = known[row.id]
             if row.state == "pending" and not (row.nodes and trial.state == "pending"):
                 continue
-            gap = (self._coordinates([row.settings]) - self._coordinates([trial.settings])).abs()
-            moved = bool((gap[:, : len(self.task.actions)] > self._exact).any())
+            gap = _gap(self._coordinates([row.settings]), self._coordinates([trial.settings]))
+            moved = not bool((gap[:, : len(self.task.actions)] <= self._exact).all())
             moved |= any(row.settings.get(name) != trial.settings.get(name) for name in self.task.context)
             fields = {name: getattr(row, name) for name in ("nodes", "altered", "reason")}
             changed = log._changed(trial, row.state, row.settings if moved else None, fields)
@@ -357,7 +362,7 @@ class TrialLog:
     def faults(self) -> list[str]:
         """Inconsistencies of the trials with the task: missing values, unknown names."""
         faults, known = list[str](), {trial.id: trial.settings for trial in self.trials}
-        for name in self.task.actions:
+        for name in self.task.required:
             if lacking := [number for number, settings in known.items() if name not in settings]:
                 remedy = f"write what it was then, {name}: {{..., before: NUMBER}}"
                 faults.append(f"{name}: no value of this action in {_numbered(lacking)}: {remedy}")
@@ -404,7 +409,8 @@ class TrialLog:
     def _numbers(self, settings: Any, faults: list[str]) -> dict[str, float]:
         """Settings as numbers; of the context those that are there."""
         known = settings if isinstance(settings, Mapping | pd.Series) else {}
-        names = [*self.task.actions, *(name for name in self.task.context if name in known)]
+        others = (*self.task.settable, *self.task.context)
+        names = [*self.task.required, *(name for name in others if name in known)]
         return self.task.numbers(settings, names, "action", faults)
 
     def _referenced(
@@ -454,10 +460,10 @@ class TrialLog:
         if not waiting:
             return None, False
         task, points = self.task, self._coordinates(trial.settings for trial in waiting)
-        gaps, width, near = points - self._coordinates([settings]), task.width, task.near
-        distance, context = gaps.abs().split([len(task.actions), len(task.context)], -1)
+        gap, width, near = _gap(points, self._coordinates([settings])), task.width, task.near
+        distance, context = gap.split([len(task.actions), len(task.context)], -1)
         context = context[:, [name in settings for name in task.context]].nan_to_num(torch.inf).sum(-1)
-        point = self._actions([settings])[0]
+        point = self._actions([settings])[0].nan_to_num(1.0)
         digits = [Decimal(repr(float(number))).normalize().as_tuple().exponent for number in point.tolist()]
         slack = torch.tensor([0.5000001 * 10.0 ** min(int(n), 0) for n in digits], dtype=torch.float64)
         slack = torch.minimum(task.coordinates(point + slack) - task.coordinates(point), NEAR * width)
@@ -491,8 +497,8 @@ class TrialLog:
         waiting = [trial for trial in self.in_states("pending") if among is None or trial.id in among]
         if not waiting:
             return []
-        gaps = self._coordinates(trial.settings for trial in waiting) - self._coordinates([settings])
-        distance = (gaps[:, : len(self.task.actions)].abs() / self.task.width).amax(-1)
+        gap = _gap(self._coordinates(trial.settings for trial in waiting), self._coordinates([settings]))
+        distance = (gap[:, : len(self.task.actions)] / self.task.width).nan_to_num(math.inf).amax(-1)
         nearest = int(distance.argmin())
         if float(distance[nearest]) > NEAR:
             return []
@@ -547,13 +553,19 @@ def _numbered(numbers: Sequence[int]) -> str:
     )
 
 
+def _gap(first: Tensor, second: Tensor) -> Tensor:
+    """The distances of settings, 0 where neither is set, and NaN where one is."""
+    return (first - second).abs().masked_fill(first.isnan() & second.isnan(), 0.0)
+
+
 def rows_of(rows: Records, task: CausalTask) -> Iterator[Trial]:
     """Completed rows as trials: settings, and nodes."""
-    width = len(task.settings)
     names, altered_cells = rows.names, np.zeros(rows.values.shape, dtype=bool)
     altered_cells = altered_cells if rows.altered is None else rows.altered
     for index, (values, marks) in enumerate(zip(rows.values.tolist(), altered_cells.tolist(), strict=True)):
         row = {name: value for name, value in zip(names, values, strict=True) if not math.isnan(value)}
-        settings = {name: row.pop(name) for name in names[:width] if name in row}
-        altered = [name for name, mark in zip(names[width:], marks[width:], strict=True) if mark]
-        yield Trial(id=index + 1, state="completed", ran=settings, nodes=row, altered=tuple(altered))
+        marked = [name for name, mark in zip(names, marks, strict=True) if mark]
+        applied = [name for name in task.settings if name in marked or name not in task.settable]
+        settings = {name: row.pop(name) for name in applied if name in row}
+        altered = tuple(name for name in marked if name not in task.settings)
+        yield Trial(id=index + 1, state="completed", ran=settings, nodes=row, altered=altered)

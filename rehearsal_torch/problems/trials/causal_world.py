@@ -40,6 +40,16 @@ def in_parts(value: Callable[[Tensor], Tensor], actions: Tensor, size: int) -> T
     return torch.cat([value(part) for part in flat.split(size)]).reshape(actions.shape[:-1])
 
 
+def experiment_rows(task: CausalTask, settings: Tensor, nodes: Mapping[str, Tensor]) -> Table:
+    """The table of experiments with settings (n, k) and node values (n,), actions marked as set."""
+    known = dict(zip(task.settings, settings.unbind(-1), strict=True))
+    values = torch.stack([{**known, **nodes}[name] for name in task.columns], -1)
+    altered = torch.zeros_like(values, dtype=torch.bool)
+    for name in task.actions:
+        altered[:, task.columns.index(name)] = ~known[name].isnan()
+    return Table(task.columns, values, altered)
+
+
 class CausalWorld(World, CausalProblem):
     """A system with known equations; ValueError for nodes without noise, too few first experiments or draws.
 
@@ -145,10 +155,8 @@ class CausalWorld(World, CausalProblem):
 
     def experiments(self, actions: Tensor, noise: Tensor) -> Table:
         """One row for each action (n, k) and noise (n, N): actions, marked as set, then nodes."""
-        values = torch.cat([actions, self.simulate(actions, noise)], -1)
-        altered = torch.zeros_like(values, dtype=torch.bool)
-        altered[:, : actions.shape[-1]] = True
-        return Table((*self.task.actions, *self.task.nodes), values, altered)
+        nodes = dict(zip(self.task.nodes, self.simulate(actions, noise).unbind(-1), strict=True))
+        return experiment_rows(self.task, actions, nodes)
 
     def random_actions(self, count: int, stream: np.random.Generator) -> Tensor:
         """Actions drawn uniformly within bounds and constraints, (count, k)."""
@@ -214,7 +222,7 @@ class CausalWorld(World, CausalProblem):
 
     @cached_property
     def _start(self) -> float:
-        return float(self.expected(self.observations().columns(self.task.actions)).max())
+        return float(self.expected(self.task.settings_of(self.observations())).max())
 
     def _actions(self, decision: Decision) -> Tensor:
         if decision.alteration is None:
@@ -227,10 +235,12 @@ class CausalWorld(World, CausalProblem):
 
     def _values(self, alteration: Alteration) -> Tensor:
         """The actions of an alteration in the task's order, (q, k)."""
-        if set(alteration.names) != set(self.task.actions):
+        if not set(self.task.required) <= set(alteration.names) <= set(self.task.actions):
             raise ValueError(f"expected a decision that sets {list(self.task.actions)}; got {alteration}")
-        order = [alteration.names.index(name) for name in self.task.actions]
-        return alteration.values.double().reshape(-1, len(order))[:, order]
+        columns = dict(zip(alteration.names, alteration.values.double().unbind(-1), strict=True))
+        unset = alteration.values.new_full(alteration.values.shape[:-1], torch.nan).double()
+        values = torch.stack([columns.get(name, unset) for name in self.task.actions], -1)
+        return values.reshape(-1, len(self.task.actions))
 
     def card(self) -> Mapping[str, Any]:
         """Sizes, roles, noise, ranges, optimum, fingerprint of the start design, and `details`."""

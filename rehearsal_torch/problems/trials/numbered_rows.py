@@ -60,19 +60,21 @@ def numbered_rows(table: ReadTable, task: CausalTask, log: TrialLog) -> tuple[li
     rows = frame[named].astype(object).assign(**{TRIAL: numbers.astype(int)})
     reported = [name for name in (*task.nodes, STATE) if name in rows.columns]
     rows = rows[rows[reported].notna().any(axis=1)]
-    for name in (*task.settings, *task.nodes):
+    for name in task.columns:
         kept = [{**known[number].settings, **known[number].nodes}.get(name) for number in rows[TRIAL]]
         recorded = pd.Series(kept, rows.index, dtype=float)
         rows[name] = rows[name].where(rows[name].notna(), recorded) if name in rows.columns else recorded
+    for name in task.settable:
+        recorded = pd.Series([float(name in known[number].settings) for number in rows[TRIAL]], rows.index)
+        mark = f"{SET}{name}"
+        rows[mark] = rows[mark].where(rows[mark].notna(), recorded) if mark in rows.columns else recorded
     rows = rows.infer_objects()
     states = states_of(rows, task, table.where)
     completed, others = experiments_of(replace(table, frame=rows), task)
     trials = [*rows_of(completed, task), *others]
     order = [*rows[TRIAL][states == "completed"], *(rows[TRIAL][trial.id - 2] for trial in others)]
     trials = [trial.with_changes(id=int(number)) for trial, number in zip(trials, order, strict=True)]
-    rest = (
-        frame[~named] if not named.all() else pd.DataFrame(columns=[*task.settings, *task.nodes], dtype=float)
-    )
+    rest = frame[~named] if not named.all() else pd.DataFrame(columns=list(task.columns), dtype=float)
     return trials, replace(table, frame=rest)
 
 

@@ -86,7 +86,7 @@ def trials_problem(path: str | Path | None) -> TrialsFile:
                 if variable.before is None:
                     column_faults([(key("variables", name), name)], rows, found, stated)
     elif task is not None:
-        empty = pd.DataFrame(columns=[*task.settings, *task.nodes], dtype=float)
+        empty = pd.DataFrame(columns=list(task.columns), dtype=float)
         name, remedy = Path(found.source).name, "write the experiments to a table, such as experiments.csv"
         note = f"{name} names no data: {remedy}, and add the line data: experiments.csv"
         rows = ReadTable(empty, f"{name} (no data yet)", (note,))

@@ -9,8 +9,8 @@ every node. The task is a few lines of YAML:
     limits: {normals: [[1, 1]], offsets: [5]}   # optional: linear constraints M a <= d on the actions
 
 A node that was itself set in an experiment (a hard intervention) has a column ``set:NODE`` with 1 in that
-row; the row is then not used for that node's mechanism. Suggestions are not scored: their value is unknown
-until they are tried.
+row; the row is then not used for that node's mechanism. Of a settable node it says in which rows its value is
+a setting. Suggestions are not scored: their value is unknown until they are tried.
 
 Rows may wait for their result, and a column ``state`` may hold their state:
 
@@ -51,6 +51,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,11 +98,11 @@ WORDS: Mapping[str, State] = {
 
 def states_of(frame: pd.DataFrame, task: CausalTask, source: str) -> np.ndarray:
     """The state of each row, (n,); TableError if one is none of `WORDS`."""
-    needed = [*task.reward.names, *task.actions]
+    needed = [*task.reward.names, *task.required]
     waiting = np.zeros(len(frame), dtype=bool)
     if set(needed) <= {str(name) for name in frame.columns}:
         empty = frame[list(task.reward.names)].isna().any(axis=1)
-        waiting = (empty & frame[list(task.actions)].notna().all(axis=1)).to_numpy(dtype=bool)
+        waiting = (empty & frame[list(task.required)].notna().all(axis=1)).to_numpy(dtype=bool)
     states = np.full(len(frame), "completed", dtype=object)
     names = [str(name) for name in frame.columns if str(name) not in task.graph.names]
     column = next((name for name in names if name.strip().lower() == STATE), None)
@@ -177,10 +178,11 @@ def with_proposals(
     cells_of = {str(name): [*map(as_short, frame[name].astype(object))] for name in frame.columns}
     texts = cells_of if written is None else {name: written[name].tolist() for name in cells_of}
     columns = {}
-    for name in dict.fromkeys((*cells_of, *task.settings, *task.nodes)):
+    for name in dict.fromkeys((*cells_of, *task.columns, *(f"{SET}{name}" for name in task.settable))):
         cells = cells_of.get(name, [None] * len(frame))
-        # What is proposed is set by no hard intervention.
-        values = [0.0 if name.startswith(SET) else setting.get(name) for setting in settings]
+        values = [setting.get(name) for setting in settings]
+        if name.startswith(SET):
+            values = [float(name[len(SET) :] in setting) for setting in settings]
         columns[name] = pd.Series([*texts.get(name, cells), *map(_cell_writer(cells), values)], dtype=object)
     return pd.DataFrame(columns)
 
@@ -224,12 +226,17 @@ def start_points(
     task: CausalTask, count: int, seed: int, held: Mapping[str, Sequence[float]] | None = None
 ) -> Tensor:
     """The first `count` points of the start design, (m, k), in the actions' units, with a context that is
-    held; maybe fewer.
+    held, in every set of nodes that may be set in turn; maybe fewer.
     """
-    region, context = task.region(held), [held[name][0] for name in task.context if held and name in held]
-    settings = region.finite(seed)
-    points = region.units(region.spread(count, seed) if settings is None else settings[:count])
-    return as_tensor(np.concatenate([points, np.tile(context, (len(points), 1))], -1))
+    context, sets = [held[name][0] for name in task.context if held and name in held], list[np.ndarray]()
+    for levels in task.sets(held or {}):
+        region = task.region(levels)
+        settings = region.finite(seed)
+        points = region.units(region.spread(count, seed) if settings is None else settings[:count])
+        # What is not set varies anew in every experiment.
+        sets.append(np.resize(points.numpy(), (count, points.shape[1])) if task.settable else points.numpy())
+    turns = [row for rows in zip_longest(*sets) for row in rows if row is not None][:count]
+    return as_tensor(np.concatenate([turns, np.tile(context, (len(turns), 1))], -1))
 
 
 def open_points(
@@ -249,6 +256,7 @@ def open_points(
         width = len(task.actions)
         done, asked = (task.coordinates(part[:, :width].to(points)) for part in (settings, points))
         distances = (done - asked[:, None]).abs()
+        distances[done.isnan() & asked[:, None].isnan()] = 0.0
         return ((distances / task.width <= NEAR) & (distances <= task.near)).all(-1)
 
     points = points[~near(begun).any(-1) & ~near(points).tril(-1).any(-1)]
@@ -280,20 +288,22 @@ def experiments_of(
     completed = _parse_experiments(table.frame[states == "completed"], task, table.where)
     # Abandoned rows without settings are left out.
     has_settings = np.ones(len(states), dtype=bool)
-    if set(task.actions) <= {str(name) for name in table.frame.columns}:
-        has_settings = table.frame[list(task.actions)].notna().all(axis=1).to_numpy(dtype=bool)
+    if set(task.required) <= {str(name) for name in table.frame.columns}:
+        has_settings = table.frame[list(task.required)].notna().all(axis=1).to_numpy(dtype=bool)
     open_rows = (states != "completed") & (has_settings | (states != "abandoned"))
     rows = table.frame[open_rows]
-    actions = number_columns(rows, task.actions, table.where, 0) if len(rows) else np.zeros((0, 1))
+    actions = number_columns(rows, task.required, table.where, 0) if len(rows) else np.zeros((0, 1))
     names = [name for name in (*task.context, *task.nodes) if name in rows.columns]
     cells = np.stack([numbers_of(rows[name]) for name in names], -1) if names else np.zeros((len(rows), 0))
     own = REASON in rows.columns and REASON not in task.graph.names
     reasons = rows[REASON].where(rows[REASON].notna(), "").astype(str) if own else [""] * len(rows)
+    marks = pd.Series(0, rows.index)
     columns = rows.index, states[open_rows], actions.tolist(), cells, reasons
     for line, state, setting, row, reason in zip(*columns, strict=True):
         nodes = {name: float(cell) for name, cell in zip(names, row, strict=True) if np.isfinite(cell)}
-        context = {name: nodes.pop(name) for name in task.context if name in nodes}
-        settings = dict(zip(task.actions, setting, strict=True)) | context
+        applied = [name for name in task.settable if rows.get(f"{SET}{name}", marks)[line] == 1]
+        known = {name: nodes.pop(name) for name in (*applied, *task.context) if name in nodes}
+        settings = dict(zip(task.required, setting, strict=True)) | known
         if state == "pending":
             trials.append(Trial(id=int(line) + 2, state=state, asked=settings, nodes=nodes))
         else:
@@ -321,7 +331,7 @@ def read_rows(source: str | Path | IntoDataFrame | ReadTable | None) -> ReadTabl
 
 def _parse_experiments(frame: pd.DataFrame, task: CausalTask, source: str) -> Records:
     """The experiments of a data frame, if any: settings, then nodes as in the task, NaN if not measured."""
-    names = (*task.settings, *task.nodes)
+    names = task.columns
     set_nodes = [name for name in task.nodes if f"{SET}{name}" in frame.columns]
     gaps = {name: frame[name].isna().to_numpy(dtype=bool) for name in gaps_in(frame, task)}
     filled = frame.assign(**{name: frame[name].astype(object).where(~gap, 0) for name, gap in gaps.items()})
@@ -342,7 +352,7 @@ def _parse_experiments(frame: pd.DataFrame, task: CausalTask, source: str) -> Re
     if faults:
         raise TableError(f"{source}: " + "; ".join(faults))
     altered = np.zeros(values.shape, dtype=bool)
-    altered[:, : len(task.actions)] = True
+    altered[:, : len(task.required)] = True
     for name, column in zip(set_nodes, marks.T, strict=True):
         altered[:, names.index(name)] = column != 0
     return Records(names, np.ascontiguousarray(values), altered=altered)
@@ -407,14 +417,14 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
     def best_so_far(self) -> tuple[float, dict[str, float]]:
         """The largest reward of a completed experiment, of which there is one, and its setting."""
         rewards = self.task.reward(self.done.columns(self.task.reward.names))
-        setting = self.done.columns(self.task.settings)[rewards.argmax()]
-        return float(rewards.max()), dict(zip(self.task.settings, setting.tolist(), strict=True))
+        setting = self.task.settings_of(self.done)[rewards.argmax()]
+        return float(rewards.max()), self.task.named(setting)
 
     def to_begin(self, seed: int = 0) -> Table | None:
         """Points of the start design that are not in the table yet; None once a model can be fitted."""
         if not self.lacking:
             return None
-        completed = self.past.columns(self.task.actions)
+        completed = self.task.settings_of(self.past)[:, : len(self.task.actions)]
         count = self.task.initial_count - len(completed) - len(self.waiting)
         count = count if count > 0 else int(len(completed) >= MIN_ROWS)
         begun = as_tensor([*self._settings("pending"), *self._settings("failed")]).reshape(
@@ -479,7 +489,7 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
         if len(outside) > SHOWN:
             text = f"{len(outside) - SHOWN} more experiments lie outside what may be set"
             findings.warn("data", "range", text)
-        for name in self.task.actions if rows >= MIN_ROWS else ():
+        for name in self.task.required if rows >= MIN_ROWS else ():
             column = self.done.columns((name,))[:, 0]
             if (column == column[0]).all():
                 text = "in all experiments, so that nothing is known of its effect yet"
@@ -489,9 +499,9 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
         """A sentence for each experiment whose action may not be set any more, with its line."""
         rows, states = self.read.frame, self.states
         lines = [*rows.index[states == "completed"], *rows.index[states == "pending"]]
-        sentences = []
+        sentences, width = [], len(self.task.actions)
         for line, row in zip(
-            lines, [*self.done.columns(self.task.actions), *self._settings("pending")], strict=True
+            lines, [*self.task.settings_of(self.done)[:, :width], *self._settings("pending")], strict=True
         ):
             try:
                 self.task.check_action(row, f"{self.source}, line {int(line) + 2}")

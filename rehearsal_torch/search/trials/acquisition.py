@@ -32,8 +32,8 @@ Alg. 1, line 6; Frazier (2018), Sec. 4.2 (recommending the maximiser of the post
 import math
 import warnings
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, final
 
 import torch
@@ -44,6 +44,7 @@ from botorch.optim.optimize_mixed import optimize_acqf_mixed_alternating
 from scipy.optimize import OptimizeWarning
 from torch import Tensor
 
+from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import Decision, Estimate
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.non_finite import best_of_all, ranked
@@ -272,12 +273,21 @@ class Sureness:
     runner_up: Tensor | None = None  # The best other visited action, (k,), if any
     runner_up_predicted: float = float("nan")  # Its posterior mean reward
     chance: float = float("nan")  # P(the recommended action's expected reward exceeds the runner-up's)
-    margins: tuple[tuple[float, float], ...] = ()  # Of each action, the values that do nearly as well
+    margins: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # Values that do nearly as well
     tolerance: float = float("nan")  # The loss up to which a value does
 
 
 def recommend(objective: CausalObjective, seed: int, budget: Budget = UNLIMITED) -> Recommendation:
-    """Maximises the posterior mean from the best visited actions and the best space-filling points."""
+    """Maximises the posterior mean from the best visited actions and the best space-filling points, where
+    nodes are settable in each set of them.
+    """
+    results = [_recommend_in_set(each, seed, budget) for each in objective.by_set()]
+    best = max(results, key=lambda r: (all(c.kept for c in r.constraints), r.predicted))
+    visited = torch.cat([result.visited for result in results])
+    return replace(best, visited=visited, evaluations=sum(result.evaluations for result in results))
+
+
+def _recommend_in_set(objective: CausalObjective, seed: int, budget: Budget) -> Recommendation:
     region, visited = objective.region(), objective.starts(INCUMBENTS)
     result = maximised(objective.mean_reward(), region, visited, SCREENED, STARTS, STEPS, seed, budget)
     if objective.constrained is not None:
@@ -324,13 +334,14 @@ def sureness(objective: CausalObjective, recommended: Recommendation) -> Surenes
     """The uncertainty of a recommendation under the objective that found it."""
     actions = torch.cat([recommended.action.unsqueeze(0), recommended.visited])
     rewards = objective.plausible(actions)
-    unit_actions = objective.region().unit(actions)
-    rivals = ((unit_actions[1:] - unit_actions[0]).abs().amax(-1) > SAME).nonzero()[:, 0] + 1
+    unit_actions, unset = objective.region().unit(actions), actions.isnan()
+    other = (unit_actions[1:] - unit_actions[0]).abs().amax(-1) > SAME
+    rivals = (other | (unset[1:] != unset[0]).any(-1)).nonzero()[:, 0] + 1
     std, tried = BEYOND * float(rewards[0].std()), len(rivals) < len(recommended.visited)
     means = objective.tried[1].mean(0) if len(objective.visited) else rewards[:1, 0]
     tolerance = max(std, SHARE * float(means.max() - means.min()))
     kept = all(chance.kept for chance in recommended.constraints)
-    flat = margins(objective, recommended.action, rewards[0], tolerance) if kept else (), tolerance
+    flat = margins(objective, recommended.action, rewards[0], tolerance) if kept else {}, tolerance
     rivals = rivals[rewards[rivals].mean(-1).isfinite()]
     if not len(rivals):
         return Sureness(std, tried, margins=flat[0], tolerance=tolerance)
@@ -343,13 +354,15 @@ def sureness(objective: CausalObjective, recommended: Recommendation) -> Surenes
 
 def margins(
     objective: CausalObjective, best: Tensor, rewards: Tensor, tolerance: float
-) -> tuple[tuple[float, float], ...]:
-    """How far each action alone can move from the `best` (k,), of `rewards` (E,), while it is claimed to keep
-    the constraints, and no more likely than not that the expected reward falls by more than the tolerance; by
-    joint draws.
+) -> dict[str, tuple[float, float]]:
+    """How far each action that is set can move alone from the `best` (k,), of `rewards` (E,), while it is
+    claimed to keep the constraints, and no more likely than not that the expected reward falls by more than
+    the tolerance; by joint draws.
     """
-    ranges, bounds, constraints = [], objective.box.bounds(), objective.task.constraints
-    for index, name in enumerate(objective.task.actions):
+    bounds, constraints = objective.box.bounds(), objective.task.constraints
+    ranges = dict[str, tuple[float, float]]()
+    for name in objective.task.named(best[: len(objective.task.actions)]):
+        index = objective.task.actions.index(name)
         values = best.new_tensor(objective.levels[name]) if name in objective.levels else None
         values = objective.task.grid(name, bounds[name], MOVES).to(best) if values is None else values
         values = torch.cat([values, best[index].unsqueeze(0)]).unique()
@@ -364,8 +377,8 @@ def margins(
         below, above = bad[:place].nonzero(), bad[place + 1 :].nonzero()
         low = int(below[-1]) + 1 if len(below) else 0
         high = place + int(above[0]) if len(above) else len(values) - 1
-        ranges.append((float(values[low]), float(values[high])))
-    return tuple(ranges)
+        ranges[name] = float(values[low]), float(values[high])
+    return ranges
 
 
 REWARD = "expected reward of the recommendation"
@@ -393,15 +406,15 @@ def decided(
     each action that do nearly as well, and the loss), ``cost`` (of the experiment), ``evaluations``, the
     proposal's facts, and the entries of a budget that ended the search.
     """
-    names, width = objective.task.actions, len(objective.task.actions)
+    task, width = objective.task, len(objective.task.actions)
     certainty = sureness(objective, recommended) if math.isfinite(recommended.predicted) else None
     trace = {
         **proposal.facts,
         "acquisition": proposal.value,
         "predicted_reward": float(objective.expected(proposal.action.unsqueeze(0))),
-        **_runner_up(names, certainty),
+        **_runner_up(task, certainty),
         **({"constraints": list(map(asdict, recommended.constraints))} if recommended.constraints else {}),
-        **_nearly(names, certainty),
+        **_nearly(certainty),
         **_cost(objective, proposal.action),
         "evaluations": recommended.evaluations + proposal.facts.get("evaluations", 0),
         **budget.facts(),
@@ -415,10 +428,10 @@ def decided(
     if not all(each.kept for each in recommended.constraints):
         findings.append(Finding("constraint", INFEASIBLE))
     return Decision(
-        Alteration(names, proposal.action[:width].detach().to("cpu", torch.float64)),
+        _altered(task, proposal.action[:width]),
         proposal.value,
         estimate=None if certainty is None else _claim(recommended.predicted, certainty.std),
-        recommendation=Alteration(names, recommended.action[:width].detach().to("cpu", torch.float64)),
+        recommendation=_altered(task, recommended.action[:width]),
         trace=trace,
         seconds=budget.spent(),
     ).told(findings)
@@ -437,17 +450,22 @@ def _claim(predicted: float, std: float) -> Estimate:
     return Estimate(predicted, REWARD, predicted - half, predicted + half, LEVEL)
 
 
-def _nearly(names: Sequence[str], certainty: Sureness | None) -> dict[str, Any]:
+def _altered(task: CausalTask, action: Tensor) -> Alteration:
+    values = task.named(action)
+    return Alteration(tuple(values), torch.tensor(list(values.values()), dtype=torch.float64))
+
+
+def _nearly(certainty: Sureness | None) -> dict[str, Any]:
     if certainty is None or not certainty.margins or not math.isfinite(certainty.tolerance):
         return {}
-    ranges = dict(zip(names, map(list, certainty.margins), strict=True))
+    ranges = {name: list(ends) for name, ends in certainty.margins.items()}
     return {"nearly": {"ranges": ranges, "loss": certainty.tolerance}}
 
 
-def _runner_up(names: Sequence[str], certainty: Sureness | None) -> dict[str, Any]:
+def _runner_up(task: CausalTask, certainty: Sureness | None) -> dict[str, Any]:
     if certainty is None or certainty.runner_up is None or not math.isfinite(certainty.chance):
         return {}
-    action = dict(zip(names, certainty.runner_up.tolist(), strict=False))
+    action = task.named(certainty.runner_up[: len(task.actions)])
     predicted, chance = certainty.runner_up_predicted, round(certainty.chance, 6)
     return {"runner_up": {"action": action, "predicted": predicted, "chance": chance}}
 
@@ -459,12 +477,17 @@ class TrialSearch(Search[CausalObjective]):
 
     @abstractmethod
     def propose(self, objective: CausalObjective, budget: Budget) -> Proposal:
-        """The action to try."""
+        """The action to try, where the objective has a set of nodes to set in that."""
+
+    def best(self, objective: CausalObjective, budget: Budget) -> Proposal:
+        """The action to try in the set where it has the largest value."""
+        proposals = [self.propose(each, budget) for each in objective.by_set()]
+        return proposals[best_of_all(torch.tensor([proposal.value for proposal in proposals]))]
 
     def __call__(self, objective: CausalObjective) -> Decision:
         """Returns the action to try, and the recommendation."""
         budget = Budget(self.budget_s)
-        proposal = self.propose(objective, budget)
+        proposal = self.best(objective, budget)
         recommended = recommend(objective, round_seed(self.seed, objective.case.identity), budget)
         return decided(objective, proposal, recommended, budget)
 
@@ -524,6 +547,11 @@ class SpaceFilling(TrialSearch):
             raise ValueError(f"expected sampling in {list(SAMPLINGS)}; got {sampling!r}")
         super().__init__(budget_s)
         self.sampling, self.seed = sampling, seed
+
+    def best(self, objective: CausalObjective, budget: Budget) -> Proposal:
+        """The action to try in a set drawn at random."""
+        sets, seed = objective.by_set(), round_seed(self.seed, f"set {objective.case.identity}")
+        return self.propose(sets[seed % len(sets)], budget)
 
     @torch.no_grad()
     def propose(self, objective: CausalObjective, budget: Budget) -> Proposal:  # noqa: ARG002

@@ -30,6 +30,7 @@ Source: Makarova et al. (2022), "Automatic termination for hyperparameter optimi
 Wilson (2024), "Stopping Bayesian optimization with probabilistic regret bounds", Eq. 2.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -43,6 +44,7 @@ from rehearsal_torch.objectives.expected_reward import CausalObjective
 from rehearsal_torch.objectives.feasibility import Constrained
 from rehearsal_torch.search.trials.acquisition import BEYOND, Recommendation
 from rehearsal_torch.seeding import generator
+from rehearsal_torch.spaces.candidate_region import CandidateRegion
 from rehearsal_torch.surrogates.network.botorch_model import NetworkModel
 from rehearsal_torch.surrogates.network.causal_surrogate import CausalModel
 
@@ -109,36 +111,40 @@ def gains_left(objective: CausalObjective, recommended: Recommendation, seed: in
     """What the best action of each plausible network, of those that keep the constraints in it, gains over
     the recommended one, (E,), at least 0.
     """
-    region, draw, constraints = objective.region(), generator(seed), objective.task.constraints
+    draw, constraints = generator(seed), objective.task.constraints
     draws = max(DRAWS, feasibility.DRAWS) if constraints else DRAWS
     model = NetworkModel(
         objective.surrogate, members=MEMBERS, draws=draws, seed=objective.seed + 20, tabulated=True
     )
     limited = Constrained(model, constraints, objective.visited) if constraints else None
     visited = objective.visited[objective.allowed(objective.visited)]
-    points = region.unit(torch.cat([recommended.action.unsqueeze(0), visited]))
-    settings = region.finite()
-    points = torch.cat([points, region.spread(POINTS, seed) if settings is None else settings])
+    visited = torch.cat([recommended.action.unsqueeze(0), visited])
 
-    def rewards(points: Tensor) -> tuple[Tensor, Tensor]:
+    def rewards(actions: Tensor) -> tuple[Tensor, Tensor]:
         """The rewards (P, E), and those of actions that keep the constraints."""
-        samples = (limited or model).posterior(region.units(points).unsqueeze(-2)).values[..., 0, :]
+        samples = (limited or model).posterior(actions.unsqueeze(-2)).values[..., 0, :]
         values = samples[..., 0].movedim(0, -1)
         mean = values.mean(-1, keepdim=True)
         values = mean + BEYOND * (values - mean)
         return values, values.masked_fill((samples[..., 1:] > 0).any(-1).movedim(0, -1), -torch.inf)
 
-    values, allowed = rewards(points)
-    kept, best = values[0], allowed.max(0)
-    tops, highest = points[best.indices], best.values
-    for step in STEPS if settings is None else ():
-        centres = torch.cat([tops, points[:1].expand_as(tops)]).repeat(VARIED, 1)
-        moves = step * torch.randn(centres.shape, generator=draw, dtype=centres.dtype)
-        varied = region.into((centres + moves).clamp(0, 1))
-        better = rewards(varied)[1].max(0)
-        tops = torch.where((better.values > highest).unsqueeze(-1), varied[better.indices], tops)
-        highest = torch.maximum(highest, better.values)
-    return (highest - kept).clamp_min(0)
+    def highest(region: CandidateRegion) -> Tensor:
+        """The best reward in each network, (E,)."""
+        points, settings = region.unit(visited), region.finite()
+        points = torch.cat([points, region.spread(POINTS, seed) if settings is None else settings])
+        best = rewards(region.units(points))[1].max(0)
+        tops, largest = points[best.indices], best.values
+        for step in STEPS if settings is None else ():
+            centres = torch.cat([tops, points[:1].expand_as(tops)]).repeat(VARIED, 1)
+            moves = step * torch.randn(centres.shape, generator=draw, dtype=centres.dtype)
+            varied = region.into((centres + moves).clamp(0, 1))
+            better = rewards(region.units(varied))[1].max(0)
+            tops = torch.where((better.values > largest).unsqueeze(-1), varied[better.indices], tops)
+            largest = torch.maximum(largest, better.values)
+        return largest
+
+    best = torch.stack([highest(each.region()) for each in objective.by_set()]).amax(0)
+    return (best - rewards(visited[:1])[0][0]).clamp_min(0)
 
 
 @dataclass(frozen=True)
@@ -182,7 +188,10 @@ def at_bounds(log: TrialLog, initial: int) -> tuple[AtBound, ...]:
         for side, bound in ends.items():
             edge, end = EDGE * log.task.spans[index], log.task.coordinate(name, bound)
             recommended, proposals = (
-                sum(abs(log.task.coordinate(name, settings[name]) - end) <= edge for settings in group)
+                sum(
+                    abs(log.task.coordinate(name, settings.get(name, math.nan)) - end) <= edge
+                    for settings in group
+                )
                 for group in (kept, asked)
             )
             if recommended or (len(asked) >= FEWEST and 2 * proposals > len(asked)):
@@ -207,7 +216,7 @@ def left_out(model: CausalModel, log: TrialLog, seed: int) -> tuple[LeftOut, ...
     ValueError if the others are too few.
     """
     table, predictions = log.learnt, list[LeftOut]()
-    rewards, actions = log.task.reward_of(log.table).tolist(), log.table.columns(log.task.settings)
+    rewards, actions = log.task.reward_of(log.table).tolist(), log.task.settings_of(log.table)
     noise = model.draws(2 * DRAWS, seed)
     for row, trial in enumerate(log.in_states("completed")):
         others = [index for index in range(len(table)) if index != row]

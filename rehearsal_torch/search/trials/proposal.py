@@ -14,6 +14,7 @@ Source: Ginsbourger et al. (2010), Sec. 4.2 ("kriging believer"); Balandat et al
 points).
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
@@ -27,9 +28,11 @@ from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.trials.trial import State
 from rehearsal_torch.data.trials.trial_log import TrialLog
 from rehearsal_torch.objectives.expected_reward import CausalObjective
 from rehearsal_torch.objectives.objective import class_of
+from rehearsal_torch.problems.trials.causal_world import experiment_rows
 from rehearsal_torch.problems.trials.user_experiments import start_points
 from rehearsal_torch.search.search import Budget, Search
 from rehearsal_torch.search.trials.acquisition import TrialSearch, decided, recommend
@@ -52,11 +55,12 @@ def designed_action(
 ) -> Tensor:
     """The next point of the start design for `initial` points, (k,), by the number of the trial; points that
     are already trials are skipped. If all are, as where actions have few levels, it is the one that was
-    completed least often; a NothingLeftError if all points are pending or failed.
+    completed least often, and so where nodes arise; a NothingLeftError if all points are pending or failed.
     """
     number = log.next_id - 1
     points = start_points(task, max(initial, number + 1), seed, held)[number:]
-    if len(points) and not bool(log.contains(points[0], "completed", "pending", "failed")):
+    known: tuple[State, ...] = ("pending", "failed") if task.settable else ("completed", "pending", "failed")
+    if len(points) and not bool(log.contains(points[0], *known)):
         return points[0]
     points = start_points(task, max(initial, number + TRIES), seed, held)
     points = points if len(points) < number + TRIES else points[number : number + TRIES]
@@ -75,10 +79,11 @@ def _nothing_left_message(task: CausalTask, held: Mapping[str, Sequence[float]] 
 
 def another_action(objective: CausalObjective, log: TrialLog, seed: int) -> Tensor:
     """The best of many space-filling points, (k,); if all are pending or failed, a NothingLeftError."""
-    region = objective.region()
-    if (points := region.finite()) is None:
-        points = region.spread(TRIES, round_seed(seed, f"another {objective.case.identity}"))
-    points = region.units(points)
+    seed, spread = round_seed(seed, f"another {objective.case.identity}"), list[Tensor]()
+    for region in (each.region() for each in objective.by_set()):
+        settings = region.finite()
+        spread.append(region.units(region.spread(TRIES, seed) if settings is None else settings))
+    points = torch.cat(spread)
     points = points[~log.contains(points, "pending", "failed")]
     if not len(points):
         raise NothingLeftError(_nothing_left_message(objective.task, objective.levels))
@@ -92,7 +97,7 @@ def another_action(objective: CausalObjective, log: TrialLog, seed: int) -> Tens
 def searched_action(objective: CausalObjective, search: Search[Any], log: TrialLog, seed: int) -> Tensor:
     """The action (k,) of a search, or `another_action` if it is pending or failed; ValueError without one."""
     if isinstance(search, TrialSearch):
-        action = search.propose(objective, Budget(search.budget_s)).action.detach().to("cpu", torch.float64)
+        action = search.best(objective, Budget(search.budget_s)).action.detach().to("cpu", torch.float64)
     else:
         action = _action_of(search(objective), search, objective)
     check_settable(objective.task, action, "proposed")
@@ -107,14 +112,14 @@ def _action_of(decision: Decision, search: Search[Any], objective: CausalObjecti
             f"{decision.reason or type(search).__name__ + ' gave no reason'}"
         )
     setting = dict(zip(decision.alteration.names, decision.alteration.values.tolist(), strict=True))
-    missing = [name for name in task.actions if name not in setting]
+    missing = [name for name in task.required if name not in setting]
     if missing:
         raise ValueError(
-            f"the search gave no value for {missing}: expected a value for each of {list(task.actions)}; got "
-            f"{setting}"
+            f"the search gave no value for {missing}: expected a value for each of {list(task.required)}; "
+            f"got {setting}"
         )
     setting |= {name: objective.levels[name][0] for name in task.context}
-    return torch.tensor([setting[name] for name in task.settings], dtype=torch.float64)
+    return torch.tensor([setting.get(name, math.nan) for name in task.settings], dtype=torch.float64)
 
 
 def check_settable(task: CausalTask, action: Tensor, what: str) -> None:
@@ -158,7 +163,7 @@ def expected_rows(model: CausalModel, task: CausalTask, log: TrialLog) -> Table:
     if the model is one of the reward alone and the reward reads several nodes.
     """
     table, actions, width = log.table, log.settings("pending", "failed"), task.width
-    asked, done = actions[:, : len(width)], table.columns(task.actions)
+    asked, done = actions[:, : len(width)], task.settings_of(table)[:, : len(width)]
     nearest = torch.cdist(task.coordinates(asked) / width, task.coordinates(done) / width).argmin(-1)
     nodes = dict(zip(task.nodes, table.columns(task.nodes)[nearest].unbind(-1), strict=True))
     network, reward = model.network(), task.reward
@@ -175,10 +180,7 @@ def expected_rows(model: CausalModel, task: CausalTask, log: TrialLog) -> Table:
     nodes |= {name: value for name, value in predicted.items() if name in nodes}
     if isinstance(reward, WeightedSum) and len(reward.names) == 1 and reward.names[0] not in predicted:
         nodes[reward.names[0]] = total / reward.weights[reward.names[0]]
-    values = torch.cat([actions, torch.stack([nodes[name] for name in task.nodes], -1)], -1)
-    set_marks = torch.zeros_like(values, dtype=torch.bool)
-    set_marks[:, : len(width)] = True
-    return Table(table.names, values, set_marks)
+    return experiment_rows(task, actions, nodes)
 
 
 def decided_beside(
@@ -195,7 +197,7 @@ def decided_beside(
     if not isinstance(search, TrialSearch):
         return completed, search(with_pending)
     budget = Budget(search.budget_s)
-    proposal = search.propose(with_pending, budget)
+    proposal = search.best(with_pending, budget)
     recommended = recommend(completed, round_seed(seed, case.identity), budget)
     if bool(log.contains(proposal.action.to("cpu", torch.float64), "pending", "failed")):
         try:

@@ -211,7 +211,7 @@ class NetworkModel(Model):
         if outcome_transform is not None:
             self.outcome_transform = outcome_transform
         self._batch_shape, self._moving, self._seed = torch.Size(), False, seed + 3
-        actions = surrogate.visited() if table is None else table.columns(surrogate.task.settings).double()
+        actions = surrogate.visited() if table is None else surrogate.task.settings_of(table).double()
         if isinstance(input_transform, ReversibleInputTransform):
             self.eval()
             actions = input_transform.untransform(actions)

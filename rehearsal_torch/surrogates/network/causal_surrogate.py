@@ -13,8 +13,8 @@ improvement and optimism; `surrogates.structural_counterfactuals` to abduct, sam
 
 A context is an input like an action, and k counts both: it has no mechanism, but enters those of others.
 
-A node that is set directly (a hard intervention) takes the given value and its mechanism is ignored; its
-descendants change, its ancestors do not.
+A node that is set directly (a hard intervention), by its value among the settings where it is settable, takes
+the given value and its mechanism is ignored; its descendants change, its ancestors do not.
 
 Source: Ren et al. (2025), Sec. 2.2, 4.1, 5.1 and Eq. 5; Sussex et al. (2023), Sec. 4 (plausible models);
 Astudillo and Frazier (2021).
@@ -29,7 +29,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.causal_task import CausalTask, arising
 from rehearsal_torch.data.size_limits import require
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.task_compatibility import Kind, Question
@@ -79,10 +79,10 @@ class CausalNetwork:
             scaled = mechanism.scaled(inputs_of(self.task, node, x, (*actions.shape[:-1], 1)))
             node_noise = noise[..., index].unsqueeze(-1)
             if perturbation is None and node not in spread:
-                x[node] = mechanism.forward(scaled, node_noise).squeeze(-1)
+                settle(x, node, mechanism.forward(scaled, node_noise).squeeze(-1))
                 continue
             value, std = (moment.squeeze(-1) for moment in mechanism.belief(scaled, node_noise))
-            x[node] = value if perturbation is None else value + perturbation(index, scaled) * std
+            settle(x, node, value if perturbation is None else value + perturbation(index, scaled) * std)
             spreads[node] = std
         shape = (*actions.shape[:-1], noise.shape[-2])
         values = torch.stack([x[node].expand(shape) for node in self.task.nodes], -1)
@@ -110,10 +110,10 @@ class PlausibleNetworks:
         x = {name: actions[..., index, None].unsqueeze(0) for index, name in enumerate(self.task.settings)}
         for index, (node, mechanism) in enumerate(zip(self.task.nodes, self.mechanisms, strict=True)):
             if node in fixed:
-                x[node] = fixed[node].expand(1, *actions.shape[:-1], 1)
+                settle(x, node, fixed[node].expand(1, *actions.shape[:-1], 1))
                 continue
             inputs = inputs_of(self.task, node, x, (1, *actions.shape[:-1], 1))
-            x[node] = mechanism(inputs, noise[..., index])
+            settle(x, node, mechanism(inputs, noise[..., index]))
         shape = (self.size, *actions.shape[:-1], noise.shape[-2])
         return torch.stack([x[node].expand(shape) for node in self.task.nodes], -1)
 
@@ -131,6 +131,8 @@ class PlausibleNetworks:
         """The networks after m experiments, actions (*b, m, k) and values (*b, m, N), of which nothing is
         learnt for nodes that are `known`; or TypeError.
         """
+        if self.task.settable:
+            raise TypeError("expected a task without settable nodes: fit the model to all experiments")
         x = {name: actions[..., index] for index, name in enumerate(self.task.settings)}
         x |= {node: values[..., index] for index, node in enumerate(self.task.nodes)}
         shape = broadcast(actions.shape[:-1], values.shape[:-1])
@@ -148,6 +150,12 @@ class PlausibleNetworks:
         return reward_of(self.task, values)
 
 
+def settle(known: dict[str, Tensor], node: str, value: Tensor) -> None:
+    """Adds the value of a node, unless it is set: its setting, NaN if it is not, is known in its place."""
+    setting, known[arising(node)] = known.get(node), value
+    known[node] = value if setting is None else torch.where(setting.isnan(), value, setting)
+
+
 def broadcast(*shapes: Sequence[int]) -> torch.Size:
     """As `torch.broadcast_shapes`, which imports a compiler at its first call."""
     return torch.Size(np.broadcast_shapes(*map(tuple, shapes)))
@@ -163,7 +171,7 @@ def inputs_of(task: CausalTask, node: str, known: Mapping[str, Tensor], shape: S
 
 def inputs_in(task: CausalTask, node: str, table: Table) -> Tensor:
     """A node's inputs in the rows of a table, (n, p)."""
-    known = {name: table.columns((name,))[:, 0].double() for name in task.inputs(node)}
+    known = {name: task.cells(table, (name,))[:, 0].double() for name in task.inputs(node)}
     return inputs_of(task, node, known or {"": table.values.double()}, (len(table),))
 
 
@@ -195,15 +203,18 @@ def standard_draws(count: int, width: int, seed: int) -> Tensor:
 class VisitedActions(Solved):
     """The k settings of the experiments, and which have a reward; an unknown context is the others' mean."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, task: CausalTask) -> None:
         super().__init__()
-        self.register_fitted(actions=("n", width))
+        self.register_fitted(actions=("n", len(task.settings)))
         self.register_fitted(finished=("n",), source=True)
+        self.settable = [task.settings.index(name) for name in task.settable]
 
     def solve(self, *examples: Tensor) -> None:
         """Stores settings (n, k), and the rewards (n,) that are numbers as ones."""
         settings = examples[0].detach().double()
-        self.actions = torch.where(settings.isnan(), settings.nanmean(0), settings)
+        means = settings.nanmean(0)
+        means[self.settable] = torch.nan
+        self.actions = torch.where(settings.isnan(), means, settings)
         self.finished = (~examples[1].isnan()).double()
 
 

@@ -15,16 +15,14 @@ Each node is learnt from the rows in which it was not set, by the structure that
     independent   every node that the reward reads, from all actions alone,      X_i  <-  A
     black_box     the reward from all actions,                                   y    <-  A
 
-where A has the context as well.
+where A has the context as well. Without the graph a mechanism includes everything between the actions and the
+node: rows in which an intermediate node was set are left out. Inputs are scaled to the unit cube: actions by
+their bounds, other nodes by their observed range. Values are standardised.
 
-Without the graph a mechanism includes everything between the actions and the node: rows in which an
-intermediate node was set are left out. Inputs are scaled to the unit cube: actions by their bounds, other
-nodes by their observed range. Values are standardised.
-
-A row without the value z of a cause is kept for the node x that it acts on. Draws z_s by plausible networks
-of the complete rows are weighted by the densities of the row's other nodes, not of x: its error then is
-independent of the imputed mean m, as in Berkson's model. With d_s = mu(z_s) - mu(m), the row has the target
-x - E_s d_s and a further variance of the noise,
+A row without the value z of a cause, or in which it was set and tells of a hidden cause, is kept for the node
+x that it acts on. Draws z_s by plausible networks of the complete rows are weighted by the densities of the
+row's other nodes, not of x: its error then is independent of the imputed mean m, as in Berkson's model. With
+d_s = mu(z_s) - mu(m), the row has the target x - E_s d_s and a further variance of the noise,
 
     E_s d_s^2 + sum_j |E_s d_s d_s^(j)|,        j the other such rows in the same network,
 
@@ -50,7 +48,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.causal_task import MIN_ROWS, CausalTask
+from rehearsal_torch.data.causal_task import MIN_ROWS, CausalTask, arising
 from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.data.size_limits import require
 from rehearsal_torch.data.table import Table
@@ -118,21 +116,19 @@ class NodeRows:
         masks = []
         for node in self.structured_task.nodes:
             names = self.task.reward.names if self.structure == "black_box" else (node,)
-            involved = frozenset(names)
-            if self.structure != "graph":
-                involved = self.task.graph.ancestors(names) - set(self.task.settings)
+            involved = {*self.task.graph.ancestors(names)} - {*self.task.settings}
+            if self.structure == "graph":
+                involved = {*names, *self.task.joined(node)} - {*self.task.settable} | {*names}
             columns = [table.names.index(name) for name in involved if name in table.names]
-            measured = ~table.columns([*names, *self.structured_task.inputs(node)]).isnan().any(-1)
-            masks.append(~table.altered[:, columns].any(-1) & measured)
+            cells = self.structured_task.cells(table, [*names, *self.structured_task.inputs(node)])
+            masks.append(~table.altered[:, columns].any(-1) & ~cells.isnan().any(-1))
         return torch.stack(masks, -1)
 
     def examples(self, table: Table) -> tuple[Tensor, Tensor, Tensor]:
         """Inputs (n, N, p), values and mask of used rows (n, N); ValueError if these are few or constant."""
         task = self.structured_task
-        columns = [
-            torch.nn.functional.pad(inputs_in(task, node, table), (0, self.max_inputs - len(names)))
-            for node, names in zip(task.nodes, self.inputs, strict=True)
-        ]
+        cells = [inputs_in(task, node, table) for node in task.nodes]
+        columns = [torch.nn.functional.pad(x, (0, self.max_inputs - x.shape[-1])) for x in cells]
         inputs, values, mask = torch.stack(columns, 1), self.values(table).double(), self.kept(table)
         for node, column, rows in zip(self.structured_task.nodes, values.T, mask.T, strict=True):
             if int(rows.sum()) < MIN_ROWS:
@@ -257,10 +253,12 @@ class ExogenousModel(CausalModel):
         for option, options_of in options:
             if option not in get_args(options_of):
                 raise ValueError(f"expected one of {list(get_args(options_of))}; got {option!r}")
+        if self.task.settable and structure != "graph":
+            raise ValueError("settable nodes need a model that uses the graph: decide by excbo")
         self.rows = NodeRows(self.task, structure)
         self.phi, self.decoder, self.scale, self.fitting, self.hyper = phi, decoder, scale, fitting, hyper
         widths = [len(names) for names in self.rows.inputs]
-        self.cube, self.visited_actions = UnitCube(self.rows), VisitedActions(len(self.task.settings))
+        self.cube, self.visited_actions = UnitCube(self.rows), VisitedActions(self.task)
         kinds = {"solve": gp.SolvedProcesses, "train": gp.TrainedProcesses, "botorch": gp.BotorchProcesses}
         processes = kinds[fitting]
         self.encoder: gp.GaussianProcesses = processes(widths, kernel)
@@ -281,7 +279,7 @@ class ExogenousModel(CausalModel):
         """Scales, encoders, noise models and decoders, on the rows in which each node was not set."""
         self.task.check(table)
         inputs, values, mask = self.rows.examples(table)
-        yield self.visited_actions, (table.columns(self.task.settings), self.task.reward_of(table))
+        yield self.visited_actions, (self.task.settings_of(table), self.task.reward_of(table))
         yield self.cube, (inputs, values, mask)
         scaled, standard = self.cube.scaled(inputs), self.cube.standard(values)
         yield _with_examples(self.encoder, scaled, standard, mask)
@@ -315,17 +313,20 @@ class ExogenousModel(CausalModel):
     def _keep_incomplete(self, table: Table, scaled: Tensor, standard: Tensor) -> None:
         """Conditions on rows without some causes of a node, as well; `scaled` and `standard` are of all."""
         kept = self.rows.kept(table)
-        if not self.on_graph or kept.all():
+        if not self.on_graph:
             return
         task, values = self.rows.structured_task, self.rows.values(table).double()
+        names = dict.fromkeys(sum(self.rows.inputs, table.names))
         by_hand = table.altered[:, [table.names.index(node) for node in task.nodes]]
         unknown = (values.isnan() & by_hand).any(-1, keepdim=True)
         added = ~kept & ~values.isnan() & ~by_hand & ~unknown
+        if not added.any():
+            return
         networks, noise = self.plausible(IMPUTED[0]), self.draws(IMPUTED[1])
         scaled, standard, doubt = scaled.clone(), standard.clone(), torch.zeros_like(standard)
         shared = standard.new_zeros(IMPUTED[0], *standard.shape)
         for rows in added.any(-1).nonzero()[:, 0].split(BLOCK):
-            x = {name: table.columns((name,)).double()[None, rows] for name in table.names}
+            x = {name: task.cells(table, (name,)).double()[None, rows] for name in names}
             imputed = self._imputed(networks, noise, x, standard[rows], added[rows])
             for index, (middle, change, weights) in imputed.items():
                 scaled[rows, index, : middle.shape[-1]] = middle
@@ -356,8 +357,10 @@ class ExogenousModel(CausalModel):
         density = standard.new_zeros(networks.size, len(standard), len(noise), len(task.nodes))
         snapshot = zip(task.nodes, networks.mechanisms, self.network().mechanisms, strict=True)
         for index, (node, plausible, mechanism) in enumerate(snapshot):
-            measured, inputs = x[node], inputs_of(task, node, x, shape)
-            x[node] = torch.where(measured.isnan(), plausible(inputs, noise[:, index]), measured)
+            inputs = inputs_of(task, node, x, shape)
+            drawn = plausible(inputs, noise[:, index])
+            for name in {node, arising(node)}.intersection(x):
+                x[name] = torch.where(x[name].isnan(), drawn, x[name])
             if added[:, index].any():
                 encoder = mechanism.encoder if isinstance(mechanism, gp_mechanism.Decoded) else mechanism
                 assert isinstance(encoder, gp_mechanism.ClosedForm)
@@ -456,8 +459,8 @@ class ExogenousModel(CausalModel):
         level `DOUBT` of all tests together (`hsic.independent_probability`); none below `TESTED` rows.
         """
         task, rows, noise = self.rows.structured_task, self.processes.rows, self.recovered()
-        observed = dict(zip(task.nodes, self.encoder.rows.targets, strict=True)) if self.on_graph else {}
-        observed |= dict(zip(self.task.settings, self.visited_actions.actions.mT, strict=True))
+        observed = dict(zip(self.task.settings, self.visited_actions.actions.mT, strict=True))
+        observed |= dict(zip(task.nodes, self.encoder.rows.targets, strict=True)) if self.on_graph else {}
         tests = list[tuple[str, Tensor]]()
         for index, (node, names) in enumerate(zip(task.nodes, self.rows.inputs, strict=True)):
             mask = self.complete.all(0) if self.on_graph else self.complete[index]
@@ -573,7 +576,7 @@ class ExogenousModel(CausalModel):
         table = table.to(self.device)
         inputs, values, mask = self.rows.examples(table)
         scaled, standard = self.cube.scaled(inputs), self.cube.standard(values)
-        self.visited_actions.solve(table.columns(self.task.settings), self.task.reward_of(table))
+        self.visited_actions.solve(self.task.settings_of(table), self.task.reward_of(table))
         self._hold(scaled, standard, mask, torch.zeros_like(standard))
         if self.decoders is not None:
             self.decoders.hold(self._decoder_inputs(), standard, mask)

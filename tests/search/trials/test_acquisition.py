@@ -274,8 +274,8 @@ def test_an_action_may_move_while_it_is_as_likely_as_not_that_little_is_lost():
     # 3 (1 - a) and b are lost on average.
     _, sure = both(linear_chain([[0.5, 0.5], [1.0, 0.0], [0.2, 1.5]]))
     assert sure.tolerance == pytest.approx(sure.std)
-    assert sure.margins[0] == pytest.approx((1 - sure.tolerance / 3, 1.0), abs=0.1)
-    assert sure.margins[1] == pytest.approx((0.0, sure.tolerance), abs=0.2)
+    assert sure.margins["a"] == pytest.approx((1 - sure.tolerance / 3, 1.0), abs=0.1)
+    assert sure.margins["b"] == pytest.approx((0.0, sure.tolerance), abs=0.2)
 
 
 def test_the_runner_up_is_the_best_other_visited_action():
