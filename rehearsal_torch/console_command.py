@@ -432,7 +432,7 @@ _VERBS = (
         options=(
             _METHOD,
             Option("worth", "the gain in the reward that is worth more experiments; 2 % of its range so far"),
-            Option("figure", "a file for a picture of measured rewards and those predicted by other trials"),
+            Option("figure", "a file for a picture: rewards as predicted by other trials, or the front"),
         ),
         work="trials.status",
         more=_CAMPAIGN,

@@ -39,6 +39,7 @@ from torch import Tensor
 from rehearsal_torch.api.fit_and_decide import configuration, in_words, undisturbed
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import RehearsalCase
+from rehearsal_torch.data.known_reward import TwoRewards
 from rehearsal_torch.data.non_finite import in_numbers
 from rehearsal_torch.data.outcome_constraint import INFEASIBLE
 from rehearsal_torch.data.table import Table
@@ -78,6 +79,7 @@ from rehearsal_torch.search.trials.campaign_advice import (
     stopping,
 )
 from rehearsal_torch.search.trials.finishing import Finishing, finishing
+from rehearsal_torch.search.trials.front import front
 from rehearsal_torch.search.trials.proposal import (
     NothingLeftError,
     aware_of_pending,
@@ -387,12 +389,16 @@ class CausalOptimiser(TrialView):
         """The best action and its expected reward, with their uncertainty and the next tried action
         (`Recommended`); recorded unless actions are `fixed`, as of `ask`. In a `context` all of this holds
         there: tried actions are compared by what they would bring in it. Of several, a list or the rows of a
-        data frame, it is a list. A ValueError if one may not be, or there is no model.
+        data frame, it is a list; of two rewards, a list of the settings of which none is better in both. A
+        ValueError if one may not be, or there is no model.
         """
         log, several = self._store.fresh(), not isinstance(context, Mapping | pd.Series | None)
         if several and not isinstance(context, Sequence):
             context = data_frame(context, "context").to_dict("records")
         held = [self._held(fixed, values) for values in (context if several else [context])]
+        if isinstance(self.task.reward, TwoRewards):
+            fronts = [self._front(log, levels) for levels in held]
+            return fronts if several else fronts[0]
         recommended = [self._recommended(log, levels, fixed is None) for levels in held]
         return recommended if several else recommended[0]
 
@@ -436,6 +442,12 @@ class CausalOptimiser(TrialView):
             loss=sure.tolerance,
             **runner_up,
         )
+
+    def _front(self, log: TrialLog, levels: Held) -> list[Recommended]:
+        model = self._fitted(log)
+        with in_numbers(EXPERIMENTS):
+            objective = PosteriorMean(model, self._case(log, levels), seed=self.seed)
+            return front(objective, round_seed(self.seed, objective.case.identity))
 
     def stopping(self, worth: float | None = None, context: Given = None) -> Stopping:
         """Whether to stop, and why: what a better setting could gain over the recommended one, beside what is

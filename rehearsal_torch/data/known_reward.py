@@ -38,7 +38,7 @@ class KnownReward(ABC):
         """(..., m) -> (...), in the reward's unit; differentiable."""
 
     @abstractmethod
-    def to_plain(self) -> dict[str, Any]:
+    def to_plain(self) -> Any:
         """Plain data for a configuration, as a task holds it (`data.problem_file.trials_schema`)."""
 
 
@@ -62,6 +62,15 @@ class WeightedSum(KnownReward):
     def __call__(self, values: Values) -> Values:
         """(..., m) -> (...)."""
         return values @ _like(values, self.weights)
+
+    def __str__(self) -> str:
+        """As a sum is written: yield - 0.2*waste."""
+        terms = [
+            f"{'-' if weight < 0 else '+'} {'' if abs(weight) == 1 else f'{abs(weight):g}*'}{name}"
+            for name, weight in self.weights.items()
+        ]
+        first = terms[0].removeprefix("+ ").replace("- ", "-", 1)
+        return " ".join([first, *terms[1:]])
 
     def to_plain(self) -> dict[str, Any]:
         """``weights``."""
@@ -95,6 +104,42 @@ class TargetError(KnownReward):
     def to_plain(self) -> dict[str, Any]:
         """``targets`` and ``mean``."""
         return {"targets": dict(self.targets), "mean": self.mean}
+
+
+@dataclass(frozen=True)
+class TwoRewards(KnownReward):
+    """Two weighted sums, between which no weight decides: the best settings are a front. As a single number,
+    for what needs one, it is their sum. A ValueError unless there are two different ones.
+    """
+
+    sums: tuple[WeightedSum, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.sums) != 2 or self.sums[0] == self.sums[1]:
+            raise ValueError(f"expected two different rewards; got {len(self.sums)}: {list(self.labels)}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The nodes of both."""
+        return tuple(dict.fromkeys(name for part in self.sums for name in part.names))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Both, as they are written."""
+        return tuple(map(str, self.sums))
+
+    def both(self, values: Tensor) -> Tensor:
+        """(..., m) -> (..., 2)."""
+        rows = [[part.weights.get(name, 0.0) for name in self.names] for part in self.sums]
+        return values @ values.new_tensor(rows).mT
+
+    def __call__(self, values: Values) -> Values:
+        """(..., m) -> (...)."""
+        return values @ _like(values, {n: sum(p.weights.get(n, 0.0) for p in self.sums) for n in self.names})
+
+    def to_plain(self) -> Any:
+        """The ``weights`` of each."""
+        return [part.to_plain() for part in self.sums]
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from rehearsal_torch.api.fit_and_decide import in_words, undisturbed
 from rehearsal_torch.api.optimiser import CausalOptimiser
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.finding import undecided
+from rehearsal_torch.data.known_reward import TwoRewards
 from rehearsal_torch.data.trials.trial import Suggestion, Trial
 from rehearsal_torch.data.trials.trial_log import TrialLog
 from rehearsal_torch.explorer.charts import rewards_picture
@@ -31,6 +32,7 @@ from rehearsal_torch.reporting.page.page_content import Material, and_list, coun
 from rehearsal_torch.reporting.page.reasons import TRIALS
 from rehearsal_torch.reporting.page.sentences import said_of_trials
 from rehearsal_torch.reporting.page.sentences import settings as settings_in_words
+from rehearsal_torch.search.trials.acquisition import ONLY_FRONT
 from rehearsal_torch.user_error import RequestError, UserError
 
 MOST = 1000
@@ -66,6 +68,8 @@ class TrialSession:
     page = "trials.html"
 
     def __init__(self, optimiser: CausalOptimiser, file: Path, method: str) -> None:
+        if isinstance(optimiser.task.reward, TwoRewards):
+            raise UserError(f"has two rewards, which {ONLY_FRONT}", str(file))
         self.optimiser, self.file, self.method = optimiser, file, method
         self._turns, self._recommendation = Turns(PATIENCE), dict[str, Any]()
 

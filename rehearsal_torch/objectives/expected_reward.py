@@ -34,6 +34,7 @@ from botorch.acquisition.objective import GenericMCObjective
 from torch import Tensor
 
 from rehearsal_torch.data.decision import RehearsalCase
+from rehearsal_torch.data.known_reward import TwoRewards
 from rehearsal_torch.data.non_finite import UNDEFINED, NoFiniteValueError, ranked
 from rehearsal_torch.data.size_limits import require
 from rehearsal_torch.data.task_compatibility import Kind
@@ -64,6 +65,7 @@ class CausalObjective(Objective, ABC):
     kind: Kind | None = "optimise"
     takes_pending: ClassVar[bool] = False  # Whether it takes `pending` actions; for others they are imputed
     takes_constraints: ClassVar[bool] = False  # Whether constraints on nodes, and costs, count in its values
+    takes_two: ClassVar[bool] = False  # Whether it is a value for two rewards
 
     def __init__(
         self,
@@ -82,6 +84,8 @@ class CausalObjective(Objective, ABC):
         if (self.task.constraints or self.task.costs) and not self.takes_constraints:
             words = "takes no constraints on nodes and no costs: decide by excbo, qlognei or qlogei"
             raise ValueError(f"{type(self).__name__} {words}")
+        if isinstance(self.task.reward, TwoRewards) and not self.takes_two:
+            raise ValueError(f"{type(self).__name__} decides by a single reward: take excbo for two")
         unsettable = [name for name in self.task.actions if name not in case.feasible]
         if unsettable:
             raise ValueError(
@@ -273,6 +277,7 @@ class PosteriorMean(CausalObjective):
     """The posterior mean of E[r | a], in standard deviations of those at the visited actions."""
 
     takes_constraints: ClassVar[bool] = True
+    takes_two: ClassVar[bool] = True
 
     def built(self) -> AcquisitionFunction:
         """The posterior mean, of (..., 1, k)."""

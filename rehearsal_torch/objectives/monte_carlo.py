@@ -57,10 +57,12 @@ from torch import Tensor
 
 from rehearsal_torch.data.costs import ExperimentCosts
 from rehearsal_torch.data.decision import RehearsalCase
+from rehearsal_torch.data.known_reward import TwoRewards
 from rehearsal_torch.data.non_finite import ranked
 from rehearsal_torch.data.size_limits import require
 from rehearsal_torch.objectives.expected_reward import CausalObjective
 from rehearsal_torch.objectives.feasibility import Constrained
+from rehearsal_torch.objectives.reward_pair import RewardPair
 from rehearsal_torch.surrogates.network.botorch_posterior import MemberSampler
 from rehearsal_torch.surrogates.network.causal_surrogate import CausalModel
 
@@ -111,6 +113,7 @@ class MonteCarlo(CausalObjective):
 
     takes_pending: ClassVar[bool] = True
     takes_constraints: ClassVar[bool] = True
+    takes_two: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -147,6 +150,8 @@ class MonteCarlo(CausalObjective):
         return self._gain() if self.costs is None else PerCost(self._gain(), self.costs)
 
     def _gain(self) -> AcquisitionFunction:
+        if isinstance(self.task.reward, TwoRewards):
+            return RewardPair(self, self.task.reward).improvement(self.pending)
         arguments: dict[str, Any] = {
             "sampler": MemberSampler(torch.Size([self.model.members])),
             "objective": GenericMCObjective(self.standardised),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.known_reward import TwoRewards
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.trial import STATES, Recommended, Trial
 from rehearsal_torch.reporting.decision_frame import table_html
@@ -56,7 +57,7 @@ class TrialView(ABC):
         """The reward of each completed trial as predicted by the others."""
 
     def plot(self, ax: "Axes | None" = None, recommended: bool = True) -> "Axes":
-        """Draws the rewards of the trials, and the recommendation.
+        """Draws the rewards of the trials, and the recommendation; of two rewards, one against the other.
 
         Args:
             ax: Where to draw; None makes a new figure of matplotlib.pyplot.
@@ -64,19 +65,24 @@ class TrialView(ABC):
         """
         from rehearsal_torch.reporting.figure_style import drawing
 
-        recommendation = None
+        recommendation: Any = None
         if recommended:
             with suppress(ValueError):
                 recommendation = self.recommend()
+        reward = self.task.reward
         with drawing():
             if ax is None:
                 from matplotlib import pyplot
 
                 _, ax = pyplot.subplots(layout="constrained")
-            draw_rewards(ax, self._reward_of_trial(), recommendation)
+            if isinstance(reward, TwoRewards):
+                measured = reward.both(self.table.columns(reward.names)).numpy()
+                draw_front(ax, reward.labels, measured, recommendation or [])
+            else:
+                draw_rewards(ax, self._reward_of_trial(), recommendation)
             if recommended and recommendation is None:
                 ax.plot([], [], " ", label="no recommendation yet: see recommend()")
-            ax.legend()
+            ax.legend(loc="lower left" if isinstance(reward, TwoRewards) else "best")
         return ax
 
     def plot_left_out(self, ax: "Axes | None" = None) -> "Axes":
@@ -121,6 +127,14 @@ class TrialView(ABC):
         lead = f"{len(trials)} trial{'' if len(trials) == 1 else 's'}{f': {states}' if states else ''}"
         if not rewards:
             return f"{lead}; no reward is known yet."
+        if isinstance(self.task.reward, TwoRewards):
+            labels = self.task.reward.labels
+            pairs = self.task.reward.both(self.table.columns(self.task.reward.names))
+            tops = (
+                f"{label} {setting_text(float(top))}"
+                for label, top in zip(labels, pairs.amax(0), strict=True)
+            )
+            return f"{lead}; the largest values so far are {' and '.join(tops)}."
         rows = zip(rewards.items(), self.task.keeps(self.table), strict=True)
         rewards = dict(pair for pair, keeps in rows if keeps)
         if not rewards:
@@ -153,6 +167,27 @@ class TrialView(ABC):
         completed = [trial.id for trial in self.trials if trial.state == "completed"]
         rewards: Sequence[float] = self.task.reward_of(self.table).tolist() if completed else []
         return dict(zip(completed, rewards, strict=True))
+
+
+def draw_front(
+    axes: "Axes", labels: Sequence[str], measured: np.ndarray, front: Sequence[Recommended]
+) -> None:
+    """Draws both rewards of each trial, (n, 2), and the estimated front with its intervals."""
+    from rehearsal_torch.reporting.figure_style import BLACK, GREEN
+
+    axes.plot(measured[:, 0], measured[:, 1], "o", color=BLACK, markersize=4, label="trial")
+    if front:
+        ends = np.array([[best.rewards[label] for label in labels] for best in front])
+        mean, low, high = np.moveaxis(ends, -1, 0)
+        spans = np.stack([mean - low, high - mean])
+        style: Any = {"fmt": "o-", "color": GREEN, "markersize": 5, "elinewidth": 1}
+        style |= {
+            "xerr": spans[..., 0],
+            "yerr": spans[..., 1],
+            "label": "front: expected rewards, 95 % intervals",
+        }
+        axes.errorbar(mean[:, 0], mean[:, 1], **style)
+    axes.set(xlabel=labels[0], ylabel=labels[1])
 
 
 def draw_rewards(

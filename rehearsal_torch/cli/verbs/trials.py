@@ -15,9 +15,10 @@ from rehearsal_torch.api.campaign import list_file, open_campaign, read_list, wr
 from rehearsal_torch.api.fit_and_decide import undisturbed
 from rehearsal_torch.api.optimiser import CausalOptimiser
 from rehearsal_torch.cli.command_words import is_table, of_table, spoken
+from rehearsal_torch.data.known_reward import TwoRewards
 from rehearsal_torch.data.tables.in_memory import SET
 from rehearsal_torch.data.tables.reader import ReadTable
-from rehearsal_torch.data.trials.trial import Trial
+from rehearsal_torch.data.trials.trial import Recommended, Trial
 from rehearsal_torch.problems.trials.numbered_rows import TRIAL
 from rehearsal_torch.problems.trials.user_experiments import REASON, STATE
 from rehearsal_torch.reporting.text_table import text_table
@@ -77,6 +78,9 @@ def recommend(paths: Sequence[Path], given: Mapping[str, str]) -> int:
     """Prints the settings to keep."""
     with _campaign(paths[0], given) as (optimiser, _):
         recommended = optimiser.recommend(_fixed(optimiser, given))
+    if isinstance(recommended, list):
+        print(_front_table(optimiser, recommended))
+        return 0
     print(_settings_table(optimiser, [("keep", recommended.action)]))
     print(f"{recommended}.")
     _print_bounds(optimiser)
@@ -89,9 +93,13 @@ def status(paths: Sequence[Path], given: Mapping[str, str]) -> int:
         pending, past = optimiser.pending, optimiser.recommendations
         file = write_list(optimiser, paths[0], typed, told=False)
         worth = _number("worth", given["worth"]) if "worth" in given else None
-        stopping = optimiser.stopping(worth)
+        two = isinstance(optimiser.task.reward, TwoRewards)
+        lacking = two and optimiser.task.lacking(optimiser.table.records())
+        best = optimiser.recommend() if two and not lacking else None
+        advice = "" if two else f"{optimiser.stopping(worth)}."
         if "figure" in given:
-            figure = optimiser.plot_left_out().get_figure(root=True)
+            drawn = optimiser.plot() if two else optimiser.plot_left_out()
+            figure = drawn.get_figure(root=True)
             assert figure is not None
             figure.savefig(given["figure"])
     print(optimiser.summary())
@@ -105,7 +113,10 @@ def status(paths: Sequence[Path], given: Mapping[str, str]) -> int:
     if past:
         print("\nWhat became of each recommendation:")
         print("\n".join(f"- {entry}." for entry in past))
-    print(f"\n{stopping}.")
+    if isinstance(best, list):
+        print(f"\nNone of these is better in both:\n{_front_table(optimiser, best)}")
+    elif advice:
+        print(f"\n{advice}")
     _print_bounds(optimiser)
     return 0
 
@@ -185,6 +196,17 @@ def _settings_table(optimiser: CausalOptimiser, rows: Sequence[tuple[str, Mappin
     values = [[*map(row.get, names), *([optimiser.cost(row)] if costs else [])] for _, row in rows]
     texts = [["" if number is None else setting_text(number) for number in numbers] for numbers in values]
     return text_table(heads, [[label, *cells] for (label, _), cells in zip(rows, texts, strict=True)])
+
+
+def _front_table(optimiser: CausalOptimiser, front: Sequence[Recommended]) -> str:
+    """The settings of a front, with both rewards and their intervals."""
+    heads = ["keep", *map(optimiser.with_unit, optimiser.task.actions), *front[0].rewards]
+    rows = []
+    for number, best in enumerate(front, 1):
+        numbers = (map(setting_text, ends) for ends in best.rewards.values())
+        rewards = [f"{mean} ({low} to {high})" for mean, low, high in numbers]
+        rows.append([str(number), *(setting_text(value) for value in best.action.values()), *rewards])
+    return text_table(heads, rows)
 
 
 def _typed(verb: str, path: Path, *further: str) -> str:

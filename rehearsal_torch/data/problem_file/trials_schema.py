@@ -45,7 +45,7 @@ from pydantic import BeforeValidator, Discriminator, Field, PrivateAttr, SkipVal
 
 from rehearsal_torch.data.codings.task_codings import faces_of_text
 from rehearsal_torch.data.costs import COST, ActionCost, Cost, ExperimentCosts, Written, costs_faults
-from rehearsal_torch.data.known_reward import KnownReward, TargetError, WeightedSum
+from rehearsal_torch.data.known_reward import KnownReward, TargetError, TwoRewards, WeightedSum
 from rehearsal_torch.data.outcome_constraint import OutcomeConstraint, constrained_names
 from rehearsal_torch.data.problem_file.cases_schema import (
     DATA,
@@ -93,7 +93,7 @@ ACTIONS_AS = f"{SETTABLE[:-1]}, or the keys of an action under variables: {{rang
 CONTEXT_AS = "roots that are known before acting, [name, ...], or {name: {scale: log}}"
 REWARD_AS = (
     "the outcome to maximise, a sum such as yield - 0.2*waste, {weights: {outcome: weight}}, or {targets: "
-    "{outcome: value}} for the smallest squared distance"
+    "{outcome: value}} for the smallest squared distance; or two sums, such as [yield, -waste], for a front"
 )
 LIMITS_AS = "inequalities of the actions, such as 2*valve + dose <= 6"
 CONSTRAINTS_AS = "inequalities of nodes, each with a probability or 95 %, such as waste <= 0.3 with 90 %"
@@ -106,12 +106,11 @@ CLASSES = (
     "numbers are taken to be alike"
 )
 SET_ROLES, MOST_SETTABLE = ("action", "settable"), 6
-# The share of a step by which the end of a range may be missed.
-ROUNDING = 1e-9
+ROUNDING = 1e-9  # The share of a step by which the end of a range may be missed
 # Where each form of a graph states hidden common causes.
 _HIDDEN: dict[type, str] = {ParentsForm: "bidirected", CliquesForm: "cliques", OrderForm: "order"}
-# Tags of the forms of a reward.
 _NODE, _WEIGHTS, _TARGETS, _KNOWN = form("node"), form("weights"), form("targets", "mean"), form("reward")
+_TWO = form("two")
 
 
 def _check_kind(value: Any) -> Any:
@@ -238,24 +237,27 @@ class Targets(Schema):
 def _is_reward(plain: Any) -> bool:
     name = isinstance(plain, str | int) and not isinstance(plain, bool)
     has_values = isinstance(plain, dict) and not {"weights", "targets"}.isdisjoint(plain)
-    return name or has_values or isinstance(plain, KnownReward | Weights | Targets)
+    two = isinstance(plain, list | tuple) and len(plain) == 2 and not isinstance(plain[0], list)
+    return name or has_values or two or isinstance(plain, KnownReward | Weights | Targets)
 
 
 def _reward_tag(plain: Any) -> str:
-    if isinstance(plain, KnownReward):
-        return _KNOWN
+    if isinstance(plain, KnownReward | list | tuple):
+        return _KNOWN if isinstance(plain, KnownReward) else _TWO
     if isinstance(plain, Weights) or (isinstance(plain, dict) and "weights" in plain):
         return _WEIGHTS
     return _TARGETS if isinstance(plain, dict | Targets) else _NODE
 
 
+Sums = list[Name | Weights]
 Reward = Annotated[
     Annotated[Name, Tag(_NODE)]
     | Annotated[Weights, Tag(_WEIGHTS)]
     | Annotated[Targets, Tag(_TARGETS)]
-    | Annotated[KnownReward, Tag(_KNOWN)],
+    | Annotated[KnownReward, Tag(_KNOWN)]
+    | Annotated[Sums, Tag(_TWO)],
     Discriminator(_reward_tag),
-    BeforeValidator(only(_is_reward, REWARD_AS), json_schema_input_type=Name | Weights | Targets),
+    BeforeValidator(only(_is_reward, REWARD_AS), json_schema_input_type=Name | Weights | Targets | Sums),
 ]
 
 
@@ -407,12 +409,13 @@ def box_of(variables: Mapping[str, TrialVariable]) -> Box:
     return Box(tuple(actions), lower, upper, levels)
 
 
-def reward_in(
-    written: str | Weights | Targets | KnownReward | None, variables: Collection[str], outcomes: Sequence[str]
-) -> KnownReward:
+def reward_in(written: Any, variables: Collection[str], outcomes: Sequence[str]) -> KnownReward:
     """The reward of a problem, by default its only outcome; ValueError if it cannot be read."""
     if isinstance(written, KnownReward):
         return written
+    if isinstance(written, list):
+        sums = (reward_in(part, variables, outcomes) for part in written)
+        return TwoRewards(tuple(part for part in sums if isinstance(part, WeightedSum)))
     if isinstance(written, Weights):
         return WeightedSum(written.weights)
     if isinstance(written, Targets):

@@ -275,6 +275,7 @@ class Recommended(ExpectedReward, tuple[dict[str, float], float]):
         nearly: Of each action, the lowest and the highest value that do nearly as well, the others unmoved:
             the constraints are kept as asked, and it is no more likely than not that the expected reward
             falls by more than `loss`; empty if no setting is known to keep them.
+        rewards: Of two rewards, each with its posterior mean and 95 % interval; `predicted` is of the first.
         loss: One standard deviation, or a hundredth of the range of expected rewards if that is more.
     """
 
@@ -290,6 +291,7 @@ class Recommended(ExpectedReward, tuple[dict[str, float], float]):
     constraints: tuple[ConstraintChance, ...]
     nearly: dict[str, tuple[float, float]]
     loss: float | None
+    rewards: dict[str, tuple[float, float, float]]
 
     def __new__(
         cls,
@@ -305,6 +307,7 @@ class Recommended(ExpectedReward, tuple[dict[str, float], float]):
         constraints: Sequence[ConstraintChance] = (),
         nearly: Mapping[str, tuple[float, float]] = MappingProxyType({}),
         loss: float | None = None,
+        rewards: Mapping[str, tuple[float, float, float]] = MappingProxyType({}),
     ) -> Self:
         """The pair."""
         pair = super().__new__(cls, (dict(action), predicted))
@@ -313,13 +316,14 @@ class Recommended(ExpectedReward, tuple[dict[str, float], float]):
         pair.runner_up_predicted, pair.chance, pair.tried = runner_up_predicted, chance, tried
         pair.contradicted, pair.context = tuple(contradicted), dict(context)
         pair.constraints, pair.nearly, pair.loss = tuple(constraints), dict(nearly), loss
+        pair.rewards = dict(rewards)
         return pair
 
     def __getnewargs__(self) -> tuple[Any, ...]:
         """For copies."""
         runner_up = self.runner_up, self.runner_up_predicted, self.chance
         rest = self.tried, self.contradicted, self.context, self.constraints, self.nearly, self.loss
-        return self.action, self.predicted, self.std, *runner_up, *rest
+        return self.action, self.predicted, self.std, *runner_up, *rest, self.rewards
 
     @property
     def feasible(self) -> bool:
@@ -330,6 +334,11 @@ class Recommended(ExpectedReward, tuple[dict[str, float], float]):
         """One sentence."""
         predicted, low, high = map(setting_text, (self.predicted, self.low, self.high))
         reward = f"expected reward {predicted} ({low} to {high})"
+        if self.rewards:
+            numbers = {name: [*map(setting_text, ends)] for name, ends in self.rewards.items()}
+            reward = ", ".join(
+                f"{name} = {at} ({low} to {high})" for name, (at, low, high) in numbers.items()
+            )
         context = f" where {_listed(self.context)}" if self.context else ""
         sentence = f"{_listed(self.action)}{' (tried)' if self.tried else ''}{context}: {reward}"
         if self.constraints:

@@ -19,23 +19,13 @@ Rows may wait for their result, and a column ``state`` may hold their state:
     0.7,2,,,                         proposed, and not measured yet
     0.9,5,31.0,,failed
 
-<<<<<<< HEAD
 A row is ``completed``, ``running`` (or ``pending``: not proposed again), ``stopped`` (of both, what was
 measured is learnt from), ``failed`` (not learnt from, nor proposed again) or ``abandoned`` (as if it were not
 there); capitals and blanks do not count. A row of none of the last three waits if its actions are there and a
 node that the reward reads is empty. One in which another node, or the context, is empty is completed, and not
-used for the mechanism of that node. One in
-which an action is empty is a fault. Where a variable of the graph is called ``state``, the column is that
-variable; so of a column ``reason``, which is kept with what has failed.
-=======
-A row is ``completed``, ``running`` (or ``pending``: no model is fitted to it, and it is not proposed again),
-``failed`` (likewise) or ``abandoned`` (as if it were not there); capitals and blanks do not count. A row of
-neither of the last three waits if its actions are there and a node that the reward reads is empty. One in
-which another node, or the context, is empty is completed, and not used for the mechanism of that node. One in
-which an action is empty is a fault, unless the task states what it was `before`. Where a variable of the
-graph is called ``state``, the column is that variable; so of a column ``reason``, which is kept with what has
-failed.
->>>>>>> 5b211204 (Let a campaign go on when an action comes later, or stays fixed)
+used for the mechanism of that node. One in which an action is empty is a fault, unless the task states what
+it was `before`. Where a variable of the graph is called ``state``, the column is that variable; so of a
+column ``reason``, which is kept with what has failed.
 
 While no model can be fitted, space-filling experiments are proposed. Point n of this start design depends on
 the task, the seed and n alone, so that it can be continued and extended to any length. The levels of an
