@@ -13,11 +13,14 @@ still be learnt from it is worth the knowledge gradient: D are the nodes that ar
 is how much better, in expectation, the setting recommended with D is. Finishing costs the share c of a whole
 experiment. The next experiment would teach V' at the cost of 1, so that the rest does not pay if
 
-    V / c < V',
+    V / c < V'      and      P(r > m(a*)) < 0.05,
 
-a comparison in which the price of an experiment cancels. It looks one experiment ahead. The maximum is over
-the recommended setting and those that are best in some plausible network; V' is of the setting that would be
-proposed next, of which a part may do as well: a rest that does not pay beside the whole of it is not due.
+a comparison in which the price of an experiment cancels; what may well beat the recommended setting a* is
+finished, since V looks one experiment ahead alone. (Without the second condition the regret at equal cost was
+no lower than that of finishing everything: 0.19 and 0.14 of the range on average over costs of 1 to 4 after
+the start design, standard error of the difference 0.04, in seven chains of three nodes by seed whose last
+step costs 0.8.) The maximum is over the recommended setting and those that are best in some plausible
+network; V' is of the setting that would be proposed next.
 
 Source: Buathong et al. (2024), "Bayesian optimization of function networks with partial evaluations", Sec. 4
 (knowledge gradient by cost); Astudillo and Frazier (2021), Sec. 4.2 (samples through the network); Frazier et
@@ -35,7 +38,7 @@ from rehearsal_torch.objectives.expected_reward import CausalObjective
 from rehearsal_torch.search.trials.acquisition import Recommendation
 from rehearsal_torch.surrogates.network.causal_surrogate import PlausibleNetworks
 
-ENDS = (0.025, 0.975)
+ENDS, UNLIKELY = (0.025, 0.975), 0.05
 POINTS = 256  # Space-filling settings among which the best of each network is looked for
 MEMBERS, DRAWS = 16, 8  # Networks that learn from D, and draws of the noise in each
 OUTCOMES, TOGETHER = 2, 8  # Draws of D by each network, and how many of all draws are learnt at a time
@@ -114,7 +117,8 @@ def finishing(
     noise = objective.surrogate.draws(DRAWS + MEMBERS * OUTCOMES, objective.seed + 31)
     value = gain_by(networks, noise, settings.to(noise), fixed, rivals)
     instead = gain_by(networks, noise, proposed.to(noise), {}, rivals)
-    reason: Verdict = "rest_does_not_pay" if value < rest * instead else "rest_pays"
+    pays = value >= rest * instead or chance >= UNLIKELY
+    reason: Verdict = "rest_pays" if pays else "rest_does_not_pay"
     return Finishing(reason, trial, rest, float(rewards.mean()), low, high, chance, value, instead)
 
 
