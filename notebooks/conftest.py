@@ -1,10 +1,10 @@
-"""Every notebook is a test that runs it whole: one of them slow, the others of the bench lane."""
+"""Every notebook is a test that runs it whole: two of them slow, the others of the bench lane."""
 
 from pathlib import Path
 
 import pytest
 
-SLOW = {"sepsis.ipynb"}
+SLOW = {"sepsis.ipynb", "campaign.ipynb"}
 
 
 @pytest.hookimpl(tryfirst=True)
