@@ -253,6 +253,8 @@ def _assumed(
     """For each clique that is altered in part, that the rest does not answer, if it leads to the outcome."""
     sentences = []
     for clique in graph.cliques:
+        if set(altered).isdisjoint(clique):
+            continue
         part = ", ".join(name for name in clique if name in altered)
         rest = ", ".join(
             name
@@ -260,7 +262,7 @@ def _assumed(
             if name not in {*altered, *context, *outcomes}
             and not closure([name], graph.effects, altered).isdisjoint(outcomes)
         )
-        if part and rest:
+        if rest:
             sentences.append(
                 f"a hidden cause joins {part} and {rest}, and a setting of {part} leaves {rest} as it is: if "
                 f"they influence each other, observations do not show how {rest} would answer"
