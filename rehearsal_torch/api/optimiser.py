@@ -46,7 +46,15 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.tables.in_memory import SET, data_frame, in_library
 from rehearsal_torch.data.tables.reader import ReadTable
 from rehearsal_torch.data.trials.recommendation_history import FollowedUp, PastRecommendation
-from rehearsal_torch.data.trials.trial import Recommended, State, Suggestion, Trial, TrialWarning, finite
+from rehearsal_torch.data.trials.trial import (
+    Recommended,
+    Settings,
+    State,
+    Suggestion,
+    Trial,
+    TrialWarning,
+    finite,
+)
 from rehearsal_torch.data.trials.trial_log import Reference, TrialLog
 from rehearsal_torch.data.trials.trial_store import TrialStore, read_campaign, write_campaign
 from rehearsal_torch.files.atomic_write import write_bytes
@@ -134,8 +142,8 @@ def trial_method(name: str) -> Parts:
 
 
 # Fixed actions, or a context, by name; several contexts.
-Given = Mapping[str, float] | None
-Contexts = Sequence[Mapping[str, float]] | IntoDataFrame
+Given = Settings | None
+Contexts = Sequence[Settings] | IntoDataFrame
 # Fixed actions and the context, each with its value as its only level.
 Held = Mapping[str, tuple[float, ...]]
 EXPERIMENTS = "these experiments"
@@ -182,7 +190,7 @@ class CausalOptimiser(TrialView):
         if tolerance is None and problem is not None:
             tolerance = problem.tolerance
         self._store = TrialStore(task, seed, initial, file, tolerance)
-        self.fixed, self.context, self.units = dict[str, float](), dict[str, float](), dict[str, str]()
+        self.fixed, self.context, self.units = dict[str, Any](), dict[str, Any](), dict[str, str]()
         self._table = ReadTable(pd.DataFrame(), EXPERIMENTS)
         if problem is not None:
             self.fixed, self.context, self._table = dict(problem.fixed), dict(problem.context), problem.rows
@@ -283,7 +291,7 @@ class CausalOptimiser(TrialView):
         action: Reference | None,
         nodes: Mapping[str, float],
         altered: Collection[str] = (),
-        ran: Mapping[str, float] | None = None,
+        ran: Given = None,
     ) -> Trial:
         """Records the result of an experiment, or corrects a recorded one (by its number).
 
@@ -307,11 +315,7 @@ class CausalOptimiser(TrialView):
         return trial
 
     def fail(
-        self,
-        action: Reference,
-        reason: str = "",
-        nodes: Mapping[str, float] | None = None,
-        ran: Mapping[str, float] | None = None,
+        self, action: Reference, reason: str = "", nodes: Mapping[str, float] | None = None, ran: Given = None
     ) -> Trial:
         """Records that an experiment gave no usable measurement, with arguments as of `tell`; its settings
         are not suggested again. Measured `nodes` and the `reason` are kept in the file, and not fitted. A
@@ -353,10 +357,11 @@ class CausalOptimiser(TrialView):
         stopped, trial = log.running(action)
         if self.task.lacking(log.table.records()):
             return Finishing("no_model", trial.id, rest)
-        levels = {name: (trial.settings[name],) for name in self.task.context}
+        row = dict(zip(self.task.settings, self.task.row(trial.settings), strict=True))
+        levels = {name: (row[name],) for name in self.task.context}
         objective, best = self._best_known(log, levels)
         proposed, _ = self._best_action(self._fitted(log), stopped, levels)
-        settings = proposed.new_tensor([trial.settings[name] for name in self.task.settings])
+        settings = proposed.new_tensor(list(row.values()))
         with in_numbers(EXPERIMENTS):
             return finishing(objective, best, trial.id, settings, trial.nodes, proposed, rest)
 
@@ -413,19 +418,22 @@ class CausalOptimiser(TrialView):
         with in_numbers(EXPERIMENTS):
             sure = sureness(objective, best)
         width = len(self.task.actions)
-        action = self.task.named(best.action[:width])
+        action = self.task.shown(self.task.named(best.action[:width]))
         runner_up: dict[str, Any] = {}
         if sure.runner_up is not None:
             settings = self.task.named(sure.runner_up[:width])
             runner_up = {
-                "runner_up": settings,
+                "runner_up": self.task.shown(settings),
                 "runner_up_predicted": sure.runner_up_predicted,
                 "chance": sure.chance,
             }
-        context = {name: levels[name][0] for name in self.task.context}
+        context = self.task.shown({name: levels[name][0] for name in self.task.context})
+        nearly: dict[str, Any] = dict(sure.margins)
+        for name in nearly.keys() & self.task.coded.keys():
+            nearly[name] = tuple(self.task.coded[name].levels[int(place)] for place in nearly[name])
         if recorded:
             claim = best.predicted, finite(sure.std) or 0.0
-            settings = action | context
+            settings = {**action, **context}
             past = PastRecommendation(after=len(log.table), action=settings, predicted=claim[0], std=claim[1])
             with self._store.locked_log() as log:
                 if past not in log.recommended[-1:]:
@@ -438,7 +446,7 @@ class CausalOptimiser(TrialView):
             contradicted=objective.surrogate.contradicted(),
             context=context,
             constraints=best.constraints,
-            nearly=sure.margins,
+            nearly=nearly,
             loss=sure.tolerance,
             **runner_up,
         )
@@ -476,9 +484,10 @@ class CausalOptimiser(TrialView):
         with in_numbers(EXPERIMENTS):
             return left_out(model, log, self.seed)
 
-    def cost(self, settings: Mapping[str, float]) -> float:
+    def cost(self, settings: Settings) -> float:
         """What an experiment costs (`data.costs.ExperimentCosts`); 0 where the task has no costs."""
-        values = np.array([settings[name] for name in self.task.required])
+        row = dict(zip(self.task.settings, self.task.row(settings), strict=True))
+        values = np.array([row[name] for name in self.task.required])
         return 0.0 if self.task.costs is None else float(self.task.costs.of(values))
 
     @property
@@ -544,6 +553,8 @@ class CausalOptimiser(TrialView):
     def to_frame(self, library: str = "pandas") -> Any:
         """The completed experiments as a data frame that `read` reads without loss."""
         frame = self._store.fresh().table.to_frame()
+        for name, coding in self.task.coded.items():
+            frame[name] = [coding.levels[int(place)] if place == place else None for place in frame[name]]
         marks = [f"{SET}{name}" for name in self.task.required]
         return in_library(frame.drop(columns=marks, errors="ignore"), library)
 

@@ -10,6 +10,9 @@ action may affect several nodes. The aim is the action vector with the largest e
 reward is a known function of the nodes. Some roots c may be a context, which is known before acting and has
 no mechanism: then the aim is the best action given it, a*(c) = argmax_a E[r | a, c].
 
+Texts, such as solvents, are numbers in tables and tensors: their places 0, 1, ... in the coding. Without an
+order they are an indicator each to mechanisms. Trials have the texts.
+
 What is on a log scale counts by its logarithm: to mechanisms, in distances, and as a coordinate of the region
 that is searched. Everywhere else it stands in its unit.
 
@@ -40,7 +43,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+import pandas as pd
 
+from rehearsal_torch.data.codings.coding import Coding, hinted, listed
+from rehearsal_torch.data.codings.decision_texts import in_numbers, worded
 from rehearsal_torch.data.costs import ExperimentCosts
 from rehearsal_torch.data.known_reward import KnownReward, TwoRewards
 from rehearsal_torch.data.outcome_constraint import OutcomeConstraint, constrained_names
@@ -54,7 +60,7 @@ from rehearsal_torch.data.problem_file.trials_schema import (
     problem_of_task,
 )
 from rehearsal_torch.data.records import Records, check_fit
-from rehearsal_torch.data.trials.trial import finite, named_numbers, unknown_names
+from rehearsal_torch.data.trials.trial import Settings, finite, named_numbers, unknown_names
 from rehearsal_torch.files.redaction import beginning
 from rehearsal_torch.files.schema import Fault, FaultsError
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
@@ -101,6 +107,7 @@ class CausalTask:
         costs: What experiments cost; None if it does not count.
         errors: Standard deviations of the measurement errors of nodes, in their units, where they are known.
         settable: Those of the box's variables that are nodes, and need not be set.
+        codings: Of actions and contexts of texts: with a reference where the texts have no order.
 
     Raises:
         ValueError: if hidden causes join an action, another action or a context is not a root, a name is
@@ -115,10 +122,11 @@ class CausalTask:
     constraints: tuple[OutcomeConstraint, ...] = ()
     context: tuple[str, ...] = ()
     logs: tuple[str, ...] = ()
-    before: Mapping[str, float] = field(default_factory=dict)
+    before: Settings = field(default_factory=dict)
     costs: ExperimentCosts | None = None
     errors: Mapping[str, float] = field(default_factory=dict)
     settable: tuple[str, ...] = ()
+    codings: tuple[Coding, ...] = ()
 
     def __post_init__(self) -> None:
         if faults := list(self._faults()):
@@ -158,8 +166,10 @@ class CausalTask:
         if limits.names != self.box.names:
             words = f"expected the actions {list(self.box.names)}, in this order; got {list(limits.names)}"
             raise FaultsError([Fault("limits", words)])
-        if bent := [self.actions[column] for column in self.log_columns if limits.rows[:, column].any()]:
-            words = f"limits are linear, and {bent[0]} has scale: log: bound it by its range, or take one out"
+        limited = [name for name, rows in zip(self.actions, limits.rows.T, strict=True) if rows.any()]
+        if bent := [name for name in limited if name in self.logs or name in self.coded]:
+            what = "has scale: log: bound it by its range, or" if bent[0] in self.logs else "has texts:"
+            words = f"limits are linear, and {bent[0]} {what} take it out of them"
             raise FaultsError([Fault("limits", words)])
         try:
             check_limits(limits, self.box)
@@ -186,6 +196,43 @@ class CausalTask:
     def log_columns(self) -> tuple[int, ...]:
         """The columns of actions on a log scale."""
         return tuple(column for column, name in enumerate(self.actions) if name in self.logs)
+
+    @cached_property
+    def coded(self) -> dict[str, Coding]:
+        """The codings by name."""
+        return {coding.name: coding for coding in self.codings}
+
+    @cached_property
+    def classes(self) -> tuple[str, ...]:
+        """Actions and contexts of texts without an order."""
+        return tuple(coding.name for coding in self.codings if coding.of_classes)
+
+    @cached_property
+    def places(self) -> dict[str, Coding]:
+        """The codings by name, each of the places of its texts."""
+        return {name: Coding(name, coding.levels) for name, coding in self.coded.items()}
+
+    def shown(self, settings: Mapping[str, float]) -> dict[str, Any]:
+        """Settings with texts in place of their numbers."""
+        return worded(settings, self.places) if self.codings else dict(settings)
+
+    def row(self, settings: Mapping[str, Any]) -> list[float]:
+        """The inverse: a number for each action and context, NaN where there is none."""
+        values = in_numbers(settings, self.places) if self.codings else settings
+        return [values.get(name, math.nan) for name in self.settings]
+
+    def features(self, name: str, value: Tensor) -> list[Tensor]:
+        """What a variable is to mechanisms: an indicator for each of its texts, or its coordinate."""
+        if name not in self.classes:
+            return [self.coordinate(name, value)]
+        known, places = ~value.isnan(), range(len(self.coded[name].levels))
+        return [(value.round() == place).to(value).where(known, value) for place in places]
+
+    def feature_names(self, node: str) -> tuple[str, ...]:
+        """The names of a node's inputs by `features`."""
+        texts = {name: self.coded[name].levels for name in self.classes}
+        names = self.inputs(node)
+        return tuple(f"{name}={text}" if text else name for name in names for text in texts.get(name, ("",)))
 
     def coordinate(self, name: str, value: Any) -> Any:
         """A number, or a tensor of some, as it counts in distances and to mechanisms: its logarithm on a log
@@ -430,9 +477,7 @@ class CausalTask:
             return ""
         return f"{name} may be set {offered}; got {value:g}: {remedy}"
 
-    def held(
-        self, fixed: Mapping[str, float] | None, context: Mapping[str, float] | None = None
-    ) -> dict[str, tuple[float, ...]]:
+    def held(self, fixed: Settings | None, context: Settings | None = None) -> dict[str, tuple[float, ...]]:
         """Actions that are fixed at a value, and the context, complete unless it is None, as levels for
         `region`; all faults at once.
         """
@@ -462,6 +507,18 @@ class CausalTask:
         self, given: Any, wanted: Iterable[str], what: str, faults: list[str], others: bool = False
     ) -> dict[str, float]:
         """As `named_numbers`, of actions and context: above 0 on a log scale."""
+        if isinstance(given, pd.Series):
+            given = given.to_dict()
+        if self.codings and isinstance(given, Mapping):
+            given = {**given}
+            for name in {*wanted} & {*given} & {*self.coded}:
+                if (place := self.coded[name].place(given[name])) is None:
+                    levels, value = self.coded[name].levels, given.pop(name)
+                    got = f"got {beginning(repr(value), 60)}{hinted(str(value), levels)}"
+                    faults.append(f"{name}: expected one of {listed(levels)}; {got}")
+                else:
+                    given[name] = float(place)
+            wanted = [name for name in wanted if name in given or name not in self.coded]
         values = named_numbers(given, wanted, what, faults, others)
         faults += [
             f"{name}: {POSITIVE}; got {value:g}"
@@ -538,9 +595,12 @@ class CausalTask:
     def _plain_actions(self) -> dict[str, Any]:
         plain = self.box.to_plain()
         for name in self.actions:
-            if stated := self._stated(name):
-                values = plain[name]["values"] if name in self.box.levels else plain[name]
-                plain[name] = {"levels" if name in self.box.levels else "range": values, **stated}
+            stated, levels = self._stated(name), name in self.box.levels
+            if name in self.coded:
+                plain[name] = stated
+            elif stated:
+                values = plain[name]["values"] if levels else plain[name]
+                plain[name] = {"levels" if levels else "range": values, **stated}
         return plain
 
     def _plain_context(self) -> Any:
@@ -548,9 +608,14 @@ class CausalTask:
         return stated if any(stated.values()) else list(self.context)
 
     def _stated(self, name: str) -> dict[str, Any]:
-        """What a task states of an action or a context beside its values."""
-        costs = {} if self.costs is None else self.costs.actions
+        """What a task states of an action or a context beside its numbers."""
+        costs, coding = {} if self.costs is None else self.costs.actions, self.coded.get(name)
+        texts: dict[str, Any] = {}
+        if coding is not None:
+            kind = "categorical" if coding.of_classes else "ordinal"
+            texts = {"kind": kind, "levels": list(coding.levels)}
         return {
+            **texts,
             **({"scale": "log"} if name in self.logs else {}),
             **({"before": self.before[name]} if name in self.before else {}),
             **({"cost": costs[name].to_plain()} if name in costs else {}),

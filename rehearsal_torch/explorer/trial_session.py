@@ -21,7 +21,7 @@ from rehearsal_torch.api.optimiser import CausalOptimiser
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.finding import undecided
 from rehearsal_torch.data.known_reward import TwoRewards
-from rehearsal_torch.data.trials.trial import Suggestion, Trial
+from rehearsal_torch.data.trials.trial import Settings, Suggestion, Trial
 from rehearsal_torch.data.trials.trial_log import TrialLog
 from rehearsal_torch.explorer.charts import rewards_picture
 from rehearsal_torch.explorer.open_run import beside, cautions_of, source_of
@@ -38,7 +38,6 @@ from rehearsal_torch.user_error import RequestError, UserError
 MOST = 1000
 # Rows in the list, at most; the figure has all.
 LISTED = 200
-Numbers = Annotated[dict[str, FiniteFloat], Field(max_length=MOST)]
 Typed = Annotated[dict[str, FiniteFloat | Annotated[str, Field(max_length=200)]], Field(max_length=MOST)]
 Reason = Annotated[str, Field(max_length=1000)]
 
@@ -47,8 +46,8 @@ class NextAsked(Asked):
     """A request for so many trials, or for the action to adopt, in a context, with some actions held."""
 
     count: int = 1
-    fixed: Numbers = Field(default_factory=dict)
-    context: Numbers = Field(default_factory=dict)
+    fixed: Typed = Field(default_factory=dict)
+    context: Typed = Field(default_factory=dict)
 
 
 class Told(Asked):
@@ -98,6 +97,7 @@ class TrialSession:
     def describe(self) -> dict[str, Any]:
         """What all parts of the page use: question, actions, nodes and cautions."""
         task = self.optimiser.task
+        texts = {name: {"texts": coding.levels} for name, coding in task.coded.items()}
         first = f"the first {self.optimiser.initial} experiments are spread evenly."
         return {
             "title": f"{self.file.stem}: which setting has the largest {reward_in_words(task.to_plain())}?",
@@ -110,9 +110,10 @@ class TrialSession:
             "beside": {"case": [], "action": [], "answer": []},
             "actions": [
                 {"name": name, "bounds": list(bounds), "levels": list(task.box.levels.get(name, ())) or None}
+                | texts.get(name, {})
                 for name, bounds in task.box.bounds().items()
             ],
-            "context": [{"name": name} for name in task.context],
+            "context": [{"name": name} | texts.get(name, {}) for name in task.context],
             "nodes": [{"name": name} for name in task.nodes],
         }
 
@@ -154,9 +155,7 @@ class TrialSession:
             trials = shown_trials(self.optimiser.task, self.optimiser.trials)
             return trials | {"summary": self.optimiser.summary()}
 
-    def ask(
-        self, count: int, fixed: Mapping[str, float], context: Mapping[str, float] | None = None
-    ) -> dict[str, Any]:
+    def ask(self, count: int, fixed: Settings, context: Settings | None = None) -> dict[str, Any]:
         """Proposes trials, which are pending from then on."""
         with self._answering() as notes:
             suggestions = self.optimiser.ask(count, fixed or None, context)
@@ -193,9 +192,7 @@ class TrialSession:
             abandoned = self.optimiser.abandon(Suggestion(self._pending(trial)), reason)
         return {"trial": abandoned.id, "notes": notes}
 
-    def recommend(
-        self, fixed: Mapping[str, float], context: Mapping[str, float] | None = None
-    ) -> dict[str, Any]:
+    def recommend(self, fixed: Settings, context: Settings | None = None) -> dict[str, Any]:
         """The action to adopt, with its expected reward, and the best tried one beside it."""
         with self._answering() as notes:
             recommendation = self.optimiser.recommend(fixed or None, context)
@@ -330,7 +327,10 @@ class RecordedTrials:
         for decision in self.material.run.decisions:
             setting, reward = mapping(decision.get("alteration")), finite(decision.get("reward"))
             given = mapping(decision.get("given"))
-            settings = {name: finite(value) for name, value in {**setting, **given}.items()}
+            settings = {
+                name: value if isinstance(value, str) else finite(value)
+                for name, value in {**setting, **given}.items()
+            }
             measurements = mapping(mapping(decision.get("answer")).get("rows"))
             nodes = {
                 name: finite(values[0]) for name, values in measurements.items()

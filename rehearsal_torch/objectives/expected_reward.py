@@ -213,7 +213,8 @@ class CausalObjective(Objective, ABC):
         """The feasible region of actions."""
         lower, upper = self.box.lower.to(self.visited), self.box.upper.to(self.visited)
         region = CandidateRegion.within(lower, upper, self.task.limits, self.task.log_columns)
-        return region.at(self._indexed(self.levels))
+        classes = [name for name in self.task.actions if name in self.task.classes]
+        return region.at(self._indexed(self.levels), [*map(self.task.actions.index, classes)])
 
     def __call__(self, actions: Tensor) -> Tensor:
         """The value of trying actions, (..., k) -> (...)."""

@@ -105,8 +105,11 @@ class Facts:
 
 
 class Experiments(ABC):
-    """A user's table of experiments, to which proposals are added; `lacking` says why no model is fitted."""
+    """A user's table of experiments of a task, to which proposals are added; `lacking` says why no model is
+    fitted.
+    """
 
+    task: CausalTask
     lacking: str
 
     @abstractmethod

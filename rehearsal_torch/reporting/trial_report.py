@@ -77,7 +77,7 @@ def written(run: Recorded) -> list[Path]:
     return [write_text(run.path / "table.csv", as_csv(lines))]
 
 
-def kept(decision: Decided) -> Mapping[str, float]:
+def kept(decision: Decided) -> Mapping[str, float | str]:
     """The setting recommended after a trial; the setting tried if there is no recommendation."""
     return decision.get("recommendation") or decision.get("alteration") or {}
 
@@ -95,9 +95,9 @@ def named(run: Recorded, group: str) -> str:
     return run.choices.get(group, group)
 
 
-def settings(setting: Mapping[str, float]) -> str:
+def settings(setting: Mapping[str, float | str]) -> str:
     """Names and values of a setting, on one line."""
-    return ", ".join(f"{name} {setting_text(float(value))}" for name, value in setting.items())
+    return ", ".join(f"{name} {setting_text(value)}" for name, value in setting.items())
 
 
 def rounds(run: Recorded) -> list[Row]:

@@ -62,8 +62,10 @@ class Alteration:
         return hash((self.names, tuple(self.values.shape)))
 
 
-def setting_text(value: float, digits: int = 4) -> str:
+def setting_text(value: float | str, digits: int = 4) -> str:
     """A value as text: `digits` significant digits, and three decimals of large ones below 1e15."""
+    if isinstance(value, str):
+        return value
     value += 0.0  # A zero without a sign
     if 10**digits <= abs(value) < 1e15:
         return f"{value:.3f}".rstrip("0").rstrip(".")

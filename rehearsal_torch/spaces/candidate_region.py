@@ -79,13 +79,13 @@ class CandidateRegion:
         length = normals.norm(dim=-1).clamp_min(1e-300)
         return cls(lower, width, normals / length.unsqueeze(-1), offsets / length, ends)
 
-    def at(self, levels: Mapping[int, Sequence[float]]) -> "CandidateRegion":
+    def at(self, levels: Mapping[int, Sequence[float]], classes: Sequence[int] = ()) -> "CandidateRegion":
         """The region with levels at these coordinates alone: index of a coordinate to its levels."""
         if not levels and type(self) is CandidateRegion:
             return self
         parts = self.lower, self.width, self.normals, self.offsets, self.logs
         ordered = {column: tuple(map(float, levels[column])) for column in sorted(levels)}
-        return MixedRegion(*parts, ordered) if levels else CandidateRegion(*parts)
+        return MixedRegion(*parts, ordered, tuple(classes)) if levels else CandidateRegion(*parts)
 
     def possible(self) -> bool:
         """Whether it has a point; always, without levels: `Polytope` refuses constraints without one."""
@@ -267,9 +267,12 @@ NODES = 10_000  # Nodes of the search tree after which a mixed-integer program i
 
 @dataclass(frozen=True)
 class MixedRegion(CandidateRegion):
-    """A region with levels: coordinate to its ascending levels in the actions' units; none for others."""
+    """A region with levels: coordinate to its ascending levels in the actions' units; none for others. In
+    coordinates of `classes` they have no order.
+    """
 
     levels: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
+    classes: tuple[int, ...] = ()
 
     @property
     def places(self) -> list[int]:
@@ -392,7 +395,8 @@ class MixedRegion(CandidateRegion):
             changed[..., column] = points.new_tensor(values)
             current = (changed[..., column] - points[:, None, column]).abs().argmin(-1, keepdim=True)
             steps = (torch.arange(len(values), device=points.device) - current).abs()
-            different = (steps > 0) & ((steps == 1) if len(values) > most else True)
+            many = len(values) > most and column not in self.classes
+            different = (steps > 0) & ((steps == 1) if many else True)
             changes.append(changed[different])
             origins.append(indices.unsqueeze(1).expand(-1, len(values))[different])
         moved, feasible = self.slices(torch.cat(changes))

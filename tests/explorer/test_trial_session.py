@@ -221,7 +221,7 @@ def test_a_trial_is_proposed_told_and_counted(served, session):
     [
         ("/api/ask", {"count": 1.5}, "count"),
         ("/api/ask", {"count": None}, "count"),
-        ("/api/ask", {"count": 1, "fixed": {"b": "1"}}, "fixed.b"),
+        ("/api/ask", {"count": 1, "fixed": {"b": "1"}}, "fixed: b: expected a finite number"),
         ("/api/ask", '{"count": 1, "fixed": {"b": 1e999}}', "fixed.b"),
         ("/api/adopt", {"more": 1}, "Extra inputs are not permitted"),
         ("/api/fail", {}, "no trial has the number None"),

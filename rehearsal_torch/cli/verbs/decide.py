@@ -54,11 +54,12 @@ def write_initial_design(problem: Problem, folder: RunFolder, seed: int) -> str:
     if not len(design):
         print(f"{missing} Fill in {nodes} there, and run the same command again.\nRun folder: {folder.path}")
         return f"{available}, no model yet; nothing else to run first"
-    frame = pd.DataFrame(design.values.numpy(), columns=list(design.names))
-    text = frame.to_csv(index=False, float_format="%.10g", lineterminator="\n")
-    folder.write("start_design.csv", text)
     rows = [dict(zip(design.names, row, strict=True)) for row in design.values.tolist()]
     settings = [{name: value for name, value in row.items() if not math.isnan(value)} for row in rows]
+    shown = [facts.experiments.task.shown(setting) for setting in settings]
+    frame = pd.DataFrame(shown, columns=list(design.names))
+    text = frame.to_csv(index=False, float_format="%.10g", lineterminator="\n")
+    folder.write("start_design.csv", text)
     next_file = write_next(problem, folder, settings)
     hint = f"{next_file} is this table with these rows, to be filled in.\n" if next_file else ""
     measured = f"add a row for each with the measured values of {nodes}"

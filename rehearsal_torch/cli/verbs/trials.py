@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -18,7 +19,7 @@ from rehearsal_torch.cli.command_words import is_table, of_table, spoken
 from rehearsal_torch.data.known_reward import TwoRewards
 from rehearsal_torch.data.tables.in_memory import SET
 from rehearsal_torch.data.tables.reader import ReadTable
-from rehearsal_torch.data.trials.trial import Recommended, Trial
+from rehearsal_torch.data.trials.trial import Recommended, Settings, Trial
 from rehearsal_torch.problems.trials.numbered_rows import TRIAL
 from rehearsal_torch.problems.trials.user_experiments import REASON, STATE
 from rehearsal_torch.reporting.text_table import text_table
@@ -141,10 +142,15 @@ def _campaign(path: Path, given: Mapping[str, str]) -> Iterator[tuple[CausalOpti
         print(f"Note: {note}.")
 
 
-def _fixed(optimiser: CausalOptimiser, given: Mapping[str, str]) -> dict[str, float] | None:
+def _fixed(optimiser: CausalOptimiser, given: Mapping[str, str]) -> Settings | None:
     """The actions that are held at a value, besides those of the problem file; None without any."""
     names = [key for key in given if key.startswith(HELD)]
-    typed = {key[len(HELD) :]: _number(key, given[key]) for key in names}
+    coded = optimiser.task.coded
+    typed = {
+        name: given[key] if name in coded else _number(key, given[key])
+        for key in names
+        if (name := key.removeprefix(HELD))
+    }
     return {**optimiser.fixed, **typed} if typed else None
 
 
@@ -165,8 +171,8 @@ def _one_row(optimiser: CausalOptimiser, values: Mapping[str, str]) -> ReadTable
             raise UserError(
                 "is no setting and no measurement", name, did_you_mean(name, (*names, *texts, TRIAL))
             )
-    numbers = {name: _number(name, values[name]) for name in values if name not in texts}
-    cells = {**dict.fromkeys(names), **numbers, **{name: values[name] for name in texts if name in values}}
+    cells: dict[str, Any] = {**dict.fromkeys(names), **values}
+    cells |= {name: _number(name, values[name]) for name in values if name not in (*texts, *task.coded)}
     missing = [name for name in task.required if name not in values]
     if TRIAL not in values and missing:
         raise UserError(f"expected trial=NUMBER, or all settings; {_listed(missing)} missing")
@@ -190,7 +196,7 @@ def _recorded(optimiser: CausalOptimiser, trial: Trial, line_number: int | None)
     return line
 
 
-def _settings_table(optimiser: CausalOptimiser, rows: Sequence[tuple[str, Mapping[str, float]]]) -> str:
+def _settings_table(optimiser: CausalOptimiser, rows: Sequence[tuple[str, Settings]]) -> str:
     names, costs = optimiser.task.actions, optimiser.task.costs is not None
     heads = ["trial", *map(optimiser.with_unit, names), *(["cost"] if costs else [])]
     values = [[*map(row.get, names), *([optimiser.cost(row)] if costs else [])] for _, row in rows]

@@ -37,7 +37,7 @@ _LONGEST = 60
 # A remark in brackets that follows itself.
 _REPEATED = re.compile(r"( \([^()]*\))\1+")
 # The parts of a decision's line that hold values of variables.
-_PARTS = ("given", "present", "alteration")
+_PARTS = ("given", "present", "alteration", "recommendation")
 
 
 def recorded_codings(plain: object) -> dict[str, Coding]:
@@ -108,7 +108,25 @@ def line_in_texts(line: Mapping[str, Any], codings: Codings) -> dict[str, Any]:
     trace = line.get("trace")
     if isinstance(trace, Mapping) and isinstance(trace.get("would_set"), Mapping):
         texts["trace"] = {**trace, "would_set": worded(trace["would_set"], codings)}
+    for entry, part in (("runner_up", "action"), ("nearly", "ranges")):
+        trace = texts.get("trace")
+        content = trace.get(entry) if isinstance(trace, Mapping) else None
+        if (
+            isinstance(trace, Mapping)
+            and isinstance(content, Mapping)
+            and isinstance(content.get(part), Mapping)
+        ):
+            changed = {name: _worded(name, value, codings) for name, value in content[part].items()}
+            texts["trace"] = {**trace, entry: {**content, part: changed}}
     return texts
+
+
+def _worded(name: str, value: Any, codings: Codings) -> Any:
+    if isinstance(value, list):
+        return (
+            [worded({name: entry}, codings).get(name, entry) for entry in value] if name in codings else value
+        )
+    return worded({name: value}, codings).get(name, value)
 
 
 def _with_parts(line: Mapping[str, Any], change: Callable[[Mapping[str, Any]], Any]) -> dict[str, Any]:

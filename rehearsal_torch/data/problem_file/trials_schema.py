@@ -9,6 +9,7 @@ A problem file asks which experiment to run next:
       dose: {role: action, levels: [0, 1, 2, 5], unit: ml, cost: 3}   # optional: of every unit (`data.costs`)
       catalyst: {role: action, range: [0.001, 10], scale: log}    # counts by its logarithm
       stirring: {role: action, range: [0, 600], before: 300}   # what it was in experiments that do not say it
+      solvent: {role: action, kind: categorical, levels: [water, ethanol, toluene]}
       temperature: {role: other, unit: degrees, error: 0.5}   # optional: its standard deviation
       humidity: context               # a root that is known before acting
       pressure: {role: settable, range: [0, 5]}  # a node that may be set, or left to arise
@@ -41,8 +42,18 @@ from functools import partial
 from typing import Annotated, Any, Literal, Self, get_args
 
 import numpy as np
-from pydantic import BeforeValidator, Discriminator, Field, PrivateAttr, SkipValidation, Tag, WithJsonSchema
+from pydantic import (
+    BeforeValidator,
+    Discriminator,
+    Field,
+    PrivateAttr,
+    SkipValidation,
+    Tag,
+    TypeAdapter,
+    WithJsonSchema,
+)
 
+from rehearsal_torch.data.codings.coding import Coding, level_texts, listed
 from rehearsal_torch.data.codings.task_codings import faces_of_text
 from rehearsal_torch.data.costs import COST, ActionCost, Cost, ExperimentCosts, Written, costs_faults
 from rehearsal_torch.data.known_reward import KnownReward, TargetError, TwoRewards, WeightedSum
@@ -51,10 +62,12 @@ from rehearsal_torch.data.problem_file.cases_schema import (
     DATA,
     MOST_LEVELS,
     SETTABLE,
+    Level,
     LevelNumbers,
     NamedFaces,
     PositiveNumber,
     Source,
+    has_texts,
     missing_roles,
     of_role,
     one_of,
@@ -69,6 +82,8 @@ from rehearsal_torch.files.schema import (
     Schema,
     fault,
     form,
+    is_number,
+    list_of,
     mapping,
     meant,
     only,
@@ -88,8 +103,9 @@ ROLES_AS = (
     "action (is set), settable (may be set, or left to arise), outcome (the reward is made of it), context "
     "(known before acting), other (measured in each experiment)"
 )
-KINDS, SCALES = ("continuous", "integer", "binary", "ordinal"), ("linear", "log")
-ACTIONS_AS = f"{SETTABLE[:-1]}, or the keys of an action under variables: {{range: ..., scale: log}}"
+KINDS, SCALES = ("continuous", "integer", "binary", "ordinal", "categorical"), ("linear", "log")
+OF_TEXTS, TYPES = ("binary", "ordinal", "categorical"), ("number", "string", "boolean")
+ACTIONS_AS = f"{SETTABLE}, or what an action has under variables"
 CONTEXT_AS = "roots that are known before acting, [name, ...], or {name: {scale: log}}"
 REWARD_AS = (
     "the outcome to maximise, a sum such as yield - 0.2*waste, {weights: {outcome: weight}}, or {targets: "
@@ -101,22 +117,31 @@ TOLERANCE_AS = "a share of each range, from 0 to 0.5, or {action: distance} in i
 ERRORS_AS = "{node: standard deviation of its measurement error, in its unit}"
 METHOD_AS = "the method that decides: a name that decision= takes"
 HIDDEN = "of a hidden cause, measure it, or leave it out"
-CLASSES = (
-    "code the classes as numbers in the table, leave kind out, and write levels: [0, 1, 2]; neighbouring "
-    "numbers are taken to be alike"
-)
 SET_ROLES, MOST_SETTABLE = ("action", "settable"), 6
 ROUNDING = 1e-9  # The share of a step by which the end of a range may be missed
 # Where each form of a graph states hidden common causes.
 _HIDDEN: dict[type, str] = {ParentsForm: "bidirected", CliquesForm: "cliques", OrderForm: "order"}
 _NODE, _WEIGHTS, _TARGETS, _KNOWN = form("node"), form("weights"), form("targets", "mean"), form("reward")
 _TWO = form("two")
+_NUMBERS, _TEXTS = form("numbers"), form("texts")
 
 
-def _check_kind(value: Any) -> Any:
-    if value == "categorical":
-        raise fault(f"one of {', '.join(KINDS)}", value, CLASSES)
-    return one_of(KINDS)(value)
+def _levels_tag(plain: Any) -> str:
+    levels = plain if isinstance(plain, list) else []
+    return _TEXTS if has_texts([level for level in levels if not _is_number(level)]) else _NUMBERS
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, str) and is_number(value)
+
+
+def _setting(value: Any) -> Any:
+    return _NUMBER.validate_python(value) if _is_number(value) else value
+
+
+LEFT_OUT = "levels are all values that may be set: leave it out"
+_NUMBER: TypeAdapter[float] = TypeAdapter(Number)
+Setting = Annotated[Level, BeforeValidator(_setting, json_schema_input_type=float | str | bool)]
 
 
 class TrialVariable(Schema):
@@ -125,19 +150,32 @@ class TrialVariable(Schema):
     role: Annotated[str, BeforeValidator(one_of(ROLES)), WithJsonSchema({"enum": list(ROLES)})] = Field(
         description=ROLES_AS
     )
-    kind: Annotated[str, BeforeValidator(_check_kind), WithJsonSchema({"enum": list(KINDS)})] = Field(
-        default="continuous", description="of an action: what may be set"
+    kind: Annotated[str, BeforeValidator(one_of(KINDS)), WithJsonSchema({"enum": list(KINDS)})] = Field(
+        default="continuous", description="of an action or a context: what its values are"
     )
     unit: Name | None = optional("its unit, for the reader")
     range: Bounds | None = optional("of an action: [lower, upper]")
-    levels: LevelNumbers | None = optional("of an action: the only values that it may be set to")
+    levels: (
+        Annotated[
+            Annotated[LevelNumbers, Tag(_NUMBERS)]
+            | Annotated[list[Level], list_of("a list of values"), Tag(_TEXTS)],
+            Discriminator(_levels_tag),
+            WithJsonSchema({"type": "array", "items": {"anyOf": [{"type": kind} for kind in TYPES]}}),
+        ]
+        | None
+    ) = optional(
+        "of an action: the only values that it may be set to; texts, of the kind categorical, or ordinal in "
+        "their order, also of a context"
+    )
     step: PositiveNumber | None = optional(
         "of an action: the distance of its values, from the lower end of range"
     )
     scale: Annotated[str, BeforeValidator(one_of(SCALES)), WithJsonSchema({"enum": list(SCALES)})] = Field(
         default="linear", description="log: an action or a context above 0 that counts by its logarithm"
     )
-    before: Number | None = optional("of an action or context: what it was in experiments that do not say it")
+    before: Setting | None = optional(
+        "of an action or context: what it was in experiments that do not say it"
+    )
     cost: Written | None = optional(f"of an action, in an experiment: {COST}")
     error: PositiveNumber | None = optional("of what is measured: the standard deviation of its error")
 
@@ -152,10 +190,28 @@ class TrialVariable(Schema):
         variable._faults = tuple(Fault(f".{each.path}" if each.path else "", each.words) for each in faults)
         return variable
 
+    @property
+    def of_texts(self) -> bool:
+        """Whether its levels are texts, which stand for their places 0, 1, ..."""
+        return self.levels is not None and (self.kind == "categorical" or has_texts(self.levels))
+
+    def coding(self, name: str) -> Coding:
+        """The coding of its texts; ValueError if there are too few or too many, or one occurs twice."""
+        texts = level_texts(self.levels or ())
+        return Coding(name, tuple(texts), texts[0] if self.kind == "categorical" else None)
+
+    def known(self, name: str) -> float | str | None:
+        """What it was before, as it is shown."""
+        if self.before is None or not self.of_texts:
+            return self.before
+        coding = self.coding(name)
+        place = coding.place(self.before)
+        return None if place is None else coding.levels[place]
+
     def values(self) -> list[float] | None:
         """The values that an action may be set to, ascending; None for a whole range."""
         if self.levels is not None:
-            return sorted(self.levels)
+            return sorted(map(float, range(len(self.levels)) if self.of_texts else self.levels))
         if self.range is None:
             return [0.0, 1.0]
         if self.step is None and self.kind == "continuous":
@@ -169,7 +225,11 @@ class TrialVariable(Schema):
         if self.cost.column is not None:
             raise ValueError("expected a number, which holds for all experiments; got a column")
         values = self.values()
-        return self.cost.built(name, None, {} if values is None else {name: values})
+        if self.kind == "categorical" and self.cost.levels is None and (self.cost.up or self.cost.down):
+            texts = ", ".join(f"{text}: NUMBER" for text in self.coding(name).levels[:3])
+            raise ValueError(f"texts have no size that a cost per unit could count: write {{{texts}}}")
+        coding = Coding(name, self.coding(name).levels) if self.of_texts else None
+        return self.cost.built(name, coding, {} if values is None else {name: values})
 
     def ends(self) -> tuple[float, float]:
         """The smallest and the largest value that an action may be set to."""
@@ -183,13 +243,39 @@ class TrialVariable(Schema):
         kept = {"action": parts, "settable": parts[:3], "context": ("before",)}.get(self.role, ())
         excess = [name for name in settings if name not in kept]
         lowest = min(
-            [*self.ends()[: self.role == "action"], *([] if self.before is None else [self.before])],
+            [
+                *self.ends()[: self.role == "action"],
+                *(each for each in [self.before] if isinstance(each, float)),
+            ],
             default=1,
         )
         if self._faults:
             yield from self._faults
         elif self.error is not None and self.role in ("action", "context"):
             yield Fault(".error", f"is for what is measured; its role is {self.role}: leave it out")
+        elif self.levels is not None and self.of_texts and self.kind not in OF_TEXTS:
+            words = "these are texts: add kind: categorical, or kind: ordinal if this is their order"
+            yield Fault(".levels", words, "texts")
+        elif self.levels is None and self.kind == "categorical":
+            yield Fault("", "expected levels: [...], its texts")
+        elif self.of_texts and self.role not in ("action", "context"):
+            yield Fault(
+                ".levels", f"texts are of actions and contexts; its role is {self.role}: leave it out"
+            )
+        elif self.of_texts and self.scale == "log":
+            yield Fault(".scale", "texts have no scale: leave it out")
+        elif self.of_texts:
+            kept = ("levels", "before", *(["cost"] if self.role == "action" else []))
+            yield from (Fault(f".{name}", LEFT_OUT) for name in settings if name not in kept)
+            try:
+                coding = self.coding("")
+            except ValueError as error:
+                yield Fault(".levels", str(error))
+            else:
+                if self.before is not None and coding.place(self.before) is None:
+                    yield Fault(".before", f"expected one of {listed(coding.levels)}; got {self.before!r}")
+        elif isinstance(self.before, str | bool):
+            yield Fault(".before", f"expected a number; got {self.before!r}")
         elif self.scale == "log" and self.role not in ("action", "context"):
             words = f"a log scale is for actions and contexts; its role is {self.role}: leave it out"
             yield Fault(".scale", words)
@@ -200,8 +286,7 @@ class TrialVariable(Schema):
             words = f"is for actions; its role is {self.role}: leave it out"
             yield from (Fault(f".{name}", words) for name in excess)
         elif self.levels is not None:
-            words = "levels are all values that may be set: leave it out"
-            yield from (Fault(f".{name}", words) for name in settings if name in ("range", "step"))
+            yield from (Fault(f".{name}", LEFT_OUT) for name in settings if name in ("range", "step"))
         elif self.range is None and self.kind != "binary":
             yield Fault("", "an action needs range: [lower, upper], or levels: [...]")
         elif self.range is not None and (self.step is not None or self.kind != "continuous"):
@@ -317,10 +402,10 @@ class TrialsProblem(Schema):
         | None
     ) = optional(LIMITS_AS)
     constraints: Constraints = Field(default=(), description=CONSTRAINTS_AS)
-    fixed: dict[Name, Number] = Field(
+    fixed: dict[Name, Setting] = Field(
         default_factory=dict, description="actions that the next experiment holds at a value"
     )
-    context: dict[Name, Number] = Field(
+    context: dict[Name, Setting] = Field(
         default_factory=dict, description="the values of the context in the next experiment"
     )
     cost: Cost | None = optional("what any experiment costs, beside its settings")
@@ -387,10 +472,15 @@ class TrialsProblem(Schema):
         reward = reward_in(self.reward, self.variables, of_role(self.variables, "outcome"))
         context, settable = (tuple(of_role(self.variables, role)) for role in ("context", "settable"))
         logs = tuple(name for name, variable in self.variables.items() if variable.scale == "log")
-        before = {name: each.before for name, each in self.variables.items() if each.before is not None}
+        before = {
+            name: known for name, each in self.variables.items() if (known := each.known(name)) is not None
+        }
         costs = costs_in(self.cost, self.variables)
+        codings = tuple(
+            variable.coding(name) for name, variable in self.variables.items() if variable.of_texts
+        )
         errors = {name: each.error for name, each in self.variables.items() if each.error is not None}
-        further = logs, before, costs, errors, settable
+        further = logs, before, costs, errors, settable, codings
         return self.graph.graph(), box, reward, limits, self.constraints, context, *further
 
 

@@ -10,7 +10,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from rehearsal_torch.data.trials.trial import MOST, ExpectedReward, Values
+from rehearsal_torch.data.trials.trial import MOST, ExpectedReward, Set
+from rehearsal_torch.spaces.box import setting_text
 
 
 class PastRecommendation(ExpectedReward, BaseModel):
@@ -21,7 +22,7 @@ class PastRecommendation(ExpectedReward, BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     after: Annotated[int, Field(ge=1, le=MOST)]
-    action: Values
+    action: Set
     predicted: float
     std: Annotated[float, Field(ge=0)]
 
@@ -42,7 +43,7 @@ class FollowedUp:
     def __str__(self) -> str:
         """One sentence."""
         claim, count = self.recommendation, len(self.trials)
-        action = ", ".join(f"{name} = {value:.4g}" for name, value in claim.action.items())
+        action = ", ".join(f"{name} = {setting_text(value)}" for name, value in claim.action.items())
         span = f"{claim.predicted:.4g} ({claim.low:.4g} to {claim.high:.4g})"
         numbers = f"trial{'s' * (count > 1)} {', '.join(map(str, self.trials))}"
         tried = "not tried" if self.reward is None else f"{self.reward:.4g} in {numbers}"

@@ -44,6 +44,9 @@ STATES: tuple[State, ...] = ("pending", "completed", "failed", "stopped", "aband
 # The largest number of a trial, and of experiments before the first model: a file holds no more.
 MOST = 10**6
 Values = Annotated[Mapping[str, float], AfterValidator(MappingProxyType), PlainSerializer(dict)]
+# Numbers, and texts of actions and contexts that have them.
+Settings = Mapping[str, float | str]
+Set = Annotated[Settings, AfterValidator(MappingProxyType), PlainSerializer(dict)]
 
 
 HALF = r"expected whole signs; got a text with half of one, such as \ud800 alone: leave it out"
@@ -73,8 +76,8 @@ class Trial(BaseModel):
 
     id: Annotated[int, Field(ge=1, le=MOST)]
     state: State
-    asked: Values | None = None
-    ran: Values | None = None
+    asked: Set | None = None
+    ran: Set | None = None
     nodes: Annotated[Values, Field(validate_default=True)] = {}
     altered: Annotated[tuple[str, ...], Field(strict=False)] = ()
     reason: str = ""
@@ -92,7 +95,7 @@ class Trial(BaseModel):
         return self
 
     @property
-    def settings(self) -> dict[str, float]:
+    def settings(self) -> dict[str, float | str]:
         """The settings of the experiment: `ran` if reported, otherwise `asked`."""
         settings = self.asked if self.ran is None else self.ran
         assert settings is not None
@@ -128,7 +131,7 @@ class Trial(BaseModel):
         }
 
 
-class Suggestion(dict[str, float]):
+class Suggestion(dict[str, Any]):
     """Suggested settings, action and context to value: a dictionary with the number of its trial.
 
     When it is passed back with a report, it identifies its trial; values changed in the meantime are the
@@ -257,7 +260,7 @@ class ExpectedReward:
         return self.predicted + WIDTH * self.std
 
 
-class Recommended(ExpectedReward, tuple[dict[str, float], float]):
+class Recommended(ExpectedReward, tuple[dict[str, Any], float]):
     """An action and its expected reward: a pair with further attributes.
 
     Attributes:
@@ -272,40 +275,40 @@ class Recommended(ExpectedReward, tuple[dict[str, float], float]):
         context: What all of this holds for, name to value.
         constraints: The probability of keeping each constraint; of settings that keep all of them as asked,
             the best is recommended, and where none is known to, the most probable.
-        nearly: Of each action, the lowest and the highest value that do nearly as well, the others unmoved:
-            the constraints are kept as asked, and it is no more likely than not that the expected reward
-            falls by more than `loss`; empty if no setting is known to keep them.
+        nearly: Of each action, the lowest and the highest value, or the texts, that do nearly as well, the
+            others unmoved: the constraints are kept as asked, and it is no more likely than not that the
+            expected reward falls by more than `loss`; empty if no setting is known to keep them.
         rewards: Of two rewards, each with its posterior mean and 95 % interval; `predicted` is of the first.
         loss: One standard deviation, or a hundredth of the range of expected rewards if that is more.
     """
 
-    action: dict[str, float]
+    action: dict[str, Any]
     predicted: float
     std: float
-    runner_up: dict[str, float] | None
+    runner_up: dict[str, Any] | None
     runner_up_predicted: float | None
     chance: float | None
     tried: bool
     contradicted: tuple[str, ...]
-    context: dict[str, float]
+    context: dict[str, Any]
     constraints: tuple[ConstraintChance, ...]
-    nearly: dict[str, tuple[float, float]]
+    nearly: dict[str, tuple[float, ...] | tuple[str, ...]]
     loss: float | None
     rewards: dict[str, tuple[float, float, float]]
 
     def __new__(
         cls,
-        action: Mapping[str, float],
+        action: Settings,
         predicted: float,
         std: float,
-        runner_up: Mapping[str, float] | None = None,
+        runner_up: Settings | None = None,
         runner_up_predicted: float | None = None,
         chance: float | None = None,
         tried: bool = False,
         contradicted: Sequence[str] = (),
-        context: Mapping[str, float] = MappingProxyType({}),
+        context: Settings = MappingProxyType({}),
         constraints: Sequence[ConstraintChance] = (),
-        nearly: Mapping[str, tuple[float, float]] = MappingProxyType({}),
+        nearly: Mapping[str, tuple[float, ...] | tuple[str, ...]] = MappingProxyType({}),
         loss: float | None = None,
         rewards: Mapping[str, tuple[float, float, float]] = MappingProxyType({}),
     ) -> Self:
@@ -350,7 +353,9 @@ class Recommended(ExpectedReward, tuple[dict[str, float], float]):
                 f"; the experiments contradict what the model assumes of {', '.join(self.contradicted)}"
             )
         ranges = [
-            f"{name} {low:.4g} to {high:.4g}" for name, (low, high) in self.nearly.items() if low < high
+            f"{name} {(' or ' if name in _texts(self.action) else ' to ').join(map(setting_text, ends))}"
+            for name, ends in self.nearly.items()
+            if len({*ends}) > 1
         ]
         if ranges and self.loss is not None:
             sentence += f"; nearly as good, up to {self.loss:.2g}, one at a time: {', '.join(ranges)}"
@@ -369,5 +374,9 @@ def _percent(chance: float) -> str:
     return "less than 1%" if chance < 0.5 else "more than 99%"
 
 
-def _listed(action: Mapping[str, float]) -> str:
+def _texts(action: Settings) -> list[str]:
+    return [name for name, value in action.items() if isinstance(value, str)]
+
+
+def _listed(action: Settings) -> str:
     return ", ".join(f"{name} = {setting_text(value)}" for name, value in action.items())

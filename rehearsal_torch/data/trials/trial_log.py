@@ -39,6 +39,7 @@ from rehearsal_torch.data.records import Records
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.recommendation_history import PastRecommendation
 from rehearsal_torch.data.trials.trial import (
+    Settings,
     State,
     Suggestion,
     Trial,
@@ -51,7 +52,7 @@ from rehearsal_torch.data.trials.trial import (
 from rehearsal_torch.files.redaction import beginning
 from rehearsal_torch.spaces.box import setting_text
 
-Reference = int | Trial | Mapping[str, float]  # A trial, its number, or its settings.
+Reference = int | Trial | Settings  # A trial, its number, or its settings.
 # Settings closer than this fraction of each action's range count as the same experiment, and are not
 # suggested again.
 SAME = 1e-4
@@ -74,8 +75,8 @@ class TrialLog:
     def backdated(self) -> "TrialLog":
         """The log with settings that trials lack, as measured, or else as the task states (`before`)."""
 
-        def filled(trial: Trial, settings: Mapping[str, float] | None) -> dict[str, float] | None:
-            known = {**self.task.before, **trial.nodes}
+        def filled(trial: Trial, settings: Settings | None) -> dict[str, Any] | None:
+            known: dict[str, Any] = {**self.task.before, **trial.nodes}
             names = [name for name in (*self.task.required, *self.task.context) if name in known]
             names = [name for name in names if name not in (settings or {})]
             return None if settings is None else {**settings, **{name: known[name] for name in names}}
@@ -123,7 +124,8 @@ class TrialLog:
     def _table_of(self, trials: Iterable[Trial]) -> Table:
         names, rows, marks = self.task.columns, list[list[float]](), list[list[bool]]()
         for trial in trials:
-            known = {**trial.nodes, **trial.settings}
+            settings = zip(self.task.settings, self.task.row(trial.settings), strict=True)
+            known = {**trial.nodes, **{name: value for name, value in settings if name in trial.settings}}
             altered = {*trial.altered, *trial.settings} - {*self.task.context}
             rows.append([known.get(name, math.nan) for name in names])
             marks.append([name in altered for name in names])
@@ -158,7 +160,7 @@ class TrialLog:
         """Whether actions (..., k) are the same experiment as a trial in some states, asked or run, (...)."""
         return self.times(action, *states) > 0
 
-    def tried_at(self, settings: Mapping[str, float]) -> tuple[Trial, ...]:
+    def tried_at(self, settings: Settings) -> tuple[Trial, ...]:
         """The completed trials within `TRIED` of settings."""
         completed, point = map(self.task.coordinates, (self.settings("completed"), self._rows([settings])))
         width, gap = self.task.width, _gap(completed, point)
@@ -170,7 +172,7 @@ class TrialLog:
 
     def ask(self, action: Tensor) -> tuple["TrialLog", Suggestion]:
         """Returns the log with a further pending trial at an action (k,), and its suggestion."""
-        trial = Trial(id=self.next_id, state="pending", asked=self.task.named(action))
+        trial = Trial(id=self.next_id, state="pending", asked=self.task.shown(self.task.named(action)))
         return self._with(trial), Suggestion(trial)
 
     def complete(
@@ -224,7 +226,7 @@ class TrialLog:
         its settings, asked or run. No trial is two rows. A value that only one of the two has is kept.
         """
         log, repeated, notes, unmatched = self, 0, list[str](), dict[int, Trial]()
-        trials_at, unequal = defaultdict[tuple[float | None, ...], list[Trial]](list), list[Trial]()
+        trials_at, unequal = defaultdict[tuple[float | str | None, ...], list[Trial]](list), list[Trial]()
         for trial in self.trials:
             unmatched[trial.id] = trial
             for key in {self._key(values) for values in (trial.asked, trial.ran) if values is not None}:
@@ -290,7 +292,7 @@ class TrialLog:
         )
         return trial.state == row.state and measured
 
-    def _key(self, settings: Mapping[str, float]) -> tuple[float | None, ...]:
+    def _key(self, settings: Settings) -> tuple[float | str | None, ...]:
         return tuple(map(settings.get, self.task.settings))
 
     def fail(
@@ -337,7 +339,7 @@ class TrialLog:
         return self._with(trial.with_changes(state="stopped")), trial
 
     def _changed(
-        self, trial: Trial | None, state: State, settings: dict[str, float] | None, fields: dict[str, Any]
+        self, trial: Trial | None, state: State, settings: dict[str, Any] | None, fields: dict[str, Any]
     ) -> Trial:
         """A trial, or a new one, in a state after it was run at some settings."""
         if trial is None:
@@ -376,7 +378,7 @@ class TrialLog:
             trial_faults: list[str] = []
             for settings in (trial.asked or {}, trial.ran or {}):
                 names = [name for name in self.task.settings if name in settings]
-                named_numbers(settings, names, "action", trial_faults, others=True)
+                self.task.numbers(settings, names, "action", trial_faults, others=True)
             if trial.state == "completed":
                 names = [name for name in self.task.nodes if name in {*trial.nodes, *self.task.reward.names}]
                 named_numbers(trial.nodes, names, "node", trial_faults, others=True)
@@ -385,20 +387,20 @@ class TrialLog:
 
     def _reported(
         self, reference: Any, ran: Any, nodes: Any, faults: list[str], notes: list[str]
-    ) -> tuple[Trial | None, dict[str, float] | None]:
+    ) -> tuple[Trial | None, dict[str, Any] | None]:
         """As `_referenced`, with the context: as measured, else as in the settings, else as in the trial."""
         trial, settings = self._referenced(reference, ran, faults, notes)
         measured = dict(nodes) if isinstance(nodes, Mapping | pd.Series) else {}
         complete = self._in_context(trial, settings, measured)
         names = [name for name in self.task.context if trial is None or name in complete]
-        complete |= self.task.numbers(complete, names, "context", faults, others=True)
+        complete |= self.task.shown(self.task.numbers(complete, names, "context", faults, others=True))
         known = settings is None and (trial is None or complete == trial.settings)
         return trial, None if known else complete
 
     def _in_context(
         self,
         trial: Trial | None,
-        settings: Mapping[str, float] | None,
+        settings: Settings | None,
         measured: Mapping[str, Any] = MappingProxyType({}),
     ) -> dict[str, Any]:
         earlier = {} if trial is None else trial.settings
@@ -406,16 +408,16 @@ class TrialLog:
         context = {name: known[name] for name in self.task.context if name in known}
         return {**(earlier if settings is None else settings), **context}
 
-    def _numbers(self, settings: Any, faults: list[str]) -> dict[str, float]:
-        """Settings as numbers; of the context those that are there."""
+    def _numbers(self, settings: Any, faults: list[str]) -> dict[str, Any]:
+        """Settings as numbers and texts; of the context those that are there."""
         known = settings if isinstance(settings, Mapping | pd.Series) else {}
         others = (*self.task.settable, *self.task.context)
         names = [*self.task.required, *(name for name in others if name in known)]
-        return self.task.numbers(settings, names, "action", faults)
+        return self.task.shown(self.task.numbers(settings, names, "action", faults))
 
     def _referenced(
         self, reference: Any, ran: Any, faults: list[str], notes: list[str]
-    ) -> tuple[Trial | None, dict[str, float] | None]:
+    ) -> tuple[Trial | None, dict[str, Any] | None]:
         """The referenced trial, None for a new one; and the settings used, None if they are known."""
         actual = None if ran is None else self._numbers(ran, faults)
         if reference is None:
@@ -451,7 +453,7 @@ class TrialLog:
         return None, settings if actual is None else actual
 
     def _pending_at(
-        self, settings: Mapping[str, float], notes: list[str], among: Collection[int] | None = None
+        self, settings: Settings, notes: list[str], among: Collection[int] | None = None
     ) -> tuple[Trial | None, bool]:
         """The nearest pending trial of settings (`among` some numbers), or None; and whether it is exact. Of
         trials whose actions are as near it is the one whose context is nearest.
@@ -492,7 +494,7 @@ class TrialLog:
         faults.append(f"no trial has the number {number}; {numbers}")
         return None
 
-    def _near_pending(self, settings: Mapping[str, float], among: Collection[int] | None = None) -> list[str]:
+    def _near_pending(self, settings: Settings, among: Collection[int] | None = None) -> list[str]:
         """A warning if a new trial may have been meant for a pending one, with `among` one of these."""
         waiting = [trial for trial in self.in_states("pending") if among is None or trial.id in among]
         if not waiting:
@@ -507,13 +509,13 @@ class TrialLog:
         remedy = f"trial {trial.id} ({near}) is close to it and stays pending: if it was that one, abandon it"
         return [f"recorded as a trial that was not suggested; {remedy}, and set a larger tolerance"]
 
-    def _other_settings(self, trial: Trial, settings: dict[str, float]) -> dict[str, float] | None:
+    def _other_settings(self, trial: Trial, settings: dict[str, Any]) -> dict[str, Any] | None:
         return None if settings == trial.asked else settings
 
-    def _actions(self, settings: Iterable[Mapping[str, float]]) -> Tensor:
+    def _actions(self, settings: Iterable[Settings]) -> Tensor:
         return self._rows(settings)[:, : len(self.task.actions)]
 
-    def _coordinates(self, settings: Iterable[Mapping[str, float]]) -> Tensor:
+    def _coordinates(self, settings: Iterable[Settings]) -> Tensor:
         return self.task.coordinates(self._rows(settings))
 
     @property
@@ -521,8 +523,8 @@ class TrialLog:
         """The distances at which settings are equal, (k,)."""
         return torch.minimum(1e-9 + 1e-6 * self.task.width, self.task.near)
 
-    def _rows(self, settings: Iterable[Mapping[str, float]]) -> Tensor:
-        rows = [[values.get(name, math.nan) for name in self.task.settings] for values in settings]
+    def _rows(self, settings: Iterable[Settings]) -> Tensor:
+        rows = [self.task.row(values) for values in settings]
         return torch.tensor(rows, dtype=torch.float64).reshape(-1, len(self.task.settings))
 
     def _with(self, new: Trial) -> "TrialLog":
@@ -566,6 +568,6 @@ def rows_of(rows: Records, task: CausalTask) -> Iterator[Trial]:
         row = {name: value for name, value in zip(names, values, strict=True) if not math.isnan(value)}
         marked = [name for name, mark in zip(names, marks, strict=True) if mark]
         applied = [name for name in task.settings if name in marked or name not in task.settable]
-        settings = {name: row.pop(name) for name in applied if name in row}
+        settings = task.shown({name: row.pop(name) for name in applied if name in row})
         altered = tuple(name for name in marked if name not in task.settings)
         yield Trial(id=index + 1, state="completed", ran=settings, nodes=row, altered=altered)

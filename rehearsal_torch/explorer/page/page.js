@@ -40,7 +40,7 @@ function put(html) {
   for (const part of [...parts.content.children]) {
     const before = at(part.id), focused = document.activeElement.id;
     if (before.dataset.kept !== undefined && before.outerHTML === part.outerHTML) continue;
-    for (const input of before.dataset.kept === undefined ? [] : before.querySelectorAll("input")) {
+    for (const input of before.dataset.kept === undefined ? [] : before.querySelectorAll("input, select")) {
       const after = parts.content.getElementById(input.id);
       if (after && input.value !== input.defaultValue) after.value = input.value;
     }

@@ -51,6 +51,7 @@ from rehearsal_torch.problems.drafts.sequence_draft import episodes, sequence_dr
 # The most columns of a draft, and the most rows for which it is asked whether they are experiments.
 COLUMNS, EXPERIMENTS = 60, 100
 SHARES = (0.05, 0.95)
+DECADES = 100  # The ratio of the largest number to the smallest from which a scale is a logarithm.
 QUESTIONS = "Is a row a case (cases), a step of a unit (sequence), or an experiment (trials)?"
 
 
@@ -283,17 +284,27 @@ def trials_draft(source: Source) -> tuple[str, list[str]]:
     frame, pending = source.table.frame[~waiting], source.table.frame[waiting]
     known_before = [str(name) for name in frame.columns if np.isfinite(numbers_of(pending[name])).all()]
     columns = columns_of(frame, varying=False)
-    columns = [replace(column, left_out="it has texts") if column.levels else column for column in columns]
     # What is not known before the result is no action by its name.
     for index, column in enumerate(columns):
         if column.named_role == "action" and column.name not in known_before:
             columns[index] = replace(column, named_role="")
+    roles = roles_of(columns, source, known_before if len(pending) else (), numbers=True)
+    # What is measured is a number.
+    columns = [
+        replace(column, left_out="it has texts")
+        if column.levels and column.name not in roles.names["action"]
+        else column
+        for column in columns
+    ]
     _check_two_usable(source, columns, "numbers without empty cells, an action and an outcome, that varies")
-    roles = roles_of(columns, source, known_before if len(pending) else ())
     variables = _select_variables(columns, roles)
     other_names = [column.name for column in variables if roles.of(column.name, "") == ""]
     actions, outcomes = (list(roles.names[role]) for role in ("action", "outcome"))
-    largest = {term(column.name): column.numbers.max() for column in variables if column.name in actions}
+    largest = {
+        term(column.name): column.numbers.max()
+        for column in variables
+        if column.name in actions and not column.levels and not _over_decades(column)
+    }
     limits = [f"{name} <= {number:.4g}" for name, number in largest.items()]
     waiting_note = f"# {len(pending)} more wait for their result, and are not learnt from."
     return source.fill(
@@ -320,7 +331,16 @@ def _pending_rows(source: Source) -> np.ndarray:
 
 def _experiment_line(column: Column, roles: Roles) -> str:
     role, (low, high) = roles.of(column.name, "other"), (column.numbers.min(), column.numbers.max())
+    if column.levels:
+        note = f"{roles.note(column)} <- the observed texts; write all that may be set"
+        return variable(column.name, note, role, kind=column.kind, levels=flow(column.levels))
     ends = {"range": f"[{low:.6g}, {high if low < high else low + 1:.6g}]"} if role == "action" else {}
     note = roles.note(column)
     note += " <- the observed extremes; write how far it may be set" if ends else ""
-    return variable(column.name, note, role, unit=roles.unit(column), **ends)
+    scale = "log" if ends and _over_decades(column) else ""
+    return variable(column.name, note, role, unit=roles.unit(column), **ends, scale=scale)
+
+
+def _over_decades(column: Column) -> bool:
+    """Whether positive numbers span two orders of magnitude."""
+    return bool(0 < DECADES * column.numbers.min() <= column.numbers.max())

@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from rehearsal_torch.data.causal_task import CausalTask
+from rehearsal_torch.data.codings.coding import with_level_places
 from rehearsal_torch.data.tables.header_checks import line_words
 from rehearsal_torch.data.tables.in_memory import SET
 from rehearsal_torch.data.tables.reader import ReadTable, TableError, numbers_of
@@ -62,7 +63,7 @@ def numbered_rows(table: ReadTable, task: CausalTask, log: TrialLog) -> tuple[li
     rows = rows[rows[reported].notna().any(axis=1)]
     for name in task.columns:
         kept = [{**known[number].settings, **known[number].nodes}.get(name) for number in rows[TRIAL]]
-        recorded = pd.Series(kept, rows.index, dtype=float)
+        recorded = pd.Series(kept, rows.index, dtype=object if name in task.coded else float)
         rows[name] = rows[name].where(rows[name].notna(), recorded) if name in rows.columns else recorded
     for name in task.settable:
         recorded = pd.Series([float(name in known[number].settings) for number in rows[TRIAL]], rows.index)
@@ -82,7 +83,8 @@ def lines_of(table: ReadTable, task: CausalTask, trials: Iterable[Trial]) -> dic
     """The line of each trial that is a row of a table, by number: one with its settings and measurements, or
     with its settings alone.
     """
-    frame, lines, left = table.frame, dict[int, int](), list(trials)
+    frame, lines = with_level_places(table.frame, task.places), dict[int, int]()
+    left = list(trials)
     if not set(task.actions) <= set(frame.columns):
         return lines
     numbers = {name: numbers_of(frame[name]) for name in frame.columns if name in task.graph.names}
@@ -93,8 +95,9 @@ def lines_of(table: ReadTable, task: CausalTask, trials: Iterable[Trial]) -> dic
         for line, row in reversed(rows.items()):
             waiting[tuple(np.nan_to_num([numbers[name][row] for name in names], nan=np.inf))].append(line)
         for trial in left:
-            values = {**trial.nodes, **trial.settings}
-            if same := waiting[tuple(values.get(name, np.inf) for name in names)]:
+            values = {**trial.nodes, **dict(zip(task.settings, task.row(trial.settings), strict=True))}
+            cells = np.nan_to_num([values.get(name, np.inf) for name in names], nan=np.inf)
+            if same := waiting[tuple(cells)]:
                 lines[trial.id] = same.pop()
         left = [trial for trial in left if trial.id not in lines]
         rows = {line: row for line, row in rows.items() if line not in lines.values()}

@@ -27,6 +27,7 @@ from rehearsal_torch.data.problem_file.graph_section import graph_part
 from rehearsal_torch.data.problem_file.trials_schema import TrialsProblem, TrialVariable
 from rehearsal_torch.data.problem_file.variable_kinds import units_of
 from rehearsal_torch.data.tables.reader import ReadTable
+from rehearsal_torch.data.trials.trial import Settings
 from rehearsal_torch.files.schema import FaultsError
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.problem import Facts, OfFile, ranges_of
@@ -51,12 +52,12 @@ class TrialsFile:
     source: str
     task: CausalTask
     rows: ReadTable
-    fixed: Mapping[str, float]
+    fixed: Settings
     variables: Mapping[str, TrialVariable]
     found: Findings
     method: str | None = None
     tolerance: float | Mapping[str, float] | None = None
-    context: Mapping[str, float] = field(default_factory=dict)
+    context: Settings = field(default_factory=dict)
 
 
 def trials_problem(path: str | Path | None) -> TrialsFile:
@@ -116,8 +117,8 @@ class OwnTrials(OfFile, ExperimentTable):
     def __init__(
         self,
         path: str | Path | TrialsFile | None,
-        fixed: Mapping[str, float] | None = None,
-        context: Mapping[str, float] | None = None,
+        fixed: Settings | None = None,
+        context: Settings | None = None,
     ) -> None:
         file = self.problem = path if isinstance(path, TrialsFile) else trials_problem(path)
         fixed, context = file.fixed if fixed is None else fixed, context or file.context
@@ -169,7 +170,9 @@ class OwnTrials(OfFile, ExperimentTable):
             for name, (lower, upper) in box.bounds().items()
         }
         settable |= {name: levels_text(levels) for name, levels in box.levels.items()}
+        settable |= {name: ", ".join(coding.levels) for name, coding in self.task.coded.items()}
         for name, variable in self.problem.variables.items():
-            ends = [setting_text(end, 6) for end in observed.get(name, ())] or ["", ""]
+            known = () if name in self.task.coded else observed.get(name, ())
+            ends = [setting_text(end, 6) for end in known] or ["", ""]
             rows.append((name, variable.role, variable.unit or "", *ends, settable.get(name, "")))
         return rows

@@ -49,6 +49,7 @@ import numpy as np
 import pandas as pd
 
 from rehearsal_torch.data.causal_task import MIN_ROWS, POSITIVE, CausalTask
+from rehearsal_torch.data.codings.coding import coded
 from rehearsal_torch.data.finding import recorded
 from rehearsal_torch.data.problem_file.diagnostics import Findings
 from rehearsal_torch.data.problem_file.task_file import task_content
@@ -58,11 +59,11 @@ from rehearsal_torch.data.tables.csv_file import cells_as_written
 from rehearsal_torch.data.tables.header_checks import line_words
 from rehearsal_torch.data.tables.in_memory import SET, data_frame
 from rehearsal_torch.data.tables.reader import ReadTable, TableError, number_columns, numbers_of, read_table
-from rehearsal_torch.data.trials.trial import State, Trial
+from rehearsal_torch.data.trials.trial import Settings, State, Trial
 from rehearsal_torch.files.redaction import beginning
 from rehearsal_torch.files.schema import meant
 from rehearsal_torch.problems.problem import CausalProblem, Experiments, Facts, OwnData, as_table, ranges_of
-from rehearsal_torch.spaces.box import as_tensor
+from rehearsal_torch.spaces.box import as_tensor, setting_text
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
@@ -117,9 +118,9 @@ def backdated(table: ReadTable, task: CausalTask) -> ReadTable:
     for name, value in task.before.items():
         cells = frame[name] if name in frame.columns else pd.Series(math.nan, frame.index)
         if count := int(cells.isna().sum()):
-            notes.append(
-                f"{name} is {value:g}, as stated, in {count} of {len(frame)} rows, which do not say it"
-            )
+            rows = f"in {count} of {len(frame)} rows, which do not say it"
+            notes.append(f"{name} is {setting_text(value)}, as stated, {rows}")
+        cells = cells.astype(object) if isinstance(value, str) else cells
         frame = frame.assign(**{name: cells.where(cells.notna(), value)})
     return replace(table, frame=frame, notes=tuple(notes))
 
@@ -159,10 +160,7 @@ def gaps_in(frame: pd.DataFrame, task: CausalTask) -> list[str]:
 
 
 def with_proposals(
-    frame: pd.DataFrame,
-    task: CausalTask,
-    settings: Sequence[Mapping[str, float]],
-    written: pd.DataFrame | None = None,
+    frame: pd.DataFrame, task: CausalTask, settings: Sequence[Settings], written: pd.DataFrame | None = None
 ) -> pd.DataFrame:
     """The table (cells as `written`) with all columns, and a row with each proposed setting, else empty."""
     cells_of = {str(name): [*map(as_short, frame[name].astype(object))] for name in frame.columns}
@@ -198,7 +196,7 @@ def as_text(frame: pd.DataFrame, separator: str, decimal: str) -> str:
     return written if written.isascii() else f"\ufeff{written}"
 
 
-def _cell_writer(cells: Sequence[object]) -> Callable[[float | None], object]:
+def _cell_writer(cells: Sequence[object]) -> Callable[[float | str | None], object]:
     """The writer of a column's numbers: truth values as such, whole numbers without a decimal sign."""
     values = [cell for cell in cells if not pd.isna(cell)]  # type: ignore[call-overload]
     if values and all(isinstance(cell, bool | np.bool_) for cell in values):
@@ -273,6 +271,10 @@ def experiments_of(
     ``set:`` column names no node or has values other than 0 and 1.
     """
     table = backdated(read_rows(source), task)
+    encoded = coded(table.frame, task.places)
+    if encoded.faults:
+        raise TableError("; ".join(f"{table.where}: {fault}" for fault in encoded.faults))
+    table = replace(table, frame=encoded.frame)
     _check_positive(table.frame, task, table.where)
     states, trials = states_of(table.frame, task, table.where), list[Trial]()
     completed = _parse_experiments(table.frame[states == "completed"], task, table.where)
@@ -293,7 +295,7 @@ def experiments_of(
         nodes = {name: float(cell) for name, cell in zip(names, row, strict=True) if np.isfinite(cell)}
         applied = [name for name in task.settable if rows.get(f"{SET}{name}", marks)[line] == 1]
         known = {name: nodes.pop(name) for name in (*applied, *task.context) if name in nodes}
-        settings = dict(zip(task.required, setting, strict=True)) | known
+        settings = task.shown(dict(zip(task.required, setting, strict=True)) | known)
         if state == "pending":
             trials.append(Trial(id=int(line) + 2, state=state, asked=settings, nodes=nodes))
         else:
@@ -364,8 +366,8 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
         self,
         path: str | Path | IntoDataFrame | ReadTable | None,
         task: str | Path | Mapping[str, Any] | CausalTask | None,
-        fixed: Mapping[str, float] | None = None,
-        context: Mapping[str, float] | None = None,
+        fixed: Settings | None = None,
+        context: Settings | None = None,
     ) -> None:
         self.task = causal_task(task)
         self.held = self.task.held(fixed, context or None)
@@ -399,16 +401,15 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
         return as_tensor(self._settings("failed"))
 
     def _settings(self, state: State) -> np.ndarray:
-        rows = [
-            [*map(trial.settings.get, self.task.actions)] for trial in self.others if trial.state == state
-        ]
-        return np.array(rows, dtype=float).reshape(-1, len(self.task.actions))
+        width = len(self.task.actions)
+        rows = [self.task.row(trial.settings)[:width] for trial in self.others if trial.state == state]
+        return np.array(rows, dtype=float).reshape(-1, width)
 
-    def best_so_far(self) -> tuple[float, dict[str, float]]:
+    def best_so_far(self) -> tuple[float, Settings]:
         """The largest reward of a completed experiment, of which there is one, and its setting."""
         rewards = self.task.reward(self.done.columns(self.task.reward.names))
         setting = self.task.settings_of(self.done)[rewards.argmax()]
-        return float(rewards.max()), self.task.named(setting)
+        return float(rewards.max()), self.task.shown(self.task.named(setting))
 
     def to_begin(self, seed: int = 0) -> Table | None:
         """Points of the start design that are not in the table yet; None once a model can be fitted."""
@@ -439,8 +440,9 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
 
     def with_proposals(self, settings: Sequence[Mapping[str, float]]) -> str:
         """The table with its file's signs and cells, and a row for each proposed setting, without result."""
+        shown = [*map(self.task.shown, settings)]
         cells = cells_as_written(self.read)
-        return as_text(with_proposals(self.read.frame, self.task, settings, cells), *self.read.signs)
+        return as_text(with_proposals(self.read.frame, self.task, shown, cells), *self.read.signs)
 
     def observations(self) -> Table:
         """All completed experiments, and what was measured of others that run or were stopped."""
@@ -483,7 +485,8 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
             column = self.done.columns((name,))[:, 0]
             if (column == column[0]).all():
                 text = "in all experiments, so that nothing is known of its effect yet"
-                findings.of_variable(name, "values", f"it was {float(column[0]):g} {text}")
+                value = self.task.shown({name: float(column[0])})[name]
+                findings.of_variable(name, "values", f"it was {setting_text(value, 6)} {text}")
 
     def _outside(self) -> list[str]:
         """A sentence for each experiment whose action may not be set any more, with its line."""
@@ -510,14 +513,16 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
         names = self.done.names
         for trial in self.others:
             if trial.state != "abandoned":
-                values = {**trial.settings, **trial.nodes}
                 state = "running" if trial.state == "pending" else trial.state
+                settings = zip(self.task.settings, self.task.row(trial.settings), strict=True)
+                values = {**trial.nodes, **{name: value for name, value in settings if value == value}}
                 row = [values.get(name, math.nan) for name in names]
                 entries.append({"line": trial.id, "state": state, "values": row})
         entries.sort(key=lambda entry: entry["line"])
         for number, entry in enumerate(entries, 1):
             cells = zip(names, entry["values"], strict=True)
-            entry |= {"number": number, "values": {name: cell for name, cell in cells if cell == cell}}
+            known = {name: cell for name, cell in cells if cell == cell}
+            entry |= {"number": number, "values": self.task.shown(known)}
         return entries[-LISTED:]
 
     def card(self) -> Mapping[str, Any]:
@@ -525,12 +530,16 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
         and the fingerprint.
         """
         card: dict[str, Any] = {"source": self.source, "rows": len(self.done), **self.task.to_plain()}
+        card |= {"context": list(self.task.context)} if self.task.context else {}
+        if self.task.codings:
+            card["codings"] = {name: coding.to_plain() for name, coding in self.task.places.items()}
         if len(self.waiting):
             card["rows that wait for their result"] = len(self.waiting)
         if len(self.failed):
             card["rows that failed"] = len(self.failed)
         if len(self.done):
-            card |= {"ranges": ranges_of(self.done)}
+            ranges = ranges_of(self.done)
+            card |= {"ranges": {name: ranges[name] for name in ranges if name not in self.task.coded}}
             card["best reward so far"], card["at"] = self.best_so_far()
         if outside := self.task.outside(self.done):
             card["kept as history, though it may not be set any more"] = list(outside)

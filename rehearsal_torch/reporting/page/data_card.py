@@ -63,11 +63,17 @@ def region(card: dict[str, Any]) -> list[str]:
     return [face for face in faces if face]
 
 
+def _allowed(value: Any) -> tuple[list[Any], list[Any]]:
+    """The ends, or the levels, of what may be set."""
+    plain = mapping(value)
+    return listed(value) or listed(plain.get("range")), listed(plain.get("values") or plain.get("levels"))
+
+
 def settable(card: dict[str, Any], key: str) -> list[str]:
     """The variables that may be set, with their bounds or levels."""
     variables = []
     for name, allowed in mapping(card.get(key)).items():
-        ends, levels = listed(allowed), listed(mapping(allowed).get("values"))
+        ends, levels = _allowed(allowed)
         if len(ends) == 2 and ends[0] == ends[1]:
             variables.append(f"{name} (stays at {shown(ends[0])})")
         elif len(ends) == 2:
@@ -228,12 +234,11 @@ def _value_in_words(value: Any) -> str:
 
 def _range_in_words(value: Any, texts: bool) -> str:
     """Two ends, which are numbers or, of an observed range, may be texts; else all allowed values."""
-    ends = listed(value)
+    ends, levels = _allowed(value)
     if len(ends) == 2 and (texts or not any(isinstance(end, str) for end in ends)):
         range_words = f"{shown(ends[0])} to {shown(ends[1])}"
         return f"always {shown(ends[0])}" if ends[0] == ends[1] else range_words
-    levels = listed(mapping(value).get("values")) or ends
-    return _levels_in_words(levels) if levels else f"({shown(value)})"
+    return _levels_in_words(levels or ends) if levels or ends else f"({shown(value)})"
 
 
 def _levels_in_words(levels: list[Any]) -> str:

@@ -527,13 +527,23 @@ def _constraints(recorded: Sequence[Any]) -> Iterator[ConstraintChance]:
 
 def _nearly(recorded: Mapping[str, Any], units: Units) -> tuple[tuple[tuple[str, str, str], ...], str] | None:
     """The ranges of `Trials.nearly` that are more than a value."""
-    ranges = {name: list(map(finite, listed(ends))) for name, ends in mapping(recorded.get("ranges")).items()}
-    ends = {name: pair for name, pair in ranges.items() if len(pair) == 2 and pair[0] != pair[1]}
+    values = {name: listed(ends) for name, ends in mapping(recorded.get("ranges")).items()}
+    texts = [
+        (name, " or ".join(ends), "")
+        for name, ends in values.items()
+        if len(ends) > 1 and isinstance(ends[0], str)
+    ]
+    ranges = {name: list(map(finite, ends)) for name, ends in values.items()}
+    ends = {
+        name: pair
+        for name, pair in ranges.items()
+        if len(pair) == 2 and pair[0] != pair[1] and None not in pair
+    }
     loss = finite(recorded.get("loss"))
-    if not ends or loss is None or any(None in pair for pair in ends.values()):
+    if not (ends or texts) or loss is None:
         return None
     highs = named_values({name: pair[1] for name, pair in ends.items()}, units)
-    return tuple((name, shown(ends[name][0]), high) for name, high in highs), f"{loss:.2g}"
+    return (*((name, shown(ends[name][0]), high) for name, high in highs), *texts), f"{loss:.2g}"
 
 
 def proposes(last: Decided) -> bool:

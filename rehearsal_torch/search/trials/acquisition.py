@@ -185,12 +185,14 @@ def _alternating(
     bounds = torch.stack([torch.zeros_like(region.lower), torch.ones_like(region.lower)])
     for column, values in levels.items():
         bounds[:, column] = bounds.new_tensor([values[0], values[-1]])
+    classes = {column: levels.pop(column) for column in region.classes if len(levels[column]) > 1}
     # Between levels the function is flat, and the model's rows are in the actions' units.
     options = {"maxiter_continuous": steps, "max_discrete_values": region.combinations, "num_spray_points": 0}
     points, _ = optimize_acqf_mixed_alternating(
         function,
         bounds,
-        discrete_dims=levels,
+        discrete_dims=levels or None,
+        cat_dims=classes or None,
         options=options,
         num_restarts=starts,
         raw_samples=screened,
@@ -274,7 +276,7 @@ class Sureness:
     runner_up: Tensor | None = None  # The best other visited action, (k,), if any
     runner_up_predicted: float = float("nan")  # Its posterior mean reward
     chance: float = float("nan")  # P(the recommended action's expected reward exceeds the runner-up's)
-    margins: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # Values that do nearly as well
+    margins: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # Values that do nearly as well
     tolerance: float = float("nan")  # The loss up to which a value does
 
 
@@ -357,13 +359,13 @@ def sureness(objective: CausalObjective, recommended: Recommendation) -> Surenes
 
 def margins(
     objective: CausalObjective, best: Tensor, rewards: Tensor, tolerance: float
-) -> dict[str, tuple[float, float]]:
+) -> dict[str, tuple[float, ...]]:
     """How far each action that is set can move alone from the `best` (k,), of `rewards` (E,), while it is
     claimed to keep the constraints, and no more likely than not that the expected reward falls by more than
-    the tolerance; by joint draws.
+    the tolerance, by joint draws: ends, or all texts.
     """
     bounds, constraints = objective.box.bounds(), objective.task.constraints
-    ranges = dict[str, tuple[float, float]]()
+    ranges = dict[str, tuple[float, ...]]()
     for name in objective.task.named(best[: len(objective.task.actions)]):
         index = objective.task.actions.index(name)
         values = best.new_tensor(objective.levels[name]) if name in objective.levels else None
@@ -376,6 +378,9 @@ def margins(
         if constraints:
             shares = feasibility.outcomes(objective.claimed, constraints, moved)[..., 2:]
             bad |= ~feasibility.kept_as_asked(shares, constraints)
+        if name in objective.task.coded:
+            ranges[name] = tuple(values[~bad].tolist())
+            continue
         place = int((values - best[index]).abs().argmin())
         below, above = bad[:place].nonzero(), bad[place + 1 :].nonzero()
         low = int(below[-1]) + 1 if len(below) else 0

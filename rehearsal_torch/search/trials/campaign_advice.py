@@ -182,7 +182,7 @@ def at_bounds(log: TrialLog, initial: int) -> tuple[AtBound, ...]:
     kept = [past.action for past in log.recommended[-1:]]
     advice = list[AtBound]()
     for index, name in enumerate(names):
-        if len(box.levels.get(name, range(3))) < 3:
+        if len(box.levels.get(name, range(3))) < 3 or name in log.task.coded:
             continue
         ends: dict[Side, float] = {"lower": box.lower_ends[index], "upper": box.upper_ends[index]}
         for side, bound in ends.items():

@@ -59,12 +59,12 @@ def front(objective: CausalObjective, seed: int) -> list[Recommended]:
     intervals = torch.stack([means, means - WIDTH * stds, means + WIDTH * stds], -1).tolist()
     return [
         Recommended(
-            dict(zip(task.actions, action, strict=False)),
+            task.shown(dict(zip(task.actions, action, strict=False))),
             claims[0][0],
             std,
             tried=known,
             contradicted=objective.surrogate.contradicted(),
-            context=dict(zip(task.context, action[len(task.actions) :], strict=True)),
+            context=task.shown(dict(zip(task.context, action[len(task.actions) :], strict=True))),
             rewards=dict(zip(reward.labels, map(tuple, claims), strict=True)),
         )
         for action, claims, std, known in zip(

@@ -125,7 +125,7 @@ class OptimisticNetworks(TrialSearch):
         starts = region.into(INSET + (1 - 2 * INSET) * unit.to(region.lower))
         task = objective.network.task
         widths = {
-            index: len(task.inputs(node))
+            index: len(task.feature_names(node))
             for index, node in enumerate(task.nodes)
             if objective.perturbations[index] is None
         }

@@ -163,7 +163,7 @@ def broadcast(*shapes: Sequence[int]) -> torch.Size:
 
 def inputs_of(task: CausalTask, node: str, known: Mapping[str, Tensor], shape: Sequence[int]) -> Tensor:
     """A node's inputs as its mechanism takes them (..., p), or (*shape, 0) without any."""
-    inputs = [task.coordinate(name, known[name]) for name in task.inputs(node)]
+    inputs = [column for name in task.inputs(node) for column in task.features(name, known[name])]
     if not inputs:
         return next(iter(known.values())).new_empty(*shape, 0)
     return torch.stack(torch.broadcast_tensors(*inputs), -1)

@@ -75,8 +75,9 @@ from rehearsal_torch.surrogates.network.causal_surrogate import (
 )
 from rehearsal_torch.surrogates.surrogate import Fits
 
-# Numbers of levels too few for interpolation, and the units over which they are spread: of two equal settings
-# with four replicates each the better is claimed with a probability of .71 (.70 in one unit; .76 is right).
+# Numbers of levels too few for interpolation (those of indicators, too), and the units over which they are
+# spread: of two equal settings with four replicates each the better is claimed with a probability of .71 (.70
+# in one unit; .76 is right).
 FEW, APART = (2, 3), 4.0
 # The level of all tests of a model's residuals together, and the fewest rows that are tested.
 DOUBT, TESTED = 0.01, 12
@@ -101,7 +102,7 @@ class NodeRows:
                 name += "_"
             graph, reward = RehearsalGraph.of({name: task.settings}), WeightedSum({name: 1.0})
             self.structured_task = replace(task, graph=graph, reward=reward, constraints=())
-        self.inputs = tuple(self.structured_task.inputs(node) for node in self.structured_task.nodes)
+        self.inputs = tuple(self.structured_task.feature_names(node) for node in self.structured_task.nodes)
         self.max_inputs = max(1, *map(len, self.inputs))
 
     def values(self, table: Table) -> Tensor:
@@ -153,6 +154,9 @@ class UnitCube(Solved):
             name: (task.coordinate(name, low), task.coordinate(name, high))
             for name, (low, high) in task.box.bounds().items()
         }
+        plain = {name for node in task.nodes for name in task.inputs(node)}
+        indicators = {column: (0.0, 1.0) for names in rows.inputs for column in {*names} - plain}
+        bounds, levels = bounds | indicators, {**task.box.levels, **indicators}
 
         def padded(value_of: Callable[[str], float], padding: float) -> Tensor:
             table = [
@@ -162,7 +166,6 @@ class UnitCube(Solved):
 
         bounded = padded(lambda name: name in bounds, True).bool()
         lower = padded(lambda name: bounds.get(name, (0.0, 1.0))[0], 0.0)
-        levels = task.box.levels
 
         def unit_width(name: str) -> float:
             """The range of an action that becomes one unit."""
@@ -447,7 +450,7 @@ class ExogenousModel(CausalModel):
         self.require_fitted()
         noise, rows, task = self.recovered(), self.processes.rows, self.rows.structured_task
         return {
-            node: dependence(noise[index][mask], rows.inputs[index][mask][:, : len(task.inputs(node))])
+            node: dependence(noise[index][mask], rows.inputs[index][mask][:, : len(task.feature_names(node))])
             for index, (node, mask) in enumerate(zip(task.nodes, self.complete, strict=True))
             if task.inputs(node)
         }

@@ -84,3 +84,21 @@ def test_rows_without_a_result_wait_and_what_is_empty_in_them_is_no_action(tmp_p
     (tmp_path / "problem.yaml").write_text(uncommented(text))
     problem = OwnTrials(tmp_path / "problem.yaml")
     assert (len(problem.past), len(problem.waiting)) == (6, 2)
+
+
+def test_texts_that_are_set_are_categories_and_decades_a_log_scale():
+    frame = experiments().assign(
+        dose=[0.01, 0.1, 1, 10, 100, 0.5, 5, 50], medium=["broth", "agar", "milk", "agar"] * 2
+    )
+    source = Source(
+        ReadTable(frame, "experiments.csv"), "e.csv", "problem.yaml", {"action": ["dose", "medium"]}
+    )
+    text, _ = trials_draft(source)
+    variables = yaml.safe_load(text)["variables"]
+    assert variables["medium"] == {
+        "role": "action",
+        "kind": "categorical",
+        "levels": ["agar", "broth", "milk"],
+    }
+    assert variables["dose"] == {"role": "action", "range": [0.01, 100], "scale": "log"}
+    assert "# medium: left out: it has texts" in drafted(frame)
