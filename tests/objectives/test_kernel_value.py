@@ -44,6 +44,27 @@ def test_caution_takes_off_that_many_standard_deviations(model):
     assert torch.equal(objective.comparison_value(actions), value - 3.0 * std)
 
 
+def test_intervals_grow_with_their_level_and_hold_the_estimate(model):
+    appraisals = [
+        KernelValue.for_cases(model, some_cases(model.task, 6), level=level)
+        .sets[0]
+        .appraise(torch.zeros(6, 1, dtype=torch.float64))
+        for level in (0.5, 0.99)
+    ]
+    for narrow, wide in zip(*appraisals, strict=True):
+        assert (
+            0
+            <= wide.estimate.lower
+            <= narrow.estimate.lower
+            <= narrow.estimate.point
+            <= narrow.estimate.upper
+            <= wide.estimate.upper
+            <= 1
+        )
+        assert wide.estimate.upper - wide.estimate.lower > narrow.estimate.upper - narrow.estimate.lower
+        assert 0 <= narrow.baseline.point <= 1
+
+
 def test_starts_are_historical_actions_inside_the_box(model):
     for objective in KernelValue.for_cases(model, some_cases(model.task, 6)).sets:
         starts = objective.starts(8)
@@ -125,6 +146,25 @@ def test_too_few_rows_are_the_reason_even_where_nothing_is_better_than_doing_not
         one.refused.text.startswith("no support")
         for one in objective.appraise(torch.full((3, 1), -1.0, dtype=torch.float64))
     )
+
+
+@pytest.mark.parametrize("beside", [-1e-3, 1e-3])
+def test_a_wide_interval_around_the_baseline_is_no_reason_to_refuse(model, beside):
+    objective = KernelValue.for_cases(model, some_cases(model.task, 3), level=0.999).sets[0]
+    at = torch.zeros(3, 1, dtype=torch.float64)
+    predicted = objective.estimator.value(objective.prepared, objective.standardised(at), 1)
+    objective.before = predicted + beside
+    for one in objective.appraise(at):
+        assert one.estimate.lower < one.baseline.point < one.estimate.upper
+        assert not one.refused
+        assert not one.declined
+
+
+def test_another_level_changes_the_interval_alone(model):
+    made, actions = KernelValue.for_cases(model, some_cases(model.task, 3)).sets[0], torch.zeros(3, 1)
+    direct = KernelValue.for_cases(model, some_cases(model.task, 3), level=0.5).sets[0]
+    assert made.at_level(0.5).appraise(actions.double()) == direct.appraise(actions.double())
+    assert made.level == 0.95
 
 
 def test_differences_are_those_of_the_estimates_with_an_interval_of_their_own(model):
