@@ -24,9 +24,8 @@ Source: Ren et al. (2025), Alg. 1; Ginsbourger et al. (2010) (pending points at 
 
 import gzip
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any, overload
@@ -36,7 +35,7 @@ import pandas as pd
 from narwhals.typing import IntoDataFrame
 from torch import Tensor
 
-from rehearsal_torch.api.fit_and_decide import configuration, in_words, undisturbed
+from rehearsal_torch.api.trial_method import ObjectiveFactory, SurrogateFactory, trials_of
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.known_reward import TwoRewards
@@ -57,23 +56,12 @@ from rehearsal_torch.data.trials.trial import (
 )
 from rehearsal_torch.data.trials.trial_log import Reference, TrialLog
 from rehearsal_torch.data.trials.trial_store import TrialStore, read_campaign, write_campaign
+from rehearsal_torch.data.trials.typed_settings import rows_outside
 from rehearsal_torch.files.atomic_write import write_bytes
 from rehearsal_torch.files.schema import shown
-from rehearsal_torch.methods.hydra_config import plain
-from rehearsal_torch.methods.instantiate import made
-from rehearsal_torch.methods.presets import check_method
-from rehearsal_torch.methods.run_parts import method_of
-from rehearsal_torch.objectives.expected_reward import CausalObjective, PosteriorMean
-from rehearsal_torch.problems.drafts.draft_yaml import problem_content
+from rehearsal_torch.objectives.expected_reward import PosteriorMean
 from rehearsal_torch.problems.trials.numbered_rows import beside, lines_of, numbered_rows
-from rehearsal_torch.problems.trials.trials_file import TrialsFile, trials_problem
-from rehearsal_torch.problems.trials.user_experiments import (
-    STATE,
-    backdated,
-    causal_task,
-    experiments_of,
-    read_rows,
-)
+from rehearsal_torch.problems.trials.user_experiments import STATE, backdated, experiments_of, read_rows
 from rehearsal_torch.reporting.trial_view import TrialView
 from rehearsal_torch.search.search import Search
 from rehearsal_torch.search.trials.acquisition import Recommendation, recommend, sureness
@@ -100,46 +88,6 @@ from rehearsal_torch.surrogates.network.botorch_model import NetworkModel
 from rehearsal_torch.surrogates.network.causal_surrogate import CausalModel
 from rehearsal_torch.training.gradient_descent import Descent
 from rehearsal_torch.training.surrogate_fit import KeptFit
-
-METHOD = "excbo"
-# An unfitted model of a task; an objective of (model, case).
-SurrogateFactory = Callable[[CausalTask], CausalModel]
-ObjectiveFactory = Callable[..., CausalObjective]
-# The search, given its seed.
-SearchFactory = Callable[[int], Search[Any]]
-Parts = tuple[SurrogateFactory, ObjectiveFactory, SearchFactory]
-
-
-def trials_of(
-    task: CausalTask | Mapping[str, Any] | str | Path | None, method: str | None
-) -> tuple[CausalTask | Mapping[str, Any] | None, TrialsFile | None, Parts]:
-    """A task, its problem file or None, and the method's factories."""
-    if not isinstance(task, str | Path):
-        return task, None, trial_method(method or METHOD)
-    if problem_content(task) is None:
-        return causal_task(task), None, trial_method(method or METHOD)
-    file = trials_problem(task)
-    return file.task, file, trial_method(method or file.method or METHOD)
-
-
-def trial_method(name: str) -> Parts:
-    """The factories of model, objective and search. The objective's fixed draws are those of seed 0."""
-    with in_words(), undisturbed():
-        check_method(name, "optimise")
-        config = configuration(name, {}, ())
-        objective: Any = method_of(config).objective
-        nodes = plain(config)
-        # The task is passed when a model is built, the seed when a search is built.
-        model = {key: value for key, value in nodes["surrogate"].items() if key != "task"}
-        surrogate: partial[CausalModel] = made({**model, "_partial_": True}, "surrogate")
-
-    def search(seed: int) -> Search[Any]:
-        node = nodes["search"]
-        instance: Search[Any] = made(node | {"seed": seed} if "seed" in node else node, "search")
-        return instance
-
-    return surrogate, objective, search
-
 
 # Fixed actions, or a context, by name; several contexts.
 Given = Settings | None
@@ -524,7 +472,7 @@ class CausalOptimiser(TrialView):
             numbered, table = numbered_rows(table, self.task, before)
             table = backdated(replace(table, notes=()), self.task)
             rows, other_rows = experiments_of(table, self.task)
-            outside = self.task.outside(rows)
+            outside = rows_outside(self.task, rows)
             log, same = before.revise(numbered)
             log, repeated, notes = log.take(rows, other_rows)
             self._store.keep(log)

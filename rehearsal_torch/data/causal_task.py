@@ -60,7 +60,7 @@ from rehearsal_torch.data.problem_file.trials_schema import (
     problem_of_task,
 )
 from rehearsal_torch.data.records import Records, check_fit
-from rehearsal_torch.data.trials.trial import Settings, finite, named_numbers, unknown_names
+from rehearsal_torch.data.trials.trial import Settings, named_numbers, unknown_names
 from rehearsal_torch.files.redaction import beginning
 from rehearsal_torch.files.schema import Fault, FaultsError
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
@@ -435,16 +435,6 @@ class CausalTask:
                 return f"{name} was {float(column[0]):g} in all {len(column)} experiments"
         return ""
 
-    def outside(self, rows: Records) -> tuple[str, ...]:
-        """A message for each row whose action lies outside; such rows remain valid observations."""
-        found = []
-        for index, action in enumerate(self.settings_of(rows)[:, : len(self.actions)]):
-            try:
-                self.check_action(action, f"row {index}")
-            except ValueError as error:
-                found.append(str(error))
-        return tuple(found)
-
     def check_action(self, action: ArrayLike | Tensor, where: str = "action") -> None:
         """Refuses an action (k,) outside the box, its levels or the limits, up to rounding."""
         values = numbers(action)
@@ -527,30 +517,6 @@ class CausalTask:
         ]
         return values
 
-    def tolerances(self, given: Any) -> tuple[float, ...] | None:
-        """How far settings may lie from a pending trial's (`data.trials.trial_log`), in coordinates, NaN
-        where the digits say it; None if they say it for all. A number is a share of each range, a mapping has
-        units of the actions, and of one on a log scale a share of its value.
-        """
-        if given is None:
-            return None
-        share, faults = finite(given), list[str]()
-        if share is not None and 0 <= share <= 0.5:
-            return tuple(share * span for span in self.spans)
-        if share is not None or not isinstance(given, Mapping):
-            expected = (
-                f"expected a share of each range, from 0 to 0.5, or {{{self.actions[0]}: ...}} in its unit"
-            )
-            faults.append(f"{expected}; got {beginning(repr(given), 60)}")
-            given = {}
-        names = [name for name in self.actions if name in given]
-        known = named_numbers(given, names, "action", faults)
-        faults += [f"{name}: expected at least 0; got {each:g}" for name, each in known.items() if each < 0]
-        if faults:
-            raise FaultsError([Fault("tolerance", "; ".join(faults))])
-        known |= {name: math.log1p(each) for name, each in known.items() if name in self.logs}
-        return tuple(known.get(name, math.nan) for name in self.actions)
-
     def case(
         self, identity: str, held: Mapping[str, Sequence[float]] = MappingProxyType({})
     ) -> RehearsalCase:
@@ -563,11 +529,8 @@ class CausalTask:
 
     def _limits_margin(self, limits: Polytope) -> np.ndarray:
         """The tolerance of the limits, (l,): a millionth of the change across the box, plus rounding."""
-        weights, lower, upper = (
-            np.abs(limits.rows),
-            np.array(self.box.lower_ends),
-            np.array(self.box.upper_ends),
-        )
+        lower, upper = np.array(self.box.lower_ends), np.array(self.box.upper_ends)
+        weights = np.abs(limits.rows)
         size = weights @ np.maximum(np.abs(lower), np.abs(upper)) + np.abs(limits.limits)
         margin: np.ndarray = ROUNDING * (weights @ (upper - lower)) + 4 * EPS * size
         return margin

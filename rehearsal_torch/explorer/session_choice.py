@@ -5,7 +5,8 @@ A file of trials is named itself, or is the only one in a folder.
 
 from pathlib import Path
 
-from rehearsal_torch.api.optimiser import METHOD, CausalOptimiser
+from rehearsal_torch.api.optimiser import CausalOptimiser
+from rehearsal_torch.api.trial_method import METHOD
 from rehearsal_torch.checkpoint import METHOD as SAVED
 from rehearsal_torch.data.trials.trial_store import BYTES, FAMILY
 from rehearsal_torch.explorer.episode_session import EpisodeSession

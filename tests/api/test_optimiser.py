@@ -14,7 +14,8 @@ import torch
 import yaml
 
 import rehearsal_torch as rt
-from rehearsal_torch.api.optimiser import METHOD, CausalOptimiser, trial_method
+from rehearsal_torch.api.optimiser import CausalOptimiser
+from rehearsal_torch.api.trial_method import METHOD, trial_method
 from rehearsal_torch.data.decision import Decision, RehearsalCase
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.tables.reader import TableError
@@ -583,7 +584,7 @@ def test_a_file_and_what_is_given_agree(tmp_path):
                     "graph": {"parents": {"X": ["a"], "Y": ["X", "c"]}},
                 }
             },
-            "trial 1: c: no value",
+            "c: no value of this action in trial 1",
         ),
     ):
         with pytest.raises(TrialFileError, match=message):

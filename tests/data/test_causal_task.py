@@ -9,6 +9,7 @@ import yaml
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.problem_file.diagnostics import TaskError
 from rehearsal_torch.data.table import Table
+from rehearsal_torch.data.trials.typed_settings import rows_outside, tolerances
 
 PLAIN = {
     "graph": {"parents": {"X": ["a", "b"], "Y": ["X", "b"], "W": ["X"]}},
@@ -57,14 +58,14 @@ def test_a_flattened_task_forgets_the_structure(task):
 
 def test_rows_outside_are_named_and_learnt_from(task):
     table = rows()
-    assert task.outside(table.records()) == ()
+    assert rows_outside(task, table.records()) == ()
     far = Table(
         table.names,
         torch.cat([table.values[:5], table.values[5:] + torch.tensor([[1.5, 0.0, 0.0, 0.0]])]),
         table.altered,
     )
     task.check(far)
-    (sentence,) = task.outside(far.records())
+    (sentence,) = rows_outside(task, far.records())
     assert sentence.startswith("row 5: a may be set within [0, 1]; got")
 
 
@@ -96,8 +97,8 @@ def test_a_log_scale_counts_in_distances_and_is_kept_in_plain_data():
     )
     assert apart.tolist() == pytest.approx([math.log(10), 0.0, -math.log(10)])
     # A hundredth of four decades, and two percent of a value.
-    assert task.tolerances(0.01)[0] == pytest.approx(0.01 * math.log(10_000))
-    assert task.tolerances({"a": 0.02})[0] == pytest.approx(math.log(1.02))
+    assert tolerances(task, 0.01)[0] == pytest.approx(0.01 * math.log(10_000))
+    assert tolerances(task, {"a": 0.02})[0] == pytest.approx(math.log(1.02))
 
 
 @pytest.mark.parametrize(
@@ -119,7 +120,7 @@ def test_rows_at_none_of_the_levels_are_history():
     task = CausalTask.of(LEVELLED)
     table = rows(a=torch.tensor([0.0, 0.3, 1.0, 0.5, 0.3, 0.0], dtype=torch.float64))
     task.check(table)
-    assert task.outside(table.records()) == (
+    assert rows_outside(task, table.records()) == (
         "row 3: a may be set to 0, 0.3, 1; got 0.5: take one of these, or offer the value in the task",
     )
 

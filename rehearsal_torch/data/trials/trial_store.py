@@ -35,6 +35,7 @@ from rehearsal_torch.data.size_limits import SizeError, check_seed, whole
 from rehearsal_torch.data.trials.recommendation_history import PastRecommendation
 from rehearsal_torch.data.trials.trial import MOST, STATES, Trial, refused
 from rehearsal_torch.data.trials.trial_log import TrialLog
+from rehearsal_torch.data.trials.typed_settings import tolerances
 from rehearsal_torch.files.atomic_write import write_text
 from rehearsal_torch.files.bounded_yaml import PlainFileError, json_of, text_of
 from rehearsal_torch.files.lock import InUseError, locked
@@ -199,7 +200,7 @@ class TrialStore:
             if self.file is not None and self.file.exists():
                 begun, self._text = read_campaign(self.file)
             self.task = self._task(task, begun)
-            self.tolerance = self.task.tolerances(tolerance)
+            self.tolerance = tolerances(self.task, tolerance)
             self.seed = self._setting("seed", seed, begun, 0)
             check_seed(self.seed)
             self.initial = self._setting("initial", initial, begun, self.task.initial_count)

@@ -24,10 +24,12 @@ from rehearsal_torch.data.problem_file.diagnostics import (
     opened,
 )
 from rehearsal_torch.data.problem_file.graph_section import graph_part
-from rehearsal_torch.data.problem_file.trials_schema import TrialsProblem, TrialVariable
+from rehearsal_torch.data.problem_file.trial_variable import TrialVariable
+from rehearsal_torch.data.problem_file.trials_schema import TrialsProblem
 from rehearsal_torch.data.problem_file.variable_kinds import units_of
 from rehearsal_torch.data.tables.reader import ReadTable
 from rehearsal_torch.data.trials.trial import Settings
+from rehearsal_torch.data.trials.typed_settings import tolerances
 from rehearsal_torch.files.schema import FaultsError
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.problems.problem import Facts, OfFile, ranges_of
@@ -74,7 +76,7 @@ def trials_problem(path: str | Path | None) -> TrialsFile:
         try:
             task = CausalTask.of(problem, found.source)
             task.held(problem.fixed, problem.context or None)
-            task.tolerances(problem.tolerance)
+            tolerances(task, problem.tolerance)
         except FaultsError as error:
             found.add_faults(error.faults)
     if parts.get("data") is not None:

@@ -60,6 +60,7 @@ from rehearsal_torch.data.tables.header_checks import line_words
 from rehearsal_torch.data.tables.in_memory import SET, data_frame
 from rehearsal_torch.data.tables.reader import ReadTable, TableError, number_columns, numbers_of, read_table
 from rehearsal_torch.data.trials.trial import Settings, State, Trial
+from rehearsal_torch.data.trials.typed_settings import rows_outside
 from rehearsal_torch.files.redaction import beginning
 from rehearsal_torch.files.schema import meant
 from rehearsal_torch.problems.problem import CausalProblem, Experiments, Facts, OwnData, as_table, ranges_of
@@ -541,7 +542,7 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
             ranges = ranges_of(self.done)
             card |= {"ranges": {name: ranges[name] for name in ranges if name not in self.task.coded}}
             card["best reward so far"], card["at"] = self.best_so_far()
-        if outside := self.task.outside(self.done):
+        if outside := rows_outside(self.task, self.done):
             card["kept as history, though it may not be set any more"] = list(outside)
         card |= {"notes": list(self.read_notes), "experiments": self.last()}
         return card | recorded(self.findings()) | {"fingerprint": self.past.fingerprint()}

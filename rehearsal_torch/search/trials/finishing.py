@@ -19,8 +19,8 @@ a comparison in which the price of an experiment cancels; what may well beat the
 finished, since V looks one experiment ahead alone. (Without the second condition the regret at equal cost was
 no lower than that of finishing everything: 0.19 and 0.14 of the range on average over costs of 1 to 4 after
 the start design, standard error of the difference 0.04, in seven chains of three nodes by seed whose last
-step costs 0.8.) The maximum is over the recommended setting and those that are best in some plausible
-network; V' is of the setting that would be proposed next.
+step costs 0.8. With it no gain is shown either, in two further chains.) The maximum is over the recommended
+setting and those that are best in some plausible network; V' is of the setting that would be proposed next.
 
 Source: Buathong et al. (2024), "Bayesian optimization of function networks with partial evaluations", Sec. 4
 (knowledge gradient by cost); Astudillo and Frazier (2021), Sec. 4.2 (samples through the network); Frazier et

@@ -33,8 +33,7 @@ A known measurement error of a node (`CausalTask.errors`) is the least noise tha
 what it acts on is learnt from the values as measured. On ten networks by seed (1000 to 1009), where every
 node was measured with an error of .4 of its deviations, 95 % intervals held two experiments after the start
 design in 8, and in 6 where no error was known; the regret was .16 and .21 of the range (difference -.04,
-standard error .05). With the causes' expected true values in the place of the measured ones, and with the
-error taken out of the noise that passes to effects, they held in 8 and the regret was .26: it is not done.
+standard error .05). Expected true values of causes in place of measured ones led to 8 and .26: not done.
 
 Source: Ren et al. (2025), Sec. 4 and 5, Alg. 1; Astudillo and Frazier (2021), Sec. 3 (a function network, and
 the black box that ignores it); Sussex et al. (2023); Berkson (1950) (causes that scatter around a mean).

@@ -8,6 +8,7 @@ from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.trials.trial import Trial
 from rehearsal_torch.data.trials.trial_log import TrialLog
+from rehearsal_torch.data.trials.typed_settings import tolerances
 
 TASK = CausalTask.of(
     {
@@ -129,7 +130,7 @@ NODES = {"X": 1.0, "Y": 2.0}
 def test_settings_are_those_of_a_pending_trial_up_to_rounding(told, tolerance, number):
     """A rounded setting was a trial of its own, and the suggestion stayed pending for ever."""
     log, _ = asked((0.123456, 6.16), (0.16, 6.45))
-    log = TrialLog(TASK, log.trials, TASK.tolerances(tolerance))
+    log = TrialLog(TASK, log.trials, tolerances(TASK, tolerance))
     settings = dict(zip("ab", told, strict=True))
     done, trial, _ = log.complete(settings, NODES)
     assert (trial.id, trial.settings) == (number, settings)
@@ -151,7 +152,7 @@ def test_of_several_suggestions_the_nearest_is_meant_and_it_is_said():
 
 def test_levels_are_told_apart_whatever_the_tolerance():
     task = CausalTask.of({"graph": ["a -> Y"], "actions": {"a": {"values": [0, 0.1, 1]}}, "reward": "Y"})
-    log, _ = TrialLog(task, (), task.tolerances(0.5)).ask(torch.tensor([0.0], dtype=torch.float64))
+    log, _ = TrialLog(task, (), tolerances(task, 0.5)).ask(torch.tensor([0.0], dtype=torch.float64))
     assert log.complete({"a": 0.1}, {"Y": 1.0})[1].id == 2
     assert log.complete({"a": 0.02}, {"Y": 1.0})[1].id == 1
 

@@ -9,6 +9,7 @@ import yaml
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.tables.reader import TableError
+from rehearsal_torch.data.trials.typed_settings import rows_outside
 from rehearsal_torch.problems.trials.user_experiments import (
     ExperimentTable,
     as_text,
@@ -88,7 +89,7 @@ def test_few_rows_are_told_what_to_run_first(tmp_path, frame, rows):
         assert design is None
         return
     assert design.values.shape == (6 - rows, 2)
-    assert problem.task.outside(design.records()) == ()
+    assert rows_outside(problem.task, design.records()) == ()
     assert torch.equal(design.values, problem.to_begin(seed=2).values)
     # What has been run of it, in any order and rounded, is not asked for again.
     whole = ExperimentTable(*written(tmp_path, frame.head(0))).to_begin(seed=2).values
@@ -214,7 +215,7 @@ def test_the_start_design_goes_on_while_no_model_can_be_fitted(tmp_path, frame, 
     assert said in problem.findings()[0].text
     design = problem.to_begin(seed=2)
     assert len(design) == (6 if "state" in change else 1)
-    assert problem.task.outside(design.records()) == ()
+    assert rows_outside(problem.task, design.records()) == ()
 
 
 def test_few_settings_are_told(tmp_path, frame):
