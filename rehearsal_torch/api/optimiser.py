@@ -110,7 +110,8 @@ class CausalOptimiser(TrialView):
         surrogate: Returns an unfitted causal model for a task; None takes that of `method`.
         objective: Returns the objective for (model, case); None takes that of `method`.
         search: Finds the action; None takes that of `method`.
-        initial: Experiments before the first model; None takes that of `file`, or 2 (k + 1) with k actions.
+        initial: Experiments before the first model, of settable nodes those that set one; None takes that of
+            `file`, or 2 (k + 1) with k actions.
         seed: Determines the first actions; None takes that of `file`, or 0.
         file: Where the trials are stored, shared with other processes. An existing file is continued; a
             `task` replaces its task, and the trials stay.
@@ -216,7 +217,7 @@ class CausalOptimiser(TrialView):
             missing, notes = self.task.lacking(log.table.records()), dict[str, None]()
             for _ in range(count):
                 try:
-                    if missing or len(log.in_states("completed", "pending")) < self.initial:
+                    if missing or self._designed(log) < self.initial:
                         action = designed_action(self.task, log, self.initial, self.seed, levels)
                     else:
                         model = self._fitted(log) if model is None else model
@@ -533,6 +534,11 @@ class CausalOptimiser(TrialView):
         self.task.check(log.table)
         with in_numbers(EXPERIMENTS):
             return self._fit(self.surrogate, self.task, log.learnt)
+
+    def _designed(self, log: TrialLog) -> int:
+        """The number of experiments that count for the start design: of settable nodes, those that set one."""
+        trials = log.in_states("completed", "pending")
+        return sum(not self.task.settable or not {*self.task.settable}.isdisjoint(t.settings) for t in trials)
 
     def _held(self, fixed: Given = None, context: Given = None) -> Held:
         """What is held: actions and context, by default as the problem file says."""

@@ -30,7 +30,7 @@ def begun(rows=12, file=None):
 
 def test_a_campaign_finds_which_node_to_set():
     optimiser, stream = begun()
-    for _ in range(8):
+    for _ in range(14):
         (action,) = optimiser.ask()
         assert len(action) <= 1, "X has no effect once Z is set"
         optimiser.tell(action, toy(action, stream))
@@ -55,6 +55,11 @@ def test_the_start_design_sets_every_set_in_turn():
     assert table.names == ("X", "Z", "Y")
     assert table.altered.tolist() == [[False] * 3, [True, False, False]]
     assert table.values[1].tolist() == [optimiser.trials[1].asked["X"], 0.3, 0.2]
+
+
+def test_what_was_only_seen_leaves_the_start_design_to_come():
+    optimiser, _ = begun()
+    assert {(*action,) for action in optimiser.ask(6)} == {(), ("X",), ("Z",)}
 
 
 def test_sets_are_stored_written_and_read(tmp_path):
@@ -92,7 +97,7 @@ def test_methods_without_the_graph_refuse_settable_nodes():
     optimiser = CausalOptimiser(TOY, method="ucb")
     optimiser.read(begun()[0].to_frame())
     with pytest.raises(ValueError, match="need a model that uses the graph"):
-        optimiser.ask()
+        optimiser.recommend()
 
 
 def test_what_was_seen_is_told_apart_from_what_was_set():
