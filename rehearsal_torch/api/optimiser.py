@@ -295,13 +295,17 @@ class CausalOptimiser(TrialView):
     def finishing(self, action: Reference, rest: float) -> Finishing:
         """Whether to finish a pending trial of which some nodes were measured, and why, where the share
         `rest` of the cost of an experiment is still to come. A ValueError for another share than one between
-        0 and 1, or where nodes have constraints or are settable; a TrialError if nothing was measured.
+        0 and 1, or for constraints, settable nodes or two rewards; a TrialError if nothing was measured.
         """
         if not 0 < (finite(rest) or 0) < 1:
             raise ValueError(f"rest: expected a share of an experiment's cost, between 0 and 1; got {rest!r}")
-        if self.task.constraints or self.task.settable:
-            what = "constraints on nodes" if self.task.constraints else "nodes that may be set"
-            raise ValueError(f"finishing: what an experiment teaches of {what} is not known")
+        unknown = {
+            "constraints on nodes": bool(self.task.constraints),
+            "nodes that may be set": bool(self.task.settable),
+            "two rewards": isinstance(self.task.reward, TwoRewards),
+        }
+        if what := [name for name, present in unknown.items() if present]:
+            raise ValueError(f"what the rest teaches of {what[0]} is not known: leave rest out")
         log = self._store.fresh()
         stopped, trial = log.running(action)
         if self.task.lacking(log.table.records()):
@@ -536,9 +540,9 @@ class CausalOptimiser(TrialView):
             return self._fit(self.surrogate, self.task, log.learnt)
 
     def _designed(self, log: TrialLog) -> int:
-        """The number of experiments that count for the start design: of settable nodes, those that set one."""
-        trials = log.in_states("completed", "pending")
-        return sum(not self.task.settable or not {*self.task.settable}.isdisjoint(t.settings) for t in trials)
+        """The number of experiments of the start design: of settable nodes, those that set one."""
+        trials, settable = log.in_states("completed", "pending"), set(self.task.settable)
+        return sum(not settable or not settable.isdisjoint(trial.settings) for trial in trials)
 
     def _held(self, fixed: Given = None, context: Given = None) -> Held:
         """What is held: actions and context, by default as the problem file says."""

@@ -55,6 +55,11 @@ def told(made, rounds):
     return made
 
 
+def test_a_model_of_the_reward_alone_knows_no_errors_of_nodes():
+    made = told(CausalOptimiser({**TASK, "errors": {"X": 0.1}}, method="sobol_actions"), 6)
+    assert made.recommend().predicted == pytest.approx(made.table.columns(["Y"]).mean(), abs=5)
+
+
 @pytest.mark.slow
 def test_asking_and_telling_finds_the_best_action():
     made = told(optimiser(objective=partial(ConfidenceBound, beta=1.0)), 14)

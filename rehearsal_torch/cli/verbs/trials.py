@@ -53,13 +53,17 @@ def tell(paths: Sequence[Path], given: Mapping[str, str]) -> int:
         raise UserError(
             fault, "", f"For example: {_typed('tell', paths[0], str(list_file(paths[0])))}, or {example}"
         )
+    rest = _number(REST, given[REST]) if REST in given else None
     with _campaign(paths[0], given) as (optimiser, typed):
         changed = optimiser.read(_one_row(optimiser, values) if values else paths[1])
         own = len(paths) == 2 and paths[1].resolve() == list_file(paths[0]).resolve()
         write_list(optimiser, paths[0], typed, told=own)
-        running = [trial for trial in optimiser.trials if trial.state == "pending" and trial.nodes]
-        rest = _number(REST, given[REST]) if REST in given else None
-        advice = [] if rest is None else [optimiser.finishing(trial, rest) for trial in running]
+        running = [trial for trial in changed if trial.state == "pending" and trial.nodes]
+        try:
+            advice = [] if rest is None else [str(optimiser.finishing(trial, rest)) for trial in running]
+        except ValueError as error:
+            # The result is recorded all the same.
+            advice = [str(error)]
     pending = [suggestion.trial for suggestion in optimiser.pending]
     lines = {} if values or own else optimiser.lines
     for trial in changed:

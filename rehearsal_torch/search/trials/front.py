@@ -52,6 +52,9 @@ def front(objective: CausalObjective, seed: int) -> list[Recommended]:
     rewards = pair.plausible(actions)
     best = is_non_dominated(rewards.mean(0)).nonzero()[:, 0]
     best = best[rewards.mean(0)[best, 0].argsort()]
+    settings = region.unit(actions[best])
+    same = (settings.unsqueeze(1) - settings).abs().amax(-1) <= SAME
+    best = best[~same.tril(-1).any(-1)]
     best = best[torch.linspace(0, len(best) - 1, min(MOST, len(best))).round().long().unique()]
     gaps = (region.unit(actions[best]).unsqueeze(1) - region.unit(visited)).abs().amax(-1)
     tried = (gaps <= SAME).any(-1).tolist()

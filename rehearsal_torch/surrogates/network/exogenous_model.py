@@ -100,7 +100,7 @@ class NodeRows:
             while name in task.settings:
                 name += "_"
             graph, reward = RehearsalGraph.of({name: task.settings}), WeightedSum({name: 1.0})
-            self.structured_task = replace(task, graph=graph, reward=reward, constraints=())
+            self.structured_task = replace(task, graph=graph, reward=reward, constraints=(), errors={})
         self.inputs = tuple(self.structured_task.feature_names(node) for node in self.structured_task.nodes)
         self.max_inputs = max(1, *map(len, self.inputs))
 
