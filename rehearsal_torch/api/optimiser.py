@@ -212,6 +212,8 @@ class CausalOptimiser(TrialView):
                 "of them, and ask again"
             )
         levels = self._held(fixed, context)
+        # A task that the method cannot learn is refused before the first experiment.
+        self.surrogate(self.task)
         with self._store.locked_log() as log:
             model, suggestions = None, list[Suggestion]()
             missing, notes = self.task.lacking(log.table.records()), dict[str, None]()

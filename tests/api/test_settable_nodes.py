@@ -94,10 +94,8 @@ def test_what_cannot_be_settable_is_refused(changes, message):
 
 
 def test_methods_without_the_graph_refuse_settable_nodes():
-    optimiser = CausalOptimiser(TOY, method="ucb")
-    optimiser.read(begun()[0].to_frame())
     with pytest.raises(ValueError, match="need a model that uses the graph"):
-        optimiser.recommend()
+        CausalOptimiser(TOY, method="ucb").ask()
 
 
 def test_what_was_seen_is_told_apart_from_what_was_set():
