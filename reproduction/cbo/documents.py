@@ -21,7 +21,7 @@ from rehearsal_torch.reporting.figures.round_figures import draw_trials
 from rehearsal_torch.reporting.sweep_tables import grouped_rows, problem_of
 from rehearsal_torch.run_folder import RunFolder
 from reproduction.cbo.jobs import LOG, layouts, rows_of
-from reproduction.page import Block, Section, caution, minutes, ordered, origin, table
+from reproduction.page import Block, Section, caution, ordered, origin, table
 from reproduction.plan import published, published_value, study, texts
 from reproduction.record import Record
 from reproduction.run import Options, Paper
@@ -49,11 +49,8 @@ def parts(out: RunFolder, options: Options) -> Iterator[Block | Section]:
     """The parts of the page, from its rows."""
     record, groups = PAPER.record(out.path, options, "main"), STUDY["groups"]
     lines = list(record.lines.values())
-    every = trial_typed(record.rows("main"))
-    rows = [row for row in every if row["seed"] not in STUDY["facts"]["seeds_of_choice"]]
-    # Stale rows of variants are not of the default that stands beside them.
-    fresh = [row for row in rows if row["method"] not in STUDY["stale"]]
-    on_main = [row for row in fresh if problem_of(row) in groups["main"]]
+    rows = trial_typed(record.rows("main"))
+    on_main = [row for row in rows if problem_of(row) in groups["main"]]
     compared = ordered(
         [row for row in rows if row["method"] in METHODS],
         (problem_of, list(STUDY["worlds"])),
@@ -63,7 +60,7 @@ def parts(out: RunFolder, options: Options) -> Iterator[Block | Section]:
     others = [row for row in compared if problem_of(row) not in groups["main"]]
 
     yield f"# {STUDY['title']}"
-    yield f"{origin('cbo', lines, 'repeat')}; {minutes(lines)}."
+    yield f"{origin('cbo', lines, 'repeat')}."
     yield from (caution(lines, "repeats"), TEXTS["methods"], TEXTS["made"])
     yield recommended(main, "Every method on the main setting of each problem", "main")
     yield differences(main)
@@ -76,14 +73,13 @@ def parts(out: RunFolder, options: Options) -> Iterator[Block | Section]:
             yield recommended(panel, f"{figure} of the paper", figure.lower().replace(". ", ""))
     yield mean_differences(others, "All other settings together")
     yield variants(
-        [row for row in fresh if problem_of(row) in groups["mixture_problems"]],
+        [row for row in rows if problem_of(row) in groups["mixture_problems"]],
         groups["component_numbers"],
         "Fig. 14: numbers of mixture components",
         TEXTS["components"],
     )
     yield variants(on_main, groups["kernels"], "Kernels", TEXTS["kernels"])
     yield variants(on_main, groups["ablations"], "Ablation", TEXTS["ablation"])
-    yield seconds(compared)
     yield _missing_runs(record)
 
 
@@ -245,23 +241,6 @@ def variants(rows: Sequence[Row], methods: Sequence[str], title: str, text: str)
     return Section([f"## {title}", TEXTS["variants"].format(compared=text, seeds=_seeds(seeds)), table(body)])
 
 
-def seconds(rows: Sequence[Row]) -> Section:
-    """Median processor seconds of a round, for each problem and method.
-
-    Args:
-        rows: The rows of some methods and problems.
-    """
-    if not rows:
-        return Section()
-    found = sweep_tables.trial_cells(rows)
-    body = [
-        {"problem": problem, **{method: f"{one.seconds:.2g}" for method, one in line.items()}}
-        for problem, line in found.items()
-    ]
-    headings = ["problem", *sweep_tables.methods(found)]
-    return Section(["## Seconds per round", TEXTS["seconds"], table(body, headings)])
-
-
 def _method(row: Row) -> str:
     return str(row["method"])
 
@@ -310,8 +289,8 @@ def _best(rows: Sequence[Row], round_: int) -> str:
 
 def _missing_runs(record: Record) -> Section:
     """The problems that have fewer seeds than the study plans, and those that were not run."""
-    planned, left_out = len(STUDY["seeds"]), STUDY["facts"]["seeds_of_choice"]
-    counts = Counter((" ".join(key[:2]), key[2]) for key in record.lines if int(key[3]) not in left_out)
+    planned = len(STUDY["seeds"])
+    counts = Counter((" ".join(key[:2]), key[2]) for key in record.lines)
     fewer, missing = [], []
     for problem in STUDY["worlds"]:
         line = {method: counts[problem, method] for method in STUDY["groups"]["compared"]}

@@ -32,7 +32,7 @@ TINY = {
         "stages=[main] methods=[random] seeds=[0,1] rounds=2",
         "worlds=['dropwave lambda=1 sigma=0.1']",
         "traces.csv",
-        ["main setting of each problem", "## Seconds per round"],
+        ["main setting of each problem", "## Missing repeats"],
     ),
     "online": (
         "stages=[rounds] worlds=[ride_hailing] methods=[qwz23,associative] settings=[0.7] seeds=[0]",
