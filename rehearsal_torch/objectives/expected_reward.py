@@ -23,7 +23,7 @@ Frazier (2018), Sec. 4.2 (recommending the maximiser of the posterior mean).
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import ClassVar, Self, final
 
@@ -86,8 +86,7 @@ class CausalObjective(Objective, ABC):
             raise ValueError(f"{type(self).__name__} {words}")
         if isinstance(self.task.reward, TwoRewards) and not self.takes_two:
             raise ValueError(f"{type(self).__name__} decides by a single reward: take excbo for two")
-        unsettable = [name for name in self.task.actions if name not in case.feasible]
-        if unsettable:
+        if unsettable := [name for name in self.task.actions if name not in case.feasible]:
             raise ValueError(
                 f"{case.identity}: {unsettable} may not be set; feasible are {list(case.feasible)}: a "
                 "round sets every action"
@@ -183,10 +182,11 @@ class CausalObjective(Objective, ABC):
         # A spread of any size counts, unless it is only rounding.
         return float(finite.max()), max(spread, 1e-14 * float(finite.abs().max()), 1e-300)
 
-    def standardised(self, samples: Tensor, X: Tensor | None = None) -> Tensor:  # noqa: ARG002
-        """Rewards (..., 1) in units of `scale`, (...): the objective of BoTorch's functions."""
+    @cached_property
+    def standardised(self) -> Callable[..., Tensor]:
+        """Rewards (..., 1) in units of `scale`, (...): BoTorch's functions keep no objective alive."""
         best, spread = self.scale
-        return (samples[..., 0] - best) / spread
+        return lambda samples, X=None: (samples[..., 0] - best) / spread  # noqa: ARG005
 
     def mean_reward(self) -> AcquisitionFunction:
         """The posterior mean, of (..., 1, k), standardised; less a penalty of what is not feasible."""

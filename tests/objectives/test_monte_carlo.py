@@ -1,4 +1,6 @@
+import gc
 import math
+import weakref
 from dataclasses import replace
 
 import pytest
@@ -74,6 +76,19 @@ def test_values_and_gradients_are_those_of_botorchs_class(function, pending):
     values.sum().backward()
     others.sum().backward()
     torch.testing.assert_close(found.grad, wanted.grad)
+
+
+@every
+def test_what_is_dropped_is_freed_without_a_search_for_cycles(function):
+    """In a large process, models of many rounds waited for one."""
+    gc.disable()
+    objective = MonteCarlo(fitted_pair(), one_case(PAIR), function)
+    objective(POINTS)
+    model = weakref.ref(objective.model)
+    del objective
+    freed = model() is None
+    gc.enable()
+    assert freed
 
 
 def test_the_graph_carries_the_ignorance_of_the_nodes_before():
