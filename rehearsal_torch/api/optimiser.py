@@ -250,8 +250,9 @@ class CausalOptimiser(TrialView):
 
         Args:
             action: A suggestion, a trial, its number, or name to value; None, with `ran`, for others.
-            nodes: The measured value of every modelled node (`CausalTask.nodes`), and of the context where
-                it was not as asked; others are ignored.
+            nodes: The measured value of every modelled node (`CausalTask.nodes`), None or NaN for one beside
+                the reward's that was not measured, and of the context where it was not as asked; others are
+                ignored.
             altered: Nodes that hard interventions also set: their mechanisms are not fitted to this.
             ran: The settings actually used, if others; bounds and limits do not apply.
 

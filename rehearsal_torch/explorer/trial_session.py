@@ -168,8 +168,9 @@ class TrialSession:
         self, trial: int | None, settings: Mapping[str, float | str], nodes: Mapping[str, float | str]
     ) -> dict[str, Any]:
         """Records what came of a trial."""
-        # As typed: the optimiser checks them.
-        measurements: Any = nodes
+        # As typed: the optimiser checks them. A field without a number was not measured.
+        task = self.optimiser.task
+        measurements: Any = dict.fromkeys({*task.nodes} - {*task.reward.names}) | dict(nodes)
         ran: Any = dict(settings)
         with self._answering() as notes:
             if trial is None:

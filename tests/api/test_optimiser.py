@@ -491,6 +491,17 @@ def test_a_count_is_a_whole_number(fresh, count):
         fresh.ask(count)
 
 
+def test_what_was_not_measured_beside_the_reward_is_none_or_nan(fresh):
+    first, second = fresh.ask(2)
+    assert fresh.tell(first, {"X": None, "Y": 1.0}).nodes == {"Y": 1.0}
+    fresh.observe(second, {"X": 0.2})
+    assert fresh.tell(second, pd.Series({"X": math.nan, "Y": 0.5})).nodes == {"X": 0.2, "Y": 0.5}
+    assert fresh.table.columns(["X"]).isnan().tolist() == [[True], [False]]
+    for nodes in ({"Y": 1.0}, {"X": 0.2, "Y": None}):
+        with pytest.raises(TrialError):
+            fresh.tell(first, nodes)
+
+
 def test_a_report_can_be_corrected(fresh):
     actions = fresh.ask(3)
     for action in reversed(actions):

@@ -144,9 +144,11 @@ class Suggestion(dict[str, Any]):
 
 
 def named_numbers(
-    given: Any, wanted: Iterable[str], what: str, faults: list[str], others: bool = False
+    given: Any, wanted: Iterable[str], what: str, faults: list[str], others: bool = False, gaps: Any = ()
 ) -> dict[str, float]:
-    """The wanted values as floats, complete unless `faults` grew; further names pass with `others`."""
+    """The wanted values as floats, complete unless `faults` grew, apart from those named in `gaps` that are
+    None or NaN; further names pass with `others`.
+    """
     names = list(wanted)
     if isinstance(given, pd.Series):
         given = given.to_dict()
@@ -158,11 +160,13 @@ def named_numbers(
     unknown = [name for name in given if name not in names]
     for name in names:
         if name not in given:
-            remedy = ", take it out of the task if it is not measured" if what == "node" else ""
+            remedy = ", None for what was not measured beside the reward" if what == "node" else ""
             hint = _hint(name, unknown) or f": every {what} is required{remedy}"
             faults.append(f"{name}: no value for this {what}{hint}")
             continue
-        number = finite(given[name])
+        value, number = given[name], finite(given[name])
+        if name in gaps and (value is None or (isinstance(value, float) and math.isnan(value))):
+            continue
         if number is None:
             faults.append(f"{name}: expected a finite number; got {_shown(given[name])}")
         elif abs(number) > LARGEST:

@@ -183,18 +183,18 @@ class TrialLog:
 
         Args:
             reference: None, or settings that no pending trial has, for one that was not suggested.
-            nodes: The measured value of every node of the task, and of the context if it was not as proposed;
-                others are ignored.
+            nodes: As of `CausalOptimiser.tell`.
             altered: Nodes that were also set by hard interventions.
             ran: The settings actually used, if others; bounds and limits do not apply.
         """
         faults, notes = list[str](), list[str]()
         trial, settings = self._reported(reference, ran, nodes, faults, notes)
-        if trial is not None and trial.state == "pending" and isinstance(nodes, Mapping):
-            nodes = {**trial.nodes, **nodes}
+        before = dict(trial.nodes) if trial is not None and trial.state == "pending" else {}
+        nodes = {**before, **nodes} if isinstance(nodes, Mapping) else nodes
         applied = settings if settings is not None or trial is None else trial.settings
         wanted = [name for name in self.task.nodes if name not in (applied or ())]
-        measured = named_numbers(nodes, wanted, "node", faults, others=True)
+        gaps = {*self.task.nodes} - {*self.task.reward.names}
+        measured = before | named_numbers(nodes, wanted, "node", faults, others=True, gaps=gaps)
         if isinstance(altered, str | Tensor) or not isinstance(altered, Collection):
             expected = f"expected names of nodes, such as ['{self.task.nodes[0]}']"
             faults.append(f"altered: {expected}; got {beginning(repr(altered), 60)}")
