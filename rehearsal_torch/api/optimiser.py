@@ -153,6 +153,7 @@ class CausalOptimiser(TrialView):
         self.objective: ObjectiveFactory = make_objective if objective is None else objective
         self.search: Search[Any] = make_search(self.seed) if search is None else search
         self._fit: KeptFit[CausalModel] = KeptFit(trainer)
+        self._last_front: tuple[Any, list[Recommended]] = None, []
 
     def with_unit(self, name: str) -> str:
         """A variable with its unit in the problem file."""
@@ -408,10 +409,13 @@ class CausalOptimiser(TrialView):
         )
 
     def _front(self, log: TrialLog, levels: Held) -> list[Recommended]:
-        model = self._fitted(log)
-        with in_numbers(EXPERIMENTS):
-            objective = PosteriorMean(model, self._case(log, levels), seed=self.seed)
-            return front(objective, round_seed(self.seed, objective.case.identity))
+        if self._last_front[0] != (log.trials, levels):
+            model = self._fitted(log)
+            with in_numbers(EXPERIMENTS):
+                objective = PosteriorMean(model, self._case(log, levels), seed=self.seed)
+                estimated = front(objective, round_seed(self.seed, objective.case.identity))
+            self._last_front = (log.trials, levels), estimated
+        return list(self._last_front[1])
 
     def stopping(self, worth: float | None = None, context: Given = None) -> Stopping:
         """Whether to stop, and why: what a better setting could gain over the recommended one, beside what is

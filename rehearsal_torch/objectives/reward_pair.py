@@ -20,10 +20,11 @@ hypervolume improvement"; Ament et al. (2023) (logarithm); Ishibuchi et al. (201
 """
 
 from functools import cached_property
+from unittest.mock import patch
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
-from botorch.acquisition.multi_objective.logei import qLogNoisyExpectedHypervolumeImprovement
+from botorch.acquisition.multi_objective import logei
 from botorch.acquisition.multi_objective.objective import GenericMCMultiOutputObjective
 from botorch.utils.multi_objective.hypervolume import infer_reference_point
 from botorch.utils.multi_objective.pareto import is_non_dominated
@@ -91,13 +92,14 @@ class RewardPair:
         def rewards(samples: Tensor, X: Tensor | None = None) -> Tensor:  # noqa: ARG001
             return self.standardised(self.reward.both(samples))
 
-        return qLogNoisyExpectedHypervolumeImprovement(
-            self.model,
-            self.reference().tolist(),
-            self.objective.visited,
-            sampler=MemberSampler(torch.Size([self.model.members])),
-            objective=GenericMCMultiOutputObjective(rewards),
-            X_pending=pending,
-            prune_baseline=False,
-            cache_root=False,
-        )
+        # Its kernel in C++ would be compiled at the first call, for a minute, and rounds in another way.
+        with patch.object(logei, "_load_attempted", new=True):
+            return logei.qLogNoisyExpectedHypervolumeImprovement(
+                self.model,
+                self.reference().tolist(),
+                self.objective.visited,
+                sampler=MemberSampler(torch.Size([self.model.members])),
+                objective=GenericMCMultiOutputObjective(rewards),
+                X_pending=pending,
+                cache_root=False,
+            )

@@ -130,11 +130,8 @@ class TrialView(ABC):
         if isinstance(self.task.reward, TwoRewards):
             labels = self.task.reward.labels
             pairs = self.task.reward.both(self.table.columns(self.task.reward.names))
-            tops = (
-                f"{label} {setting_text(float(top))}"
-                for label, top in zip(labels, pairs.amax(0), strict=True)
-            )
-            return f"{lead}; the largest values so far are {' and '.join(tops)}."
+            tops = zip(labels, map(setting_text, pairs.amax(0).tolist()), strict=True)
+            return f"{lead}; the largest values so far are {' and '.join(map(' '.join, tops))}."
         rows = zip(rewards.items(), self.task.keeps(self.table), strict=True)
         rewards = dict(pair for pair, keeps in rows if keeps)
         if not rewards:

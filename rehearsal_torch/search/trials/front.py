@@ -11,8 +11,6 @@ as that of a recommendation (`acquisition.BEYOND`).
 Source: Knowles (2006), "ParEGO", Sec. 3 (scalarisations); Daulton et al. (2021) (fronts of posterior means).
 """
 
-from collections.abc import Callable
-
 import torch
 from botorch.utils.multi_objective.pareto import is_non_dominated
 from botorch.utils.multi_objective.scalarization import get_chebyshev_scalarization
@@ -40,8 +38,7 @@ def front(objective: CausalObjective, seed: int) -> list[Recommended]:
     with torch.no_grad():
         so_far = pair.expected(region.units(torch.cat(points)))
     for weight in WEIGHTS if spread is None else ():
-        scalar = get_chebyshev_scalarization(so_far.new_tensor([weight, 1 - weight]), so_far)
-        acquisition = NetworkAcquisition(_scalarised(scalar, pair))
+        acquisition = _scalarised(weight, so_far, pair)
         ends = maximised(acquisition, region, visited, SCREENED, STARTS, STEPS, seed)
         points.append(ends.points[:2])
     candidates = torch.cat(points)
@@ -76,7 +73,6 @@ def front(objective: CausalObjective, seed: int) -> list[Recommended]:
     ]
 
 
-def _scalarised(
-    scalar: Callable[[Tensor, Tensor | None], Tensor], pair: RewardPair
-) -> Callable[[Tensor], Tensor]:
-    return lambda actions: scalar(pair.expected(actions), None)
+def _scalarised(weight: float, so_far: Tensor, pair: RewardPair) -> NetworkAcquisition:
+    scalar = get_chebyshev_scalarization(so_far.new_tensor([weight, 1 - weight]), so_far)
+    return NetworkAcquisition(lambda actions: scalar(pair.expected(actions), None))

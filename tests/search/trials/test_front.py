@@ -16,7 +16,8 @@ def system(a, b, noise=0.0):
 
 
 @pytest.fixture
-def campaign(tmp_path):
+def campaign(tmp_path, monkeypatch):
+    monkeypatch.setattr("torch.utils.cpp_extension.load", lambda **_: pytest.fail("it compiles a kernel"))
     optimiser = CausalOptimiser(TASK, file=tmp_path / "trials.json")
     for number, action in enumerate(optimiser.ask(8)):
         optimiser.tell(action, system(**action, noise=(-1) ** number))
@@ -52,8 +53,12 @@ def test_what_needs_a_single_reward_says_so(campaign):
             CausalOptimiser.load(campaign._store.file, method=method).ask()
 
 
-def test_commands_and_figure_show_the_front(campaign, capsys):
-    axes = campaign.plot()
+def test_commands_and_figure_show_the_front(campaign, capsys, monkeypatch):
+    front = campaign.recommend()
+    with monkeypatch.context() as patch:
+        patch.setattr("rehearsal_torch.api.optimiser.front", None)
+        axes = campaign.plot()
+    assert campaign.recommend() == front
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("X + Y", "-X")
     assert len(axes.containers) == 1
     pyplot.close("all")
