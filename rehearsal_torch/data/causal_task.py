@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from rehearsal_torch.data.table import Table
     from rehearsal_torch.spaces.candidate_region import CandidateRegion
 
-MIN_ROWS = 5
+MIN_ROWS, MIN_WHOLE = 5, 3  # Experiments; of which so many teach a node's mechanism.
 POSITIVE = "expected a number above 0, since its scale is log"
 # What bounds and limits allow for rounding, as a share of a range.
 ROUNDING = 1e-6
@@ -387,7 +387,7 @@ class CausalTask:
 
     def check(self, table: Table) -> None:
         """Refuses a table to which no model can be fitted: a column is missing, there are fewer than 5 rows
-        (of a node, in which it and its inputs were measured), a value is infinite or beyond 1e150, or an
+        (of a node, 3 in which it and its inputs were measured), a value is infinite or beyond 1e150, or an
         action is missing, or a node is the same in all. Actions may lie `outside`.
         """
         remedies = (
@@ -419,19 +419,19 @@ class CausalTask:
 
     def _few(self, rows: Records) -> str:
         """Whether there are too few experiments; empty if there are enough."""
-        counts = {name: int(self._measured(name, rows).sum()) for name in self.nodes}
-        name, count = min(counts.items(), key=lambda each: each[1])
+        least, count, such = MIN_ROWS, len(rows), ""
         if count >= MIN_ROWS:
-            return ""
-        there = f"there {'is' if count == 1 else 'are'} {count}"
-        other = f" in which {name} was not set, and it and its causes were measured"
-        return f"a model needs {MIN_ROWS} completed experiments, and {there}{other * (count < len(rows))}"
+            counts = {name: int(self._measured(name, rows).sum()) for name in self.nodes}
+            name, count = min(counts.items(), key=lambda pair: pair[1])
+            least, such = MIN_WHOLE, f" in which {name} was not set, and it and its causes were measured"
+        there = f"there {'is' if count == 1 else 'are'} {count}{such}"
+        return "" if count >= least else f"a model needs {least} completed experiments, and {there}"
 
     def _same(self, rows: Records) -> str:
         """Which node was the same in all experiments; empty if none was."""
         for name in self.nodes:
             column = rows.columns([name])[self._measured(name, rows), 0]
-            if len(column) >= MIN_ROWS and (column == column[0]).all():
+            if len(column) >= MIN_WHOLE and (column == column[0]).all():
                 return f"{name} was {float(column[0]):g} in all {len(column)} experiments"
         return ""
 

@@ -373,11 +373,12 @@ def margins(
         values = torch.cat([values, best[index].unsqueeze(0)]).unique()
         moved = best.repeat(len(values), 1)
         moved[:, index] = values
-        worse = rewards - objective.plausible(moved) > tolerance
-        bad = (worse.double().mean(-1) >= 0.5) | ~objective.allowed(moved)
+        bad = ~objective.allowed(moved)
         if constraints:
-            shares = feasibility.outcomes(objective.claimed, constraints, moved)[..., 2:]
-            bad |= ~feasibility.kept_as_asked(shares, constraints)
+            outcomes = feasibility.outcomes(objective.claimed, constraints, moved)
+            bad |= ~feasibility.kept_as_asked(outcomes[..., 2:], constraints)
+        means = outcomes[..., 0].mT if constraints else objective.plausible(moved)
+        bad |= (rewards - means > tolerance).double().mean(-1) >= 0.5
         if name in objective.task.coded:
             ranges[name] = tuple(values[~bad].tolist())
             continue

@@ -46,7 +46,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from rehearsal_torch.data.causal_task import MIN_ROWS, CausalTask, arising
+from rehearsal_torch.data.causal_task import MIN_WHOLE, CausalTask, arising
 from rehearsal_torch.data.known_reward import WeightedSum
 from rehearsal_torch.data.size_limits import require
 from rehearsal_torch.data.table import Table
@@ -130,8 +130,8 @@ class NodeRows:
         columns = [torch.nn.functional.pad(x, (0, self.max_inputs - x.shape[-1])) for x in cells]
         inputs, values, mask = torch.stack(columns, 1), self.values(table).double(), self.kept(table)
         for node, column, rows in zip(self.structured_task.nodes, values.T, mask.T, strict=True):
-            if int(rows.sum()) < MIN_ROWS:
-                expected = f"{node}: expected at least {MIN_ROWS} rows in which it was not set"
+            if int(rows.sum()) < MIN_WHOLE:
+                expected = f"{node}: expected at least {MIN_WHOLE} rows in which it was not set"
                 raise ValueError(f"{expected}; got {int(rows.sum())}: add observations")
             if bool((column[rows] == column[rows][0]).all()):
                 raise ValueError(
