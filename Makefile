@@ -17,7 +17,7 @@ DOCS  := $(VENV)/.ready-docs
 OTHERS := $(VENV)/.ready-strangers
 FIND_PIP = if $(PY) -m pip --version >/dev/null 2>&1; then install="$(PY) -m pip"; else install="$(PYTHON) -m pip --python $(PY)"; fi;
 
-.PHONY: help train test test-slow test-bench test-slurm test-gpu strangers coverage mutation fuzz lint docs bench bench-scale bench-all bench-calibration soak reproduce-sepsis reproduce-auf reproduce-online reproduce-cbo reproduce-calibration clean
+.PHONY: help train test test-slow test-bench test-slurm test-gpu strangers coverage mutation fuzz lint docs bench bench-scale bench-all bench-calibration soak clean
 
 help:
 	@echo "make train       sets up $(VENV) on first use, then trains and decides: scripts/train.py +experiment=$(EXP)"
@@ -120,20 +120,8 @@ bench-calibration: $(READY)
 soak: $(READY)
 	OMP_NUM_THREADS=1 $(PY) -m benchmarks.endurance $(ARGS)
 
-reproduce-sepsis: $(READY)
-	$(PY) -m reproduction.sepsis $(ARGS)
-
-reproduce-auf: $(READY)
-	$(PY) -m reproduction.auf $(ARGS)
-
-reproduce-online: $(READY)
-	$(PY) -m reproduction.online $(ARGS)
-
-reproduce-cbo: $(READY)
-	$(PY) -m reproduction.cbo $(ARGS)
-
-reproduce-calibration: $(READY)
-	$(PY) -m reproduction.calibration $(ARGS)
+reproduce-%: $(READY)
+	$(PY) -m reproduction.$* $(ARGS)
 
 clean:
 	rm -rf $(VENV) build site .pytest_cache .mypy_cache .ruff_cache .hypothesis mutants

@@ -1,7 +1,7 @@
 """Experiments by this package, by Ax and by BayBE, from the same start design and under the same noise.
 
     network    a drawn network of `problems.trials.random_network` without strain, whose graph is known here
-    reactor    a reactor of `benchmarks/constraints.py`, whose impurity nine of ten experiments are to keep
+    reactor    a reactor of `reproduction.campaigns`, whose impurity nine of ten experiments are to keep
                below a limit; Ax asks for the mean to keep it, and BayBE knows no constraint of an outcome
 
 All are used as they come. Each recommends after 10 and 20 experiments beyond the start design: here the
@@ -23,7 +23,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import torch
 from joblib import Parallel, delayed
@@ -31,34 +30,20 @@ from joblib import Parallel, delayed
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import rehearsal_torch as rt
-from benchmarks.constraints import INITIAL, Reactor
-from rehearsal_torch.problems.trials.random_network import DrawnNetwork
 from reproduction.calibration.documents import t_interval
+from reproduction.campaigns.worlds import Network, Reactor
 
-SHARE = 0.9
 Values = Mapping[str, float]
 
 
-class Network(DrawnNetwork):
-    """The network of a seed, as an experiment; its noise is that of the seed."""
+class DrawnSystem(Network):
+    """The network of a seed, as an experiment."""
 
     reward_name, limit = "Y", None
 
     def __init__(self, seed: int) -> None:
-        super().__init__((), seed=seed)
-        self.plain, self.ranges, self.first = self.task, self.task.box.bounds(), self.initial
-        self.stream = np.random.default_rng([seed, 8])
-
-    def run(self, action: Values) -> dict[str, float]:
-        """One experiment."""
-        setting = torch.tensor([list(action.values())], dtype=torch.float64)
-        nodes = self.simulate(setting, self.noise_rows(1, self.stream))[0]
-        return dict(zip(self.task.nodes, nodes.tolist(), strict=True))
-
-    def truth(self, action: Values) -> tuple[bool, float]:
-        """True, and the regret of a setting."""
-        setting = torch.tensor([action[name] for name in self.task.actions], dtype=torch.float64)
-        return True, (self.optimal_value - float(self.expected(setting))) / self.reach
+        super().__init__(seed)
+        self.ranges = self.task.box.bounds()
 
 
 class LimitedReactor(Reactor):
@@ -67,15 +52,15 @@ class LimitedReactor(Reactor):
     reward_name = "yield"
 
     def __init__(self, seed: int) -> None:
-        super().__init__(seed, SHARE)
-        self.plain, self.ranges, self.first = self.task, {"heat": (0, 1), "flow": (0, 1)}, INITIAL
+        super().__init__(seed)
+        self.ranges = {"heat": (0, 1), "flow": (0, 1)}
 
 
 class Here:
     """The default of this package."""
 
     def __init__(self, system: Any, seed: int) -> None:
-        self.optimiser = rt.CausalOptimiser(system.plain, seed=seed, initial=system.first)
+        self.optimiser = rt.CausalOptimiser(system.task, seed=seed, initial=system.initial)
 
     def tell(self, action: Values, nodes: Values) -> None:
         """Adds an experiment."""
@@ -160,7 +145,7 @@ class BayBE:
         return self.campaign.measurements[self.names].iloc[int(means.to_numpy().argmax())].to_dict()
 
 
-WORLDS = {"network": Network, "reactor": LimitedReactor}
+WORLDS = {"network": DrawnSystem, "reactor": LimitedReactor}
 TOOLS: dict[str, tuple[Any, str]] = {
     "here": (Here, "rehearsal_torch"),
     "Ax": (Ax, "ax"),
@@ -174,7 +159,7 @@ def campaign(world: str, tool: str, seed: int, rounds: int) -> list[dict[str, An
     logging.disable(logging.WARNING)
     torch.set_num_threads(1)
     system = WORLDS[world](seed)
-    design = rt.CausalOptimiser(system.plain, seed=seed, initial=system.first).ask(system.first)
+    design = rt.CausalOptimiser(system.task, seed=seed, initial=system.initial).ask(system.initial)
     optimiser, seconds, rows = TOOLS[tool][0](system, seed), 0.0, list[dict[str, Any]]()
     for action in design:
         optimiser.tell(action, system.run(action))
@@ -184,7 +169,7 @@ def campaign(world: str, tool: str, seed: int, rounds: int) -> list[dict[str, An
         seconds += time.process_time() - began
         optimiser.tell(action, system.run(action))
         if number in (rounds // 2, rounds):
-            kept, regret = system.truth(optimiser.best())
+            kept, regret = system.allowed(best := optimiser.best()), system.regret(best)
             row = {"world": world, "tool": tool, "seed": seed, "rounds": number}
             rows.append({**row, "kept": kept, "regret": regret, "seconds": seconds / number})
     return rows

@@ -7,7 +7,7 @@
 The sides are linear in the nodes (`spaces.inequalities`). The probability is that of one experiment, over its
 noise and what is not known of the mechanisms. It has a lower bound, by what is not known of them, with 95 %
 confidence; a setting is feasible if this is at least the probability that is asked for, as by a tolerance
-limit. By the probability itself, in 14 reactors by seed (0 to 13, `benchmarks/constraints.py`),
+limit. By the probability itself, in 14 reactors by seed (0 to 13, `reproduction.campaigns`),
 two settings were infeasible after 12 experiments, and two after 28; with the bound none was, at .07 to .10 of
 the range of rewards.
 

@@ -34,6 +34,12 @@ TINY = {
         "traces.csv",
         ["main setting of each problem", "## Missing repeats"],
     ),
+    "campaigns": (
+        "stages=[others] worlds=[knobs] seeds=[0]",
+        "trials=6",
+        "campaigns.csv",
+        ["whole numbers and texts", "| 6 | 1 |"],
+    ),
     "online": (
         "stages=[rounds] worlds=[ride_hailing] methods=[qwz23,associative] settings=[0.7] seeds=[0]",
         "scenarios=100 rounds=2",
