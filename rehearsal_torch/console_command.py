@@ -70,7 +70,7 @@ class Verb:
             paths if the verb takes some, to the exit code.
         more: Further sentences of its help.
         paths: The run folders or files in the usage; empty if the verb takes none.
-        further: What further keys begin with, which the verb looks up itself; None without any.
+        further: What further keys begin with, which the verb looks up itself.
         interrupted: The message after Ctrl-C.
         verbs: Its own verbs, by name.
     """
@@ -83,7 +83,7 @@ class Verb:
     work: str = ""
     more: str = ""
     paths: str = ""
-    further: str | None = None
+    further: tuple[str, ...] = ()
     interrupted: str = "Interrupted; run the same command again."
     verbs: Mapping[str, "Verb"] = field(default_factory=dict)
 
@@ -132,15 +132,12 @@ class Verb:
         for arg in typed:
             key, equals, value = arg.partition("=")
             if not equals:
-                remedy = (
-                    f"Write {key}=..."
-                    if key in options
-                    else f"The options of {self.name} are {', '.join(f'{name}=...' for name in options)}"
-                )
-                raise UserError("expected key=value", arg, remedy)
+                others = f"The options of {self.name} are {', '.join(f'{name}=...' for name in options)}"
+                raise UserError("expected key=value", arg, f"Write {key}=..." if key in options else others)
             known = key in options
-            if not known and (self.further is None or not key.startswith(self.further)):
-                raise UserError(f"{self.name} has no such option", key, did_you_mean(key, options))
+            if not known and not key.startswith(self.further):
+                keys = [*options, *(f"{start}NAME" for start in self.further)]
+                raise UserError(f"{self.name} has no such option", key, did_you_mean(key, keys))
             if key in values:
                 raise UserError("was given twice", key, "Leave one out")
             if known:
@@ -157,7 +154,7 @@ class Verb:
         keys, paths, options = {option.key for option in self.options or ()}, list[Path](), list[str]()
         noun = "file" if self.paths.startswith("FILE") else "run folder"
         for arg in typed:
-            name, run = arg.partition("=")[0], self.further is None and arg.startswith("run=")
+            name, run = arg.partition("=")[0], not self.further and arg.startswith("run=")
             if name in keys or ("=" in arg and not run and not Path(arg).exists()):
                 options.append(arg)
             elif arg.startswith("-"):
@@ -290,6 +287,7 @@ def _overview() -> str:
 _YES_NO, _COUNT = ("true", "false"), (0, 10**9)
 _METHOD = Option("method", "the method that proposes; by default that of the problem file, or excbo")
 _CAMPAIGN = "FILE is a problem file that asks for trials, or a file of trials."
+_CONTEXT = "context.NAME=VALUE says in which context."
 _TABLE = Option("data", "the table: .csv, .tsv, .xlsx, .parquet, ..., with a header row", required=True)
 _VERBS = (
     Verb(
@@ -395,9 +393,9 @@ _VERBS = (
         "problem.yaml count=3 fixed.dose=2",
         options=(Option("count", "how many", "1", whole=(1, 1000)), _METHOD),
         work="trials.suggest",
-        more=f"{_CAMPAIGN} fixed.ACTION=VALUE holds an action.",
+        more=f"{_CAMPAIGN} fixed.ACTION=VALUE holds an action, {_CONTEXT}",
         paths="FILE",
-        further="fixed.",
+        further=("fixed.", "context."),
     ),
     Verb(
         "tell",
@@ -413,7 +411,7 @@ _VERBS = (
         more=f"{_CAMPAIGN} RESULTS is a table of results, by number or by settings, or else one is typed: "
         "tell problem.yaml trial=7 temperature=40 yield=1.2",
         paths="FILE [RESULTS]",
-        further="",
+        further=("",),
     ),
     Verb(
         "recommend",
@@ -421,9 +419,9 @@ _VERBS = (
         "problem.yaml",
         options=(_METHOD,),
         work="trials.recommend",
-        more=f"{_CAMPAIGN} fixed.ACTION=VALUE holds an action.",
+        more=f"{_CAMPAIGN} fixed.ACTION=VALUE holds an action, {_CONTEXT}",
         paths="FILE",
-        further="fixed.",
+        further=("fixed.", "context."),
     ),
     Verb(
         "status",
@@ -435,8 +433,9 @@ _VERBS = (
             Option("figure", "a file for a picture: rewards as predicted by other trials, or the front"),
         ),
         work="trials.status",
-        more=_CAMPAIGN,
+        more=f"{_CAMPAIGN} {_CONTEXT}",
         paths="FILE",
+        further=("context.",),
     ),
     Verb(
         "learn_graph",

@@ -473,7 +473,7 @@ class CausalOptimiser(TrialView):
 
         A row that names a trial reports or corrects it. Another one with the settings of a
         pending trial, up to `tolerance`, is this trial; others become trials that were not suggested. Rows
-        equal to completed trials, to the last bit, are left out with a warning: reading the same file twice
+        equal to recorded trials, to the last bit, are left out with a warning: reading the same file twice
         adds nothing. A row with its actions, and without a value of what the reward reads, is a pending trial
         unless its state says otherwise. A TableError if the file cannot be read, a column is missing, not
         numeric or incomplete, or a state or number is unknown.
@@ -494,7 +494,7 @@ class CausalOptimiser(TrialView):
             warnings.warn(f"{source}: {note}", TrialWarning, stacklevel=2)
         if repeated:
             warnings.warn(
-                f"{source}: {repeated} of {len(rows) + len(numbered)} rows equal trials that are completed "
+                f"{source}: {repeated} of {len(rows) + len(numbered)} rows equal trials that are recorded "
                 "already, and are not added again",
                 TrialWarning,
                 stacklevel=2,

@@ -145,7 +145,7 @@ def did_you_mean(value: Any, choices: Iterable[str]) -> str:
     return f"did you mean {suggestion!r}?" if suggestion else ""
 
 
-def suggested(word: str, choices: Iterable[str], similar: float = 0.6) -> str | None:
+def suggested(word: str, choices: Iterable[str], similar: float = 0.65) -> str | None:
     """The choice that was probably meant; None if none is similar."""
     options = list(choices)
     exact = [option for option in options if option.casefold() == word.casefold()]

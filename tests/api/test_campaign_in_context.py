@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from rehearsal_torch.api.campaign import list_file, open_campaign, read_list, write_list
+from rehearsal_torch.console_command import main
 
 PROBLEM = """
 question: trials
@@ -37,6 +38,17 @@ def test_what_is_listed_is_reported_recommended_and_judged_in_its_context(tmp_pa
     assert 0.8 * best.action["valve"] < 0.7
     (past,) = optimiser.recommendations
     assert past.recommendation.action == {**best.action, "ambient": 0.2}
+    assert main(["recommend", str(tmp_path / "problem.yaml"), "context.ambient=0.3"]) == 0
+    assert optimiser.recommendations[-1].recommendation.action["ambient"] == 0.3
     # More heat would bring more, and is not allowed.
     assert optimiser.stopping().high < 0.3
     assert all(row.low <= row.measured <= row.high for row in optimiser.left_out())
+
+
+def test_commands_take_a_context_and_ask_for_it(tmp_path, capsys):
+    file = tmp_path / "problem.yaml"
+    file.write_text(PROBLEM.replace("context: {ambient: 0.2}", ""), encoding="utf-8")
+    assert main(["suggest", str(file)]) == 2
+    assert "Type context.ambient=..." in capsys.readouterr().err
+    assert main(["suggest", str(file), "count=2", "context.ambient=0.4"]) == 0
+    assert read_list(file).frame["ambient"].tolist() == [0.4, 0.4]

@@ -615,7 +615,7 @@ def test_a_table_read_again_adds_nothing_and_says_so(tmp_path):
     made.write(tmp_path / "exp.csv")
     for _ in range(2):
         again = CausalOptimiser.load(tmp_path / "s.json")
-        with pytest.warns(TrialWarning, match="6 of 6 rows equal trials that are completed already"):
+        with pytest.warns(TrialWarning, match="6 of 6 rows equal trials that are recorded already"):
             again.read(tmp_path / "exp.csv")
         assert len(again.table) == 6
 
@@ -633,7 +633,7 @@ def test_what_is_warned_of_points_to_the_line_that_asked_and_names_three_rows(fr
     assert {(each.category, each.filename) for each in caught} == {(TrialWarning, __file__)}
     assert "row 3: a may be set within [0, 1]; got 1.7: " in str(three.message)
     assert "more)" not in str(three.message)
-    assert "4 of 5 rows equal trials that are completed already" in str(again.message)
+    assert "4 of 5 rows equal trials that are recorded already" in str(again.message)
     assert "(and 1 more): kept as observations" in str(four.message)
     assert "got 1.8" not in str(four.message)
     assert "is close to it and stays pending" in str(beside.message)
@@ -648,7 +648,7 @@ def test_experiments_come_from_a_frame_and_leave_in_one():
         again.read(form)
         assert torch.equal(again.table.values, made.table.values)
         assert torch.equal(again.table.altered, made.table.altered)
-    with pytest.warns(TrialWarning, match="the data frame: 6 of 6 rows equal trials that are completed"):
+    with pytest.warns(TrialWarning, match="the data frame: 6 of 6 rows equal trials that are recorded"):
         again.read(frame)
     with pytest.raises(TableError, match=r"the data frame: (?s:.*)missing or infinite in line 2"):
         again.read(frame.assign(a=None))
@@ -661,7 +661,7 @@ def test_rows_without_a_result_are_pending_trials_until_they_are_filled_in(tmp_p
     blank = pd.DataFrame({"a": [0.25, 0.75], "b": [1.0, 0.5], "X": [0.0625, None], "Y": [None, None]})
     both = pd.concat([frame, blank.astype(float)], ignore_index=True)
     for _ in range(2):
-        with pytest.warns(TrialWarning, match="6 of 6 rows equal trials that are completed already"):
+        with pytest.warns(TrialWarning, match="6 of 6 rows equal trials that are recorded already"):
             made.read(both)
         assert made.pending == [{"a": 0.25, "b": 1.0}, {"a": 0.75, "b": 0.5}]
     assert len(made.table) == 6

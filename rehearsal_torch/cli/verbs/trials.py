@@ -20,26 +20,26 @@ from rehearsal_torch.data.known_reward import TwoRewards
 from rehearsal_torch.data.tables.in_memory import SET
 from rehearsal_torch.data.tables.reader import ReadTable
 from rehearsal_torch.data.trials.trial import Recommended, Settings, Trial
+from rehearsal_torch.files.schema import is_number
 from rehearsal_torch.problems.trials.numbered_rows import TRIAL
 from rehearsal_torch.problems.trials.user_experiments import REASON, STATE
+from rehearsal_torch.reporting.page.page_content import and_list, counted
 from rehearsal_torch.reporting.text_table import text_table
 from rehearsal_torch.spaces.box import setting_text
 from rehearsal_torch.user_error import UserError, as_user_error, did_you_mean
 
-HELD = "fixed."  # What the key of an action that is held at a value begins with.
 REST = "rest"
 
 
 def suggest(paths: Sequence[Path], given: Mapping[str, str]) -> int:
     """Proposes experiments, and adds them to the list to be filled in."""
     with _campaign(paths[0], given) as (optimiser, typed):
-        suggestions = optimiser.ask(int(given["count"]), _fixed(optimiser, given))
+        suggestions = optimiser.ask(int(given["count"]), *_held(optimiser, given))
         file = write_list(optimiser, paths[0], typed, told=False)
-    count = len(suggestions)
-    print(f"{count} experiment{'s' * (count > 1)} to run:")
+    print(f"{counted(len(suggestions), 'experiment')} to run:")
     rows = [(str(suggestion.trial), suggestion) for suggestion in suggestions]
     print(_settings_table(optimiser, rows))
-    print(f"Fill in {_listed(optimiser.task.nodes)} in {file}, and type")
+    print(f"Fill in {and_list(optimiser.task.nodes)} in {file}, and type")
     print(f"  {_typed('tell', paths[0], str(file))}")
     return 0
 
@@ -74,7 +74,7 @@ def tell(paths: Sequence[Path], given: Mapping[str, str]) -> int:
     if running and rest is None:
         print("Whether to finish it: the same with rest=SHARE, of an experiment's cost that is to come.")
     if pending:
-        print(f"Waiting for a result: trial{'s' * (len(pending) > 1)} {_listed(map(str, pending))}.")
+        print(f"Waiting for a result: trial{'s' * (len(pending) > 1)} {and_list([*map(str, pending)])}.")
     print(f"Next: {_typed('suggest', paths[0])}, or {_typed('recommend', paths[0])}")
     return 0
 
@@ -82,13 +82,13 @@ def tell(paths: Sequence[Path], given: Mapping[str, str]) -> int:
 def recommend(paths: Sequence[Path], given: Mapping[str, str]) -> int:
     """Prints the settings to keep."""
     with _campaign(paths[0], given) as (optimiser, _):
-        recommended = optimiser.recommend(_fixed(optimiser, given))
+        recommended = optimiser.recommend(*_held(optimiser, given))
     if isinstance(recommended, list):
         print(_front_table(optimiser, recommended))
         return 0
     print(_settings_table(optimiser, [("keep", recommended.action)]))
     print(f"{recommended}.")
-    _print_bounds(optimiser)
+    print("".join(f"{bound}.\n" for bound in optimiser.at_bounds), end="")
     return 0
 
 
@@ -99,14 +99,16 @@ def status(paths: Sequence[Path], given: Mapping[str, str]) -> int:
         file = write_list(optimiser, paths[0], typed, told=False)
         worth = _number("worth", given["worth"]) if "worth" in given else None
         two = isinstance(optimiser.task.reward, TwoRewards)
-        lacking = two and optimiser.task.lacking(optimiser.table.records())
-        best = optimiser.recommend() if two and not lacking else None
-        advice = "" if two else f"{optimiser.stopping(worth)}."
+        lacking = optimiser.task.lacking(optimiser.table.records())
+        context = None if lacking else _held(optimiser, given)[1]
+        best = optimiser.recommend(None, context) if two and not lacking else None
+        advice = "" if two else f"{optimiser.stopping(worth, context)}."
         if "figure" in given:
-            drawn = optimiser.plot() if two else optimiser.plot_left_out()
-            figure = drawn.get_figure(root=True)
-            assert figure is not None
-            figure.savefig(given["figure"])
+            with as_user_error(f"figure={given['figure']}"):
+                drawn = optimiser.plot() if two else optimiser.plot_left_out()
+                figure = drawn.get_figure(root=True)
+                assert figure is not None
+                figure.savefig(given["figure"])
     print(optimiser.summary())
     if optimiser.task.costs is not None:
         waiting = sum(map(optimiser.cost, pending))
@@ -122,13 +124,8 @@ def status(paths: Sequence[Path], given: Mapping[str, str]) -> int:
         print(f"\nNone of these is better in both:\n{_front_table(optimiser, best)}")
     elif advice:
         print(f"\n{advice}")
-    _print_bounds(optimiser)
+    print("".join(f"{bound}.\n" for bound in optimiser.at_bounds), end="")
     return 0
-
-
-def _print_bounds(optimiser: CausalOptimiser) -> None:
-    for bound in optimiser.at_bounds:
-        print(f"{bound}.")
 
 
 @contextmanager
@@ -146,23 +143,31 @@ def _campaign(path: Path, given: Mapping[str, str]) -> Iterator[tuple[CausalOpti
         print(f"Note: {note}.")
 
 
-def _fixed(optimiser: CausalOptimiser, given: Mapping[str, str]) -> Settings | None:
-    """The actions that are held at a value, besides those of the problem file; None without any."""
-    names = [key for key in given if key.startswith(HELD)]
-    coded = optimiser.task.coded
-    typed = {
-        name: given[key] if name in coded else _number(key, given[key])
-        for key in names
-        if (name := key.removeprefix(HELD))
-    }
-    return {**optimiser.fixed, **typed} if typed else None
+def _held(optimiser: CausalOptimiser, given: Mapping[str, str]) -> list[Settings | None]:
+    """Actions that are held, and the context, besides those of the problem file; None where none is typed. A
+    UserError without a value of the context.
+    """
+    held, task = list[Settings | None](), optimiser.task
+    for part, known in (("fixed.", optimiser.fixed), ("context.", optimiser.context)):
+        typed = {
+            name: text if name in task.coded else _number(key, text)
+            for key, text in given.items()
+            if (name := key.removeprefix(part)) != key
+        }
+        held.append({**known, **typed} if typed else None)
+    for name in task.context:
+        if name not in (held[1] or optimiser.context):
+            remedy = f"Type context.{name}=..., or write it under context in the problem file"
+            raise UserError("expected the value for which to decide", f"context.{name}", remedy)
+    return held
 
 
 def _number(key: str, text: str) -> float:
-    try:
+    if is_number(text):
         return float(text)
-    except ValueError:
-        raise UserError("expected a number", f"{key}={text}") from None
+    with_point = text.replace(",", ".")
+    remedy = f"Write {key}={with_point}, with a decimal point" if is_number(with_point) else ""
+    raise UserError("expected a number", f"{key}={text}", remedy)
 
 
 def _one_row(optimiser: CausalOptimiser, values: Mapping[str, str]) -> ReadTable:
@@ -171,15 +176,16 @@ def _one_row(optimiser: CausalOptimiser, values: Mapping[str, str]) -> ReadTable
     names = (*task.columns, *(f"{SET}{name}" for name in task.settable))
     texts = [name for name in (STATE, REASON) if name not in task.graph.names]
     for name in values:
-        if name not in (*names, *texts, TRIAL):
-            raise UserError(
-                "is no setting and no measurement", name, did_you_mean(name, (*names, *texts, TRIAL))
-            )
+        if name not in (keys := (*names, *texts, TRIAL)):
+            raise UserError("is no setting and no measurement", name, did_you_mean(name, keys))
     cells: dict[str, Any] = {**dict.fromkeys(names), **values}
     cells |= {name: _number(name, values[name]) for name in values if name not in (*texts, *task.coded)}
+    numbers = [trial.id for trial in optimiser.trials]
+    if TRIAL in values and TRIAL not in names and cells[TRIAL] not in numbers:
+        raise UserError(f"expected the number of one of {len(numbers)} trials", f"trial={values[TRIAL]}")
     missing = [name for name in task.required if name not in values]
     if TRIAL not in values and missing:
-        raise UserError(f"expected trial=NUMBER, or all settings; {_listed(missing)} missing")
+        raise UserError(f"expected trial=NUMBER, or all settings; {and_list(missing)} missing")
     ends = values.get(STATE) not in (None, "completed") and STATE in texts
     if not ends and not any(name in values for name in task.nodes):
         raise UserError(f"expected a measurement, such as {task.nodes[-1]}=1.2, or state=failed")
@@ -196,7 +202,7 @@ def _recorded(optimiser: CausalOptimiser, trial: Trial, line_number: int | None)
     missing = [name for name in optimiser.task.nodes if name not in {**trial.nodes, **trial.settings}]
     if trial.state == "completed" and missing:
         what = "it acts on" if len(missing) == 1 else "they act on"
-        line += f" Nothing is learnt of {_listed(missing)}, and of what {what} with more doubt."
+        line += f" Nothing is learnt of {and_list(missing)}, and of what {what} with more doubt."
     return line
 
 
@@ -222,8 +228,3 @@ def _front_table(optimiser: CausalOptimiser, front: Sequence[Recommended]) -> st
 def _typed(verb: str, path: Path, *further: str) -> str:
     """A command on a campaign, as it is typed."""
     return " ".join([spoken(verb), str(path), *further])
-
-
-def _listed(names: Sequence[str] | Iterator[str]) -> str:
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last

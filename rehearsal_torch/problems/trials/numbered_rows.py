@@ -49,7 +49,7 @@ def numbered_rows(table: ReadTable, task: CausalTask, log: TrialLog) -> tuple[li
     numbers = numbers_of(frame[TRIAL][named])
     repeated = pd.Series(numbers).duplicated()
     faults = [
-        f"{beginning(repr(cell), 60)} in {line_words(line)}"
+        f"{beginning(repr(as_short(cell)), 60)} in {line_words(line)}"
         for line, cell, number, again in zip(
             frame.index[named].tolist(), frame[TRIAL][named], numbers, repeated, strict=True
         )
