@@ -292,8 +292,7 @@ class RecordedTrials:
 
     def describe(self) -> dict[str, Any]:
         """What the page shows: question, cautions, and how to make a file of trials."""
-        method = self.material.run.choices.get("decision", "")
-        reward = reward_in_words(self.material.card)
+        card, method = self.material.card, self.material.run.choices.get("decision", "")
         data = mapping(self.material.run.config.get("dataset"))
         task, table = data.get("task"), data.get("path")
         if task is None and isinstance(table, str) and table.lower().endswith(YAML):
@@ -301,16 +300,16 @@ class RecordedTrials:
             task, table = table, None
         nodes = dict.fromkeys(name for row in self.trials()["rows"] for name in row["nodes"])
         return {
-            "title": f"{source_of(self.material)}: which setting has the largest {reward}?",
+            "title": f"{source_of(self.material)}: which setting has the largest {reward_in_words(card)}?",
             "live": False,
             "how": {"task": task, "table": table, "method": "" if method == "excbo" else method},
             "fitted": f"Decisions of {method or 'the method'}.",
-            "question": of_trials(self.material.card),
+            "question": of_trials(card),
             "assumptions": list(TRIALS),
             "cautions": cautions_of(self.material),
             "beside": beside(self.material),
-            "actions": [{"name": name} for name in mapping(self.material.card.get("actions"))],
-            "context": [{"name": str(name)} for name in listed(self.material.card.get("context"))],
+            "actions": [{"name": name} for key in ("actions", "settable") for name in mapping(card.get(key))],
+            "context": [{"name": str(name)} for name in listed(card.get("context"))],
             "nodes": [{"name": name} for name in nodes],
         }
 

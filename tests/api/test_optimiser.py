@@ -589,19 +589,11 @@ def test_a_file_and_what_is_given_agree(tmp_path):
     file = tmp_path / "trials.json"
     CausalOptimiser(TASK, seed=3, file=file).ask()
     assert CausalOptimiser(file=file).seed == 3
+    other = {"actions": {"a": [0, 1], "c": [0, 2]}, "graph": {"parents": {"X": ["a"], "Y": ["X", "c"]}}}
     for wrong, message in (
         ({"seed": 4}, "was started with seed=3; got seed=4"),
         ({"initial": 7}, "was started with initial=6; got initial=7"),
-        (
-            {
-                "task": {
-                    **TASK,
-                    "actions": {"a": [0, 1], "c": [0, 2]},
-                    "graph": {"parents": {"X": ["a"], "Y": ["X", "c"]}},
-                }
-            },
-            "c: no value of this action in trial 1",
-        ),
+        ({"task": {**TASK, **other}}, "c: no value of this action in trial 1"),
     ):
         with pytest.raises(TrialFileError, match=message):
             CausalOptimiser(file=file, **wrong)

@@ -10,6 +10,8 @@ import torch
 from rehearsal_torch.api.optimiser import CausalOptimiser
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.trials.trial import TrialError
+from rehearsal_torch.problems.trials.user_experiments import ExperimentTable
+from rehearsal_torch.training.surrogate_fit import fit
 from tests.api.test_optimiser import PLAIN, QUICK
 
 TOY = {"graph": "X -> Z; Z -> Y", "settable": {"X": [-5, 5], "Z": [-5, 20]}, "reward": {"weights": {"Y": -1}}}
@@ -57,8 +59,13 @@ def test_the_start_design_sets_every_set_in_turn():
     assert table.values[1].tolist() == [optimiser.trials[1].asked["X"], 0.3, 0.2]
 
 
-def test_what_was_only_seen_leaves_the_start_design_to_come():
+def test_what_was_only_seen_is_shown_saved_and_leaves_the_start_design_to_come():
     optimiser, _ = begun()
+    assert fit(PLAIN(optimiser.task), optimiser.table).faults() == []
+    rows = optimiser.to_frame()[:3].assign(**{"set:X": [0, 1, 0], "state": ["", "running", ""]})
+    table = ExperimentTable(rows, TOY)
+    assert [entry["set"] for entry in table.last()] == [[], ["X"], []]
+    assert "1 row waits for its result (line 3)" in table.read_notes[0]
     assert {(*action,) for action in optimiser.ask(6)} == {(), ("X",), ("Z",)}
 
 

@@ -24,11 +24,7 @@ LINES = [
         "recommendation": {"a": 0.5},
         "trace": {},
         "reward": reward,
-        **(
-            {}
-            if reward is None
-            else {"answer": {"rows": {"a": [0.25 * place], "Y": [reward]}, "altered": []}}
-        ),
+        **({"answer": {"rows": {"a": [0.25 * place], "Y": [reward]}, "altered": []}} if reward else {}),
     }
     for place, reward in enumerate([1.0, 3.0, 2.0, None])
 ]
@@ -66,8 +62,9 @@ def test_what_was_tried_is_shown(run):
 
 def test_one_trial_after_the_experiments_of_a_table_is_counted_as_one(run):
     (run / "decisions.jsonl").write_text(json.dumps(LINES[3]) + "\n")
-    card = yaml.safe_load((run / "data.yaml").read_text())
-    (run / "data.yaml").write_text(yaml.safe_dump(card | {"rows": 9, "source": "brews.csv"}))
+    card = yaml.safe_load((run / "data.yaml").read_text()) | {"rows": 9, "settable": {"Z": 1}}
+    (run / "data.yaml").write_text(yaml.safe_dump(card | {"source": "brews.csv"}))
+    assert [action["name"] for action in session_for(run).describe()["actions"]] == ["a", "Z"]
     told = session_for(run)
     assert (
         told.trials()["summary"] == "1 trial after the 9 experiments of brews.csv; a result is known of none."

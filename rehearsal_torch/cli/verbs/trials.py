@@ -28,8 +28,6 @@ from rehearsal_torch.reporting.text_table import text_table
 from rehearsal_torch.spaces.box import setting_text
 from rehearsal_torch.user_error import UserError, as_user_error, did_you_mean
 
-REST = "rest"
-
 
 def suggest(paths: Sequence[Path], given: Mapping[str, str]) -> int:
     """Proposes experiments, and adds them to the list to be filled in."""
@@ -46,14 +44,14 @@ def suggest(paths: Sequence[Path], given: Mapping[str, str]) -> int:
 
 def tell(paths: Sequence[Path], given: Mapping[str, str]) -> int:
     """Records results: of a table, or of one experiment."""
-    values = {name: value for name, value in given.items() if name not in ("method", REST)}
+    values = {name: value for name, value in given.items() if name not in ("method", "rest")}
     if (len(paths) == 2) == bool(values):
         example = _typed("tell", paths[0], "trial=7 ...")
         fault = "expected either a table of results, or one result as key=value"
         raise UserError(
             fault, "", f"For example: {_typed('tell', paths[0], str(list_file(paths[0])))}, or {example}"
         )
-    rest = _number(REST, given[REST]) if REST in given else None
+    rest = _number("rest", given["rest"]) if "rest" in given else None
     with _campaign(paths[0], given) as (optimiser, typed):
         changed = optimiser.read(_one_row(optimiser, values) if values else paths[1])
         own = len(paths) == 2 and paths[1].resolve() == list_file(paths[0]).resolve()

@@ -132,7 +132,9 @@ def row_notes(frame: pd.DataFrame, task: CausalTask, source: str) -> list[str]:
     verb_forms, unused = ("waits for its result", "wait for their result"), "not learnt from"
     unused_again, partial = f"{unused}, and not proposed again", "learnt from as far as it was measured"
     notes: list[tuple[tuple[str, ...], Any, tuple[str, str], str]]
-    notes = [(task.reward.names, states == "pending", verb_forms, f"{partial}, and not proposed again")]
+    measured = frame.reindex(columns=task.reward.names)[states == "pending"].notna().all(axis=1).any()
+    unknown = () if measured else task.reward.names
+    notes = [(unknown, states == "pending", verb_forms, f"{partial}, and not proposed again")]
     notes += [((), states == "stopped", ("was stopped", "were stopped"), partial)]
     notes += [((), states == "failed", ("failed", "failed"), unused_again)]
     notes += [((), states == "abandoned", ("was abandoned", "were abandoned"), unused)]
@@ -156,8 +158,7 @@ def row_notes(frame: pd.DataFrame, task: CausalTask, source: str) -> list[str]:
 def gaps_in(frame: pd.DataFrame, task: CausalTask) -> list[str]:
     """Context and nodes with empty cells that the reward does not read."""
     names = [name for name in (*task.context, *task.nodes) if name not in task.reward.names]
-    names = [name for name in names if name in frame.columns]
-    return [node for node in names if frame[node].isna().any()]
+    return [name for name in names if name in frame.columns and frame[name].isna().any()]
 
 
 def with_proposals(
@@ -521,9 +522,12 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
                 entries.append({"line": trial.id, "state": state, "values": row})
         entries.sort(key=lambda entry: entry["line"])
         for number, entry in enumerate(entries, 1):
-            cells = zip(names, entry["values"], strict=True)
-            known = {name: cell for name, cell in cells if cell == cell}
+            pairs = zip(names, entry["values"], strict=True)
+            known = {name: cell for name, cell in pairs if cell == cell}
             entry |= {"number": number, "values": self.task.shown(known)}
+            if self.task.settable:
+                cells = self.read.frame.loc[entry["line"] - 2]
+                entry["set"] = [name for name in self.task.settable if cells.get(f"{SET}{name}") == 1]
         return entries[-LISTED:]
 
     def card(self) -> Mapping[str, Any]:
@@ -534,10 +538,8 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
         card |= {"context": list(self.task.context)} if self.task.context else {}
         if self.task.codings:
             card["codings"] = {name: coding.to_plain() for name, coding in self.task.places.items()}
-        if len(self.waiting):
-            card["rows that wait for their result"] = len(self.waiting)
-        if len(self.failed):
-            card["rows that failed"] = len(self.failed)
+        counts = {"rows that wait for their result": len(self.waiting), "rows that failed": len(self.failed)}
+        card |= {words: count for words, count in counts.items() if count}
         if len(self.done):
             ranges = ranges_of(self.done)
             card |= {"ranges": {name: ranges[name] for name in ranges if name not in self.task.coded}}

@@ -69,10 +69,10 @@ def _allowed(value: Any) -> tuple[list[Any], list[Any]]:
     return listed(value) or listed(plain.get("range")), listed(plain.get("values") or plain.get("levels"))
 
 
-def settable(card: dict[str, Any], key: str) -> list[str]:
+def settable(card: dict[str, Any], *keys: str) -> list[str]:
     """The variables that may be set, with their bounds or levels."""
     variables = []
-    for name, allowed in mapping(card.get(key)).items():
+    for name, allowed in [pair for key in keys for pair in mapping(card.get(key)).items()]:
         ends, levels = _allowed(allowed)
         if len(ends) == 2 and ends[0] == ends[1]:
             variables.append(f"{name} (stays at {shown(ends[0])})")
@@ -102,7 +102,7 @@ def of_trials(card: dict[str, Any]) -> list[str]:
     reward = mapping(card.get("reward"))
     weights, targets = mapping(reward.get("weights")), mapping(reward.get("targets"))
     target_words = [f"{name} to {shown(value)}" for name, value in targets.items()]
-    actions, context = settable(card, "actions"), [str(name) for name in listed(card.get("context"))]
+    actions, context = settable(card, "actions", "settable"), [*map(str, listed(card.get("context")))]
     constraints, outcome = listed(card.get("constraints")), one_outcome(reward)
     reward_words = outcome or "reward", "" if outcome else weighted_sum(weights)
     return sentences("question_of_trials", actions, context, *reward_words, target_words, constraints)
@@ -116,7 +116,7 @@ def one_outcome(reward: Mapping[str, Any]) -> str:
 
 def limits(card: dict[str, Any]) -> list[tuple[str, str]]:
     """What the task allows and wants, name to words."""
-    may = "; ".join(settable(card, "box") + settable(card, "actions"))
+    may = "; ".join(settable(card, "box", "actions", "settable"))
     pairs = (("may be set", may), ("desired region", " and ".join(region(card))))
     return [(name, words) for name, words in pairs if words]
 

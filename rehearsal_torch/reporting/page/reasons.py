@@ -165,7 +165,7 @@ def roles_in(graph: RehearsalGraph, card: dict[str, Any]) -> tuple[list[str], li
     def in_graph(names: Iterable[object]) -> list[str]:
         return [str(name) for name in dict.fromkeys(names) if str(name) in graph.names]
 
-    alterable = [*mapping(card.get("box")), *mapping(card.get("actions"))]
+    alterable = [name for key in ("box", "actions", "settable") for name in mapping(card.get(key))]
     return in_graph(map(str, listed(card.get("context")))), in_graph(alterable), in_graph(map(str, outcomes))
 
 

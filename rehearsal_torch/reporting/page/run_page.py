@@ -438,11 +438,11 @@ def _experiment_rows(
         [
             *(str(entry.get(key, "")) for key in ("number", "state")),
             *(shown(entry[key]) if key in entry else "" for key in reward),
-            *(shown(values[name]) if name in values else "" for name in names),
+            *(shown(values[name]) + " (set)" * (name in applied) if name in values else "" for name in names),
             str(entry.get("line", "")),
         ]
         for entry in entries
-        for values in [mapping(entry.get("values"))]
+        for values, applied in [(mapping(entry.get("values")), listed(entry.get("set")))]
     ]
     return ["experiment", "state", *reward, *names, "line"], rows
 

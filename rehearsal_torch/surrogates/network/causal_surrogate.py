@@ -205,7 +205,7 @@ class VisitedActions(Solved):
 
     def __init__(self, task: CausalTask) -> None:
         super().__init__()
-        self.register_fitted(actions=("n", len(task.settings)))
+        self.register_fitted(actions=("n", len(task.settings)), finite=not task.settable)
         self.register_fitted(finished=("n",), source=True)
         self.settable = [task.settings.index(name) for name in task.settable]
 

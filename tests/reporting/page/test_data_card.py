@@ -26,6 +26,7 @@ def test_a_region_in_words(normals, offsets, faces):
 def test_what_may_be_set():
     card = {"box": {"a": [0, 1], "b": {"values": [1, 2, 5]}, "c": "?"}}
     assert settable(card, "box") == ["a (from 0 to 1)", "b (one of 1, 2, 5)", "c"]
+    assert settable({"actions": {}, "settable": {"X": [0, 1]}}, "actions", "settable") == ["X (from 0 to 1)"]
     assert settable({"box": {"sex": [1, 1]}}, "box") == ["sex (stays at 1)"]
 
 
