@@ -38,7 +38,6 @@ from torch import Tensor
 from rehearsal_torch.api.trial_method import ObjectiveFactory, SurrogateFactory, trials_of
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.data.known_reward import TwoRewards
 from rehearsal_torch.data.non_finite import in_numbers
 from rehearsal_torch.data.outcome_constraint import INFEASIBLE
 from rehearsal_torch.data.table import Table
@@ -306,7 +305,7 @@ class CausalOptimiser(TrialView):
         unknown = {
             "constraints on nodes": bool(self.task.constraints),
             "nodes that may be set": bool(self.task.settable),
-            "two rewards": isinstance(self.task.reward, TwoRewards),
+            "two rewards": bool(self.task.reward.labels),
         }
         if what := [name for name, present in unknown.items() if present]:
             raise ValueError(f"what the rest teaches of {what[0]} is not known: leave rest out")
@@ -358,7 +357,7 @@ class CausalOptimiser(TrialView):
         if several and not isinstance(context, Sequence):
             context = data_frame(context, "context").to_dict("records")
         held = [self._held(fixed, values) for values in (context if several else [context])]
-        if isinstance(self.task.reward, TwoRewards):
+        if self.task.reward.labels:
             fronts = [self._front(log, levels) for levels in held]
             return fronts if several else fronts[0]
         recommended = [self._recommended(log, levels, fixed is None) for levels in held]

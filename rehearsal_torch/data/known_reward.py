@@ -28,6 +28,8 @@ Values = TypeVar("Values", "Tensor", np.ndarray)
 class KnownReward(ABC):
     """A function of some nodes, to be maximised."""
 
+    labels: tuple[str, ...] = ()  # Two rewards, as they are written; none of a single one
+
     @property
     @abstractmethod
     def names(self) -> tuple[str, ...]:
@@ -36,6 +38,10 @@ class KnownReward(ABC):
     @abstractmethod
     def __call__(self, values: Values) -> Values:
         """(..., m) -> (...), in the reward's unit; differentiable."""
+
+    def both(self, values: Tensor) -> Tensor:
+        """(..., m) -> (..., 1); of two rewards (..., 2)."""
+        return self(values).unsqueeze(-1)
 
     @abstractmethod
     def to_plain(self) -> Any:
@@ -115,6 +121,7 @@ class TwoRewards(KnownReward):
     sums: tuple[WeightedSum, ...]
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "labels", tuple(map(str, self.sums)))
         if len(self.sums) != 2 or self.sums[0] == self.sums[1]:
             raise ValueError(f"expected two different rewards; got {len(self.sums)}: {list(self.labels)}")
 
@@ -122,11 +129,6 @@ class TwoRewards(KnownReward):
     def names(self) -> tuple[str, ...]:
         """The nodes of both."""
         return tuple(dict.fromkeys(name for part in self.sums for name in part.names))
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """Both, as they are written."""
-        return tuple(map(str, self.sums))
 
     def both(self, values: Tensor) -> Tensor:
         """(..., m) -> (..., 2)."""

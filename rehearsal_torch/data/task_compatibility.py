@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from rehearsal_torch.data.causal_task import CausalTask
-from rehearsal_torch.data.known_reward import FunctionReward, KnownReward, TwoRewards
+from rehearsal_torch.data.known_reward import FunctionReward, KnownReward
 from rehearsal_torch.data.rehearsal_task import RehearsalTask, task_of
 from rehearsal_torch.files.redaction import beginning
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
@@ -160,7 +160,7 @@ def _face_texts(region: Polytope) -> frozenset[str]:
 def _terms(reward: KnownReward) -> frozenset[str]:
     if isinstance(reward, FunctionReward):
         return frozenset([f"a function ({reward.function!r}) of {', '.join(reward.nodes)}"])
-    if isinstance(reward, TwoRewards):
+    if reward.labels:
         return frozenset(reward.labels)
     terms = []
     for key, value in reward.to_plain().items():

@@ -41,6 +41,7 @@ from rehearsal_torch.reporting.figure_style import (
 from rehearsal_torch.reporting.figures.case_figures import intervals, observations, shade_outside, short
 from rehearsal_torch.reporting.page.data_card import weighted_sum
 from rehearsal_torch.reporting.page.page_content import shown
+from rehearsal_torch.reporting.trial_view import draw_front
 from rehearsal_torch.surrogates.outcome_draws import OutcomeDraws
 
 # Places of a curve, at most, and bins of outcomes.
@@ -336,10 +337,17 @@ def course_picture(
     return picture(draw, label, f"{label} over time, as observed{replayed}.", 2.4 + 0.3 * columns, columns)
 
 
-def rewards_picture(course: Mapping[str, Any], recommended: Mapping[str, Any] | None) -> Picture:
-    """The rewards of trials, the best so far, and a recommendation with its expected reward, if any."""
+def rewards_picture(
+    course: Mapping[str, Any], recommended: Mapping[str, Any] | None, labels: Sequence[str] = ()
+) -> Picture:
+    """The rewards of trials, the best so far, and a recommendation with its expected reward, if any; of two
+    rewards, one against the other.
+    """
 
     def draw(axes: Axes) -> None:
+        if labels:
+            draw_front(axes, labels, np.array(course["rewards"]), (recommended or {}).get("front", []))
+            return
         axes.plot(course["numbers"], course["rewards"], "o", color=BLACK, markersize=4, label="trial")
         axes.step(course["numbers"], course["best"], where="post", color=BLUE, label="best so far")
         if recommended is not None:
@@ -351,5 +359,6 @@ def rewards_picture(course: Mapping[str, Any], recommended: Mapping[str, Any] | 
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
     count = len(course["numbers"])
-    text = f"The reward of {'the trial' if count == 1 else f'each of {count} trials'}, and the best so far."
+    what = ("Both rewards", "") if labels else ("The reward", ", and the best so far")
+    text = f"{what[0]} of {'the trial' if count == 1 else f'each of {count} trials'}{what[1]}."
     return picture(draw, "Rewards", text)

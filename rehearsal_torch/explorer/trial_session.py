@@ -8,7 +8,7 @@ that reports could be written to; the page says how to make one.
 """
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
@@ -20,19 +20,18 @@ from rehearsal_torch.api.fit_and_decide import in_words, undisturbed
 from rehearsal_torch.api.optimiser import CausalOptimiser
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.finding import undecided
-from rehearsal_torch.data.known_reward import TwoRewards
-from rehearsal_torch.data.trials.trial import Settings, Suggestion, Trial
+from rehearsal_torch.data.trials.trial import Recommended, Settings, Suggestion, Trial
 from rehearsal_torch.data.trials.trial_log import TrialLog
 from rehearsal_torch.explorer.charts import rewards_picture
 from rehearsal_torch.explorer.open_run import beside, cautions_of, source_of
 from rehearsal_torch.explorer.server import PATIENCE, Asked, Question, Questions, Turns
 from rehearsal_torch.problems.drafts.draft_yaml import YAML
-from rehearsal_torch.reporting.page.data_card import of_trials, weighted_sum
+from rehearsal_torch.reporting.page.data_card import both_in_words, of_trials, weighted_sum
 from rehearsal_torch.reporting.page.page_content import Material, and_list, counted, finite, listed, mapping
 from rehearsal_torch.reporting.page.reasons import TRIALS
 from rehearsal_torch.reporting.page.sentences import said_of_trials
 from rehearsal_torch.reporting.page.sentences import settings as settings_in_words
-from rehearsal_torch.search.trials.acquisition import ONLY_FRONT
+from rehearsal_torch.reporting.trial_view import front_in_words, front_table
 from rehearsal_torch.user_error import RequestError, UserError
 
 MOST = 1000
@@ -67,30 +66,22 @@ class TrialSession:
     page = "trials.html"
 
     def __init__(self, optimiser: CausalOptimiser, file: Path, method: str) -> None:
-        if isinstance(optimiser.task.reward, TwoRewards):
-            raise UserError(f"has two rewards, which {ONLY_FRONT}", str(file))
         self.optimiser, self.file, self.method = optimiser, file, method
         self._turns, self._recommendation = Turns(PATIENCE), dict[str, Any]()
 
     def questions(self) -> Questions:
         """Its questions, by name."""
         lists, ended = ("summary", "pending", "rows"), ("summary", "pending", "rows", "told", "adopted")
+
+        def report(recorded: Callable[[Told], dict[str, Any]], outcome: str) -> Question:
+            return Question(Told, lambda told: self._ended(recorded(told), outcome), ended)
+
         return {
             "trials": Question(Asked, lambda _: self._listed(), lists),
             "ask": Question(NextAsked, self._asked, (*lists, "asked")),
-            "tell": Question(
-                Told,
-                lambda told: self._ended(self.tell(told.trial, told.settings, told.nodes), "recorded"),
-                ended,
-            ),
-            "fail": Question(
-                Told,
-                lambda told: self._ended(self.fail(told.trial, told.reason), "recorded as failed"),
-                ended,
-            ),
-            "abandon": Question(
-                Told, lambda told: self._ended(self.abandon(told.trial, told.reason), "withdrawn"), ended
-            ),
+            "tell": report(lambda told: self.tell(told.trial, told.settings, told.nodes), "recorded"),
+            "fail": report(lambda told: self.fail(told.trial, told.reason), "recorded as failed"),
+            "abandon": report(lambda told: self.abandon(told.trial, told.reason), "withdrawn"),
             "adopt": Question(NextAsked, self._adopted, ("summary", "adopted")),
         }
 
@@ -100,7 +91,7 @@ class TrialSession:
         texts = {name: {"texts": coding.levels} for name, coding in task.coded.items()}
         first = f"the first {self.optimiser.initial} experiments are spread evenly."
         return {
-            "title": f"{self.file.stem}: which setting has the largest {reward_in_words(task.to_plain())}?",
+            "title": f"{self.file.stem}: {wanted_in_words(task.to_plain())}?",
             "live": True,
             "how": None,
             "fitted": f"Proposals of {self.method}, with which this page was started; {first}",
@@ -115,6 +106,7 @@ class TrialSession:
             ],
             "context": [{"name": name} | texts.get(name, {}) for name in task.context],
             "nodes": [{"name": name} for name in task.nodes],
+            "labels": task.reward.labels,
         }
 
     def opening(self) -> dict[str, Any]:
@@ -124,7 +116,8 @@ class TrialSession:
     def _listed(self) -> dict[str, Any]:
         trials = self.trials()
         course, recommendation = trials["course"], self._recommendation or None
-        return {**trials, "pictures": [rewards_picture(course, recommendation)] if course["numbers"] else []}
+        shown = course, recommendation, self.optimiser.task.reward.labels
+        return {**trials, "pictures": [rewards_picture(*shown)] if course["numbers"] else []}
 
     def _asked(self, form: NextAsked) -> dict[str, Any]:
         answer = self.ask(form.count, form.fixed, form.context)
@@ -141,9 +134,10 @@ class TrialSession:
 
     def _adopted(self, form: NextAsked) -> dict[str, Any]:
         answer = self.recommend(form.fixed, form.context)
-        tried = " (tried)" if answer["tried"] else ""
+        tried = " (tried)" if answer.get("tried") else ""
         where = f", where {settings_in_words(form.context, 'is')}" if form.context else ""
-        headline = f"Keep {settings_in_words(answer['settings'], 'at')}{tried}{where}."
+        keep = settings_in_words(answer["settings"], "at") if "settings" in answer else "one of these"
+        headline = f"Keep {keep}{tried}{where}."
         said = [f"{text.rstrip('.')}." for text in (answer["sentence"], *answer["advice"], *answer["notes"])]
         past = [f"{entry}." for entry in answer["past"]]
         self._recommendation = {**answer, "headline": headline, "said": said, "past": past}
@@ -159,10 +153,8 @@ class TrialSession:
         """Proposes trials, which are pending from then on."""
         with self._answering() as notes:
             suggestions = self.optimiser.ask(count, fixed or None, context)
-        return {
-            "made": [{"trial": suggestion.trial, "settings": dict(suggestion)} for suggestion in suggestions],
-            "notes": notes,
-        }
+        proposals = [{"trial": suggestion.trial, "settings": dict(suggestion)} for suggestion in suggestions]
+        return {"made": proposals, "notes": notes}
 
     def tell(
         self, trial: int | None, settings: Mapping[str, float | str], nodes: Mapping[str, float | str]
@@ -197,11 +189,16 @@ class TrialSession:
         """The action to adopt, with its expected reward, and the best tried one beside it."""
         with self._answering() as notes:
             recommendation = self.optimiser.recommend(fixed or None, context)
-            advice = [] if fixed else [self.optimiser.stopping(context=context), *self.optimiser.at_bounds]
+            front: list[Recommended] = recommendation if isinstance(recommendation, list) else []
+            stopping = [] if fixed or front else [self.optimiser.stopping(context=context)]
+            advice = [] if fixed else [*stopping, *self.optimiser.at_bounds]
             past = self.optimiser.recommendations
-        return {
-            "advice": list(map(str, advice)),
-            "past": past,
+        answer = {"advice": list(map(str, advice)), "past": past, "notes": notes}
+        if front:
+            settings = [(best.action, best.rewards) for best in front]
+            answer |= {"sentence": front_in_words(front), "front": [best.rewards for best in front]}
+            return {**answer, "table": front_table(settings, self.optimiser.with_unit)}
+        return answer | {
             "sentence": str(recommendation),
             "settings": recommendation.action,
             "predicted": recommendation.predicted,
@@ -209,7 +206,6 @@ class TrialSession:
             "upper": recommendation.high,
             "tried": recommendation.tried,
             "chance": recommendation.chance,
-            "notes": notes,
         }
 
     @contextmanager
@@ -236,7 +232,8 @@ class TrialSession:
 def shown_trials(task: CausalTask, trials: Sequence[Trial]) -> dict[str, Any]:
     """The trials of a task, as plain data (`listing`)."""
     completed = [trial.id for trial in trials if trial.state == "completed"]
-    values = task.reward_of(TrialLog(task, tuple(trials)).table).tolist() if completed else []
+    table = TrialLog(task, tuple(trials)).table
+    values = task.reward.both(table.columns(task.reward.names)).squeeze(-1).tolist() if completed else []
     rewards = dict(zip(completed, values, strict=True))
     rows = [
         {
@@ -268,10 +265,12 @@ def listing(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def reward_in_words(task: Mapping[str, Any]) -> str:
-    """What is maximised."""
+def wanted_in_words(task: Mapping[str, Any]) -> str:
+    """What is asked for."""
+    if pair := both_in_words(task.get("reward")):
+        return f"which settings are best in expected {and_list(pair)}"
     weights = mapping(mapping(task.get("reward")).get("weights"))
-    return f"expected {weighted_sum(weights)}" if weights else "expected reward"
+    return f"which setting has the largest expected {weighted_sum(weights) or 'reward'}"
 
 
 class RecordedTrials:
@@ -300,7 +299,7 @@ class RecordedTrials:
             task, table = table, None
         nodes = dict.fromkeys(name for row in self.trials()["rows"] for name in row["nodes"])
         return {
-            "title": f"{source_of(self.material)}: which setting has the largest {reward_in_words(card)}?",
+            "title": f"{source_of(self.material)}: {wanted_in_words(card)}?",
             "live": False,
             "how": {"task": task, "table": table, "method": "" if method == "excbo" else method},
             "fitted": f"Decisions of {method or 'the method'}.",

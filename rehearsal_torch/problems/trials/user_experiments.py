@@ -543,7 +543,8 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
         if len(self.done):
             ranges = ranges_of(self.done)
             card |= {"ranges": {name: ranges[name] for name in ranges if name not in self.task.coded}}
-            card["best reward so far"], card["at"] = self.best_so_far()
+            if not self.task.reward.labels:
+                card["best reward so far"], card["at"] = self.best_so_far()
         if outside := rows_outside(self.task, self.done):
             card["kept as history, though it may not be set any more"] = list(outside)
         card |= {"notes": list(self.read_notes), "experiments": self.last()}

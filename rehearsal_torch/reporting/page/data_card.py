@@ -99,13 +99,18 @@ def of_alterations(card: dict[str, Any], present: bool = False) -> list[str]:
 
 def of_trials(card: dict[str, Any]) -> list[str]:
     """The question of a causal system, by its data card or its task: what may be set, and the reward."""
-    reward = mapping(card.get("reward"))
+    pair, reward = both_in_words(card.get("reward")), mapping(card.get("reward"))
     weights, targets = mapping(reward.get("weights")), mapping(reward.get("targets"))
     target_words = [f"{name} to {shown(value)}" for name, value in targets.items()]
     actions, context = settable(card, "actions", "settable"), [*map(str, listed(card.get("context")))]
     constraints, outcome = listed(card.get("constraints")), one_outcome(reward)
     reward_words = outcome or "reward", "" if outcome else weighted_sum(weights)
-    return sentences("question_of_trials", actions, context, *reward_words, target_words, constraints)
+    return sentences("question_of_trials", actions, context, *reward_words, target_words, constraints, pair)
+
+
+def both_in_words(reward: object) -> list[str]:
+    """Two rewards in words; empty for a single one."""
+    return [weighted_sum(mapping(mapping(part).get("weights"))) for part in listed(reward)]
 
 
 def one_outcome(reward: Mapping[str, Any]) -> str:

@@ -16,7 +16,6 @@ from botorch.utils.multi_objective.pareto import is_non_dominated
 from botorch.utils.multi_objective.scalarization import get_chebyshev_scalarization
 from torch import Tensor
 
-from rehearsal_torch.data.known_reward import TwoRewards
 from rehearsal_torch.data.trials.trial import WIDTH, Recommended
 from rehearsal_torch.objectives.expected_reward import CausalObjective
 from rehearsal_torch.objectives.reward_pair import RewardPair
@@ -30,7 +29,6 @@ STARTS, MOST = 2, 12  # Starts of each ascent; the most settings of a front
 def front(objective: CausalObjective, seed: int) -> list[Recommended]:
     """The front of an objective's model, ascending in the first reward."""
     reward, task = objective.task.reward, objective.task
-    assert isinstance(reward, TwoRewards)
     pair = RewardPair(objective, reward)
     region, visited = objective.region(), objective.visited[objective.allowed(objective.visited)]
     spread = region.finite()

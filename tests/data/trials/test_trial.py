@@ -73,43 +73,17 @@ def test_a_suggestion_knows_its_trial():
 
 @pytest.mark.parametrize(
     "value",
-    [
-        2,
-        2.0,
-        np.float32(2),
-        np.int8(2),
-        np.array([2.0]),
-        torch.tensor(2),
-        torch.tensor([[2.0]]),
-        Decimal(2),
-        Fraction(4, 2),
-    ],
+    [2, 2.0, np.float32(2), np.int8(2), np.array([2.0]), torch.tensor([[2.0]]), Decimal(2), Fraction(4, 2)],
 )
 def test_numbers_are_numbers(value):
     assert finite(value) == 2.0
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        "2",
-        True,
-        np.bool_(True),
-        torch.tensor(True),
-        None,
-        pd.NA,
-        pd.NaT,
-        float("inf"),
-        np.nan,
-        2j,
-        [2.0],
-        np.ones(2),
-        torch.ones(2),
-        10**400,
-        Decimal("NaN"),
-        {},
-    ],
-)
+TRUTHS = True, np.bool_(True), torch.tensor(True)
+OTHERS = "2", None, pd.NA, pd.NaT, float("inf"), np.nan, 10**400, Decimal("NaN"), 2j, [2.0], {}
+
+
+@pytest.mark.parametrize("value", [*TRUTHS, *OTHERS, np.ones(2), torch.ones(2)])
 def test_what_is_no_finite_number_is_none(value):
     assert finite(value) is None
 
@@ -127,7 +101,8 @@ def test_all_faults_of_names_and_numbers_are_told_at_once():
 
 
 ALONE = Recommended({"a": 0.5, "b": 1.0}, 2.0, 0.25)
-BESIDE = Recommended({"a": 0.5}, 2.0, 0.25, {"a": 0.75}, 1.5, 0.875, True)
+RUNNER_UP = {"runner_up": {"a": 0.75}, "runner_up_predicted": 1.5}
+BESIDE = Recommended({"a": 0.5}, 2.0, 0.25, **RUNNER_UP, chance=0.875, tried=True)
 
 
 def test_it_is_a_pair_of_action_and_expected_reward():
@@ -156,5 +131,5 @@ def test_a_sentence_says_how_sure_it_is():
 
 @pytest.mark.parametrize(("chance", "said"), [(0.9999, "more than 99%"), (1e-6, "less than 1%")])
 def test_few_networks_make_nothing_certain(chance, said):
-    made = Recommended({"a": 0.5}, 2.0, 0.25, {"a": 0.75}, 1.5, chance)
+    made = Recommended({"a": 0.5}, 2.0, 0.25, **RUNNER_UP, chance=chance)
     assert str(made).endswith(f"; the recommended one is better with a probability of {said}")

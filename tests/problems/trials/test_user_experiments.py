@@ -46,6 +46,8 @@ def test_rows_come_as_they_are_and_the_best_is_told(tmp_path, frame):
     torch.testing.assert_close(table.values, torch.from_numpy(frame.to_numpy().copy()), rtol=0, atol=1e-15)
     assert table.altered.all(0).tolist() == [True, True, False, False]
     assert problem.card()["best reward so far"] == pytest.approx(2 * frame["Y"].max())
+    pair = ExperimentTable(tmp_path / "experiments.csv", {**TASK, "reward": ["Y", "-X"]})
+    assert "best reward so far" not in pair.card()
     assert problem.case(0).identity == "experiment 8"
     assert problem.count() == 1
 

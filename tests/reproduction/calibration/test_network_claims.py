@@ -42,7 +42,8 @@ class Learner:
             means.setdefault(tuple(action.items()), []).append(nodes["Y"])
         means = sorted(means, key=lambda key: -sum(means[key]) / len(means[key]))
         first, second = (dict(each) for each in means[:2])
-        found = Recommended(first, 1.0, 0.5, second, 0.9, 0.7, tried=True)
+        beside = {"runner_up": second, "runner_up_predicted": 0.9, "chance": 0.7}
+        found = Recommended(first, 1.0, 0.5, **beside, tried=True)
         if self.further:
             found.__dict__.update(self.further)
         return found

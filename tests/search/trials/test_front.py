@@ -6,6 +6,7 @@ from matplotlib import pyplot
 from rehearsal_torch.api.optimiser import CausalOptimiser
 from rehearsal_torch.console_command import main
 from rehearsal_torch.data.trials.trial import Recommended
+from rehearsal_torch.reporting.trial_view import front_in_words
 
 TASK = {"graph": "a -> X; b -> Y", "actions": {"a": [0, 1], "b": [0, 1]}, "reward": ["X + Y", "-X"]}
 
@@ -45,6 +46,11 @@ def test_the_front_is_found_with_the_intervals_of_both(campaign):
     assert seconds == sorted(seconds, reverse=True)
 
 
+def test_a_front_says_what_the_experiments_contradict():
+    front = [Recommended({"a": 0.5}, 2.0, 0.25, contradicted=("X",))]
+    assert front_in_words(front).endswith("; the experiments contradict what the model assumes of X")
+
+
 def test_what_needs_a_single_reward_says_so(campaign):
     with pytest.raises(ValueError, match=r"two rewards, X \+ Y and -X, have no single best setting"):
         campaign.stopping()
@@ -65,4 +71,4 @@ def test_commands_and_figure_show_the_front(campaign, capsys, monkeypatch):
     assert main(["recommend", str(campaign._store.file)]) == 0
     assert "X + Y" in capsys.readouterr().out
     assert main(["status", str(campaign._store.file)]) == 0
-    assert "None of these is better in both:" in capsys.readouterr().out
+    assert "None of these settings is better than another in both rewards" in capsys.readouterr().out
