@@ -48,7 +48,7 @@ import pandas as pd
 from rehearsal_torch.data.codings.coding import Coding, hinted, listed
 from rehearsal_torch.data.codings.decision_texts import in_numbers, worded
 from rehearsal_torch.data.costs import ExperimentCosts
-from rehearsal_torch.data.known_reward import KnownReward, TwoRewards
+from rehearsal_torch.data.known_reward import KnownReward
 from rehearsal_torch.data.outcome_constraint import OutcomeConstraint, constrained_names
 from rehearsal_torch.data.problem_file.cases_schema import faces
 from rehearsal_torch.data.problem_file.diagnostics import key
@@ -151,8 +151,8 @@ class CausalTask:
             yield Fault("context", f"{twice} are actions or rewarded: expected what neither is")
         if not self.box.names:
             yield Fault("actions", "expected at least one action")
-        if isinstance(self.reward, TwoRewards) and (self.constraints or self.settable):
-            yield Fault("reward", "expected a single one beside constraints, and settable nodes")
+        if self.reward.labels and (self.constraints or self.settable):
+            yield Fault("reward", "expected one, such as a sum, beside constraints and settable nodes")
         if self.costs is not None and self.settable:
             yield Fault("cost", f"what it costs to set {list(self.settable)} is not known: leave costs out")
         bounds = self.box.bounds()

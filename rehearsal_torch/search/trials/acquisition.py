@@ -47,7 +47,6 @@ from torch import Tensor
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import Decision, Estimate
 from rehearsal_torch.data.finding import Finding
-from rehearsal_torch.data.known_reward import TwoRewards
 from rehearsal_torch.data.non_finite import best_of_all, ranked
 from rehearsal_torch.data.outcome_constraint import INFEASIBLE, ConstraintChance
 from rehearsal_torch.objectives import feasibility
@@ -284,8 +283,8 @@ def recommend(objective: CausalObjective, seed: int, budget: Budget = UNLIMITED)
     """Maximises the posterior mean from the best visited actions and the best space-filling points, where
     nodes are settable in each set of them; a ValueError for two rewards (`search.trials.front`).
     """
-    if isinstance(objective.task.reward, TwoRewards):
-        raise ValueError(f"two rewards, {' and '.join(objective.task.reward.labels)}, {ONLY_FRONT}")
+    if labels := objective.task.reward.labels:
+        raise ValueError(f"two rewards, {' and '.join(labels)}, {ONLY_FRONT}")
     results = [_recommend_in_set(each, seed, budget) for each in objective.by_set()]
     best = max(results, key=lambda r: (all(c.kept for c in r.constraints), r.predicted))
     visited = torch.cat([result.visited for result in results])
@@ -390,7 +389,7 @@ def margins(
     return ranges
 
 
-ONLY_FRONT = "have no single best setting: ask and recommend by rehearsal suggest and rehearsal recommend"
+ONLY_FRONT = "have no single best setting: go on by rehearsal suggest, recommend and explore"
 REWARD = "expected reward of the recommendation"
 LEVEL = 0.95
 
