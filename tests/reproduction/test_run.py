@@ -156,7 +156,12 @@ def test_results_in_git_come_from_clean_commits(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "name",
-    ["auf", "calibration", *(pytest.param(each, marks=pytest.mark.bench) for each in ("cbo", "online"))],
+    [
+        "auf",
+        "calibration",
+        "campaigns",
+        *(pytest.param(each, marks=pytest.mark.bench) for each in ("cbo", "online")),
+    ],
 )
 def test_a_page_is_that_of_its_rows(tmp_path, name):
     assert regenerated(name, tmp_path)
