@@ -240,7 +240,7 @@ class CausalOptimiser(TrialView):
     def tell(
         self,
         action: Reference | None,
-        nodes: Mapping[str, float],
+        nodes: Mapping[str, float | None],
         altered: Collection[str] = (),
         ran: Given = None,
     ) -> Trial:

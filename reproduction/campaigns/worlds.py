@@ -29,7 +29,7 @@ import itertools
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -38,6 +38,7 @@ from botorch.utils.multi_objective.pareto import is_non_dominated
 from torch import Tensor
 
 from rehearsal_torch.api.optimiser import CausalOptimiser
+from rehearsal_torch.data.trials.trial import Recommended
 from rehearsal_torch.problems.trials.mixture_noise import STANDARD, sobol_draws
 from rehearsal_torch.problems.trials.random_network import REWARD, DrawnNetwork
 from rehearsal_torch.problems.trials.settable_worlds import PSA, CompleteGraph, SettableWorld, ToyGraph
@@ -355,7 +356,7 @@ class Front(System):
 
     def scored(self, optimiser: CausalOptimiser) -> dict[str, float]:
         """As of any system."""
-        found = optimiser.recommend()
+        found = cast("list[Recommended]", optimiser.recommend())
         rows = [list(each.action.values()) for each in found]
         means = self._means(torch.tensor(rows, dtype=torch.float64))
         share = Hypervolume(self.reference).compute(means[is_non_dominated(means)]) / self.volume
