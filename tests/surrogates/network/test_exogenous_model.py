@@ -123,7 +123,7 @@ def test_rows_that_were_set_by_hand_are_left_out_where_they_say_nothing():
     )
     flat = ExogenousModel(CHAIN, structure="black_box")
     assert flat.rows.kept(free + set_by_hand)[:, 0].tolist() == [True] * 40 + [False] * 20
-    with pytest.raises(ValueError, match=r"needs 5 .*, and there are 0 in which X was not set"):
+    with pytest.raises(ValueError, match=r"needs 3 .*, and there are 0 in which X was not set"):
         fit(ExogenousModel(CHAIN), set_by_hand + chain(20, 2, fixed={"X": 1.0}))
 
 
