@@ -39,7 +39,9 @@ def rows_of(options: Mapping[str, Any], job: Job) -> tuple[list[Row], Mapping[st
         given = system.context()
         (action,) = optimiser.ask(context=given)
         optimiser.tell(action, system.run({**action, **(given or {})}))
-        if number in LOOKED or number == options["trials"]:
+        # Where cells are missing there may be no model yet, and no recommendation.
+        looked = number in LOOKED or number == options["trials"]
+        if looked and not optimiser.task.lacking(optimiser.table.records()):
             scored = {"allowed": True} | system.scored(optimiser)
             numbers = {name: float(value) for name, value in scored.items()}
             key = {"world": job.world, "method": job.method, "seed": job.seed, "trials": number}
