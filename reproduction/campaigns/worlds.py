@@ -1,4 +1,4 @@
-"""Systems of experiments whose optimum is known; each seed draws another one.
+"""Systems of experiments whose optimum is known; each seed draws another one, of the first three other noise.
 
     toy_graph, complete_graph, psa    sets of nodes (`problems.trials.settable_worlds`); noise as of the mean
                 of a hundred units, and 30 rows in which nothing is set
@@ -55,10 +55,14 @@ class System:
     Attributes:
         task: The task of an optimiser.
         initial: Size of its start design; None for the default.
+        optimum: The largest E[r] that is allowed; of systems with one best setting.
+        reach: The range of E[r].
     """
 
     task: Any
     initial: int | None = None
+    optimum: float
+    reach: float
 
     def __init__(self, seed: int) -> None:
         self.stream, self.others = (np.random.default_rng([seed, part]) for part in (NOISE, GIVEN))
@@ -98,9 +102,6 @@ class System:
             "held": held,
             "allowed": self.allowed(best.action),
         }
-
-    optimum: float
-    reach: float
 
 
 class Networked(System):
