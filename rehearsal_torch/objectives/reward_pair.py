@@ -92,8 +92,8 @@ class RewardPair:
         def rewards(samples: Tensor, X: Tensor | None = None) -> Tensor:  # noqa: ARG001
             return self.standardised(self.reward.both(samples))
 
-        # Its kernel in C++ would be compiled at the first call, for a minute, and rounds in another way.
-        with patch.object(logei, "_load_attempted", new=True):
+        # Its kernel in C++ (not in all versions) would be compiled for a minute, and rounds in another way.
+        with patch.object(logei, "_load_attempted", new=True, create=True):
             return logei.qLogNoisyExpectedHypervolumeImprovement(
                 self.model,
                 self.reference().tolist(),
