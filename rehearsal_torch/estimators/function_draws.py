@@ -42,8 +42,8 @@ FEATURES = 256
 # The fewest and the most nodes of a table along a coordinate, by the number of inputs; nodes within a
 # length-scale; and the table's margin around the unit cube.
 NODES, WITHIN, MARGIN = {1: (129, 513), 2: (33, 97)}, 5, 0.25
-# Numbers in one tensor of kernel values and features of a table: few enough for a cache.
-TOGETHER = 2**18
+# Numbers in a tensor of kernel values and features: the memory of larger ones is mapped anew each time.
+TOGETHER, ON_GPU = 2**20, 2**26
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,10 @@ class FunctionDraws:
     def __call__(self, inputs: Tensor) -> Tensor:
         """The functions at inputs (1 or E, ..., p), all of them or each at its own, (E, ...)."""
         flat = inputs.unsqueeze(-2) if inputs.ndim == 2 else inputs
-        values = self._values(flat)
+        functions, columns = max(len(flat), len(self.lengths)), FEATURES + len(self.places)
+        numbers = max(1, functions * math.prod(flat.shape[1:-2]) * columns)
+        size = max(1, (TOGETHER if flat.is_cpu else ON_GPU) // numbers)
+        values = torch.cat([self._values(part) for part in flat.split(size, -2)], -1)
         return values.squeeze(-1) if inputs.ndim == 2 else values
 
     def few(self, count: int) -> "FunctionDraws":
@@ -240,9 +243,7 @@ class FunctionDraws:
         axis = torch.linspace(-MARGIN, 1 + MARGIN, count, dtype=torch.float64).to(self.means)
         grid = torch.cartesian_prod(*[axis] * self.width).reshape(1, -1, self.width)
         with torch.no_grad():
-            size = max(1, TOGETHER // (len(self.lengths) * (FEATURES + len(self.places))))
-            values = torch.cat([self._values(part) for part in grid.split(size, 1)], 1)
-        return TabulatedFunctions(values.reshape(len(self), *[count] * self.width))
+            return TabulatedFunctions(self(grid).reshape(len(self), *[count] * self.width))
 
     def _values(self, inputs: Tensor) -> Tensor:
         """(1 or E, *b, m, p) -> (E, *b, m)."""

@@ -123,7 +123,7 @@ class CausalObjective(Objective, ABC):
         members, draws = self.members, self.draws
         if self.task.constraints:
             members, draws = max(members, feasibility.MEMBERS), max(draws, feasibility.DRAWS)
-        return NetworkModel(self.surrogate, members=members, draws=draws, seed=self.seed, tabulated=True)
+        return NetworkModel(self.surrogate, members=members, draws=draws, seed=self.seed).tabulated()
 
     @cached_property
     def constrained(self) -> Constrained | None:

@@ -49,7 +49,7 @@ class RewardPair:
         """The model of the search, whose outputs are the nodes of both rewards."""
         of = self.objective
         outputs, sizes = self.reward.names, (of.members, of.draws)
-        return NetworkModel(of.surrogate, outputs, *sizes, seed=of.seed, tabulated=True)
+        return NetworkModel(of.surrogate, outputs, *sizes, seed=of.seed).tabulated()
 
     @cached_property
     def claimed(self) -> NetworkModel:

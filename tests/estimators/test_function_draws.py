@@ -155,7 +155,9 @@ def test_tables_agree_with_functions_and_their_derivatives(width, near, slope):
     torch.testing.assert_close(table.few(4)(at), table(at)[[0, 1, 8, 9]])
 
 
-def test_each_function_has_its_own_inputs_and_a_gradient():
+@pytest.mark.parametrize("together", [1, 2**20])
+def test_each_function_has_its_own_inputs_and_a_gradient(monkeypatch, together):
+    monkeypatch.setattr("rehearsal_torch.estimators.function_draws.TOGETHER", together)
     functions = drawn(pairs=3)
     own = torch.rand(6, 2, 4, 2, generator=STREAM, dtype=DOUBLE)
     values = functions(own)

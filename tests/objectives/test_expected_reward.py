@@ -25,7 +25,7 @@ def test_what_is_searched_and_what_is_claimed_are_two_models_of_the_round():
     objective = PosteriorMean(fitted_pair(), one_case(PAIR, "7"), members=4, draws=8, seed=3)
     seed = round_seed(3, "7")
     points = POINTS - torch.tensor([0.0, 1.0])
-    few = NetworkModel(fitted_pair(), members=4, draws=8, seed=seed, tabulated=True)
+    few = NetworkModel(fitted_pair(), members=4, draws=8, seed=seed).tabulated()
     sizes = {"members": CLAIMED_MEMBERS, "draws": CLAIMED_DRAWS}
     many = NetworkModel(fitted_pair(), **sizes, seed=seed + 10).posterior(points.unsqueeze(-2)).values
     assert torch.equal(objective.plausible(points), many[..., 0, 0].T)

@@ -37,7 +37,7 @@ def closed_form(mean, std, best):
 
 def in_sds(objective):
     """What BoTorch is given: rewards in standard deviations, from the largest posterior mean."""
-    model = NetworkModel(fitted_pair(), members=16, draws=16, seed=objective.seed, tabulated=True)
+    model = NetworkModel(fitted_pair(), members=16, draws=16, seed=objective.seed).tabulated()
     tried = model.train_inputs[0]
     means = model.posterior(tried.unsqueeze(-2)).mean
     rewards = GenericMCObjective(lambda samples, X=None: (samples[..., 0] - means.max()) / means.std())

@@ -345,7 +345,7 @@ def sureness(objective: CausalObjective, recommended: Recommendation) -> Surenes
     means = objective.tried[1].mean(0) if len(objective.visited) else rewards[:1, 0]
     tolerance = max(std, SHARE * float(means.max() - means.min()))
     kept = all(chance.kept for chance in recommended.constraints)
-    flat = margins(objective, recommended.action, rewards[0], tolerance) if kept else {}, tolerance
+    flat = margins(objective, recommended.action, tolerance) if kept else {}, tolerance
     rivals = rivals[rewards[rivals].mean(-1).isfinite()]
     if not len(rivals):
         return Sureness(std, tried, margins=flat[0], tolerance=tolerance)
@@ -356,15 +356,14 @@ def sureness(objective: CausalObjective, recommended: Recommendation) -> Surenes
     return Sureness(std, tried, actions[rivals[second]], float(means[second]), float(chance), *flat)
 
 
-def margins(
-    objective: CausalObjective, best: Tensor, rewards: Tensor, tolerance: float
-) -> dict[str, tuple[float, ...]]:
-    """How far each action that is set can move alone from the `best` (k,), of `rewards` (E,), while it is
-    claimed to keep the constraints, and no more likely than not that the expected reward falls by more than
-    the tolerance, by joint draws: ends, or all texts.
+@torch.no_grad()
+def margins(objective: CausalObjective, best: Tensor, tolerance: float) -> dict[str, tuple[float, ...]]:
+    """How far each action that is set can move alone from the `best` (k,) while it is claimed to keep the
+    constraints, and no more likely than not that the expected reward falls by more than the tolerance, by
+    joint draws: ends, or all texts.
     """
-    bounds, constraints = objective.box.bounds(), objective.task.constraints
-    ranges = dict[str, tuple[float, ...]]()
+    constraints, model = objective.task.constraints, objective.claimed.tabulated()
+    bounds, ranges = objective.box.bounds(), dict[str, tuple[float, ...]]()
     for name in objective.task.named(best[: len(objective.task.actions)]):
         index = objective.task.actions.index(name)
         values = best.new_tensor(objective.levels[name]) if name in objective.levels else None
@@ -374,14 +373,16 @@ def margins(
         moved[:, index] = values
         bad = ~objective.allowed(moved)
         if constraints:
-            outcomes = feasibility.outcomes(objective.claimed, constraints, moved)
+            outcomes = feasibility.outcomes(model, constraints, moved)
             bad |= ~feasibility.kept_as_asked(outcomes[..., 2:], constraints)
-        means = outcomes[..., 0].mT if constraints else objective.plausible(moved)
-        bad |= (rewards - means > tolerance).double().mean(-1) >= 0.5
+            rewards = outcomes[..., 0]
+        else:
+            rewards = model.posterior(moved.unsqueeze(-2)).values[..., 0, 0]
+        place = int((values - best[index]).abs().argmin())
+        bad |= (rewards[:, place : place + 1] - rewards > tolerance).double().mean(0) >= 0.5
         if name in objective.task.coded:
             ranges[name] = tuple(values[~bad].tolist())
             continue
-        place = int((values - best[index]).abs().argmin())
         below, above = bad[:place].nonzero(), bad[place + 1 :].nonzero()
         low = int(below[-1]) + 1 if len(below) else 0
         high = place + int(above[0]) if len(above) else len(values) - 1
@@ -424,7 +425,7 @@ def decided(
         **_runner_up(task, certainty),
         **({"constraints": list(map(asdict, recommended.constraints))} if recommended.constraints else {}),
         **_nearly(certainty),
-        **_cost(objective, proposal.action),
+        **({} if task.costs is None else {"cost": float(task.costs.of(proposal.action))}),
         "evaluations": recommended.evaluations + proposal.facts.get("evaluations", 0),
         **budget.facts(),
     }
@@ -444,11 +445,6 @@ def decided(
         trace=trace,
         seconds=budget.spent(),
     ).told(findings)
-
-
-def _cost(objective: CausalObjective, action: Tensor) -> dict[str, float]:
-    costs = objective.task.costs
-    return {} if costs is None else {"cost": float(costs.of(action))}
 
 
 def _claim(predicted: float, std: float) -> Estimate:

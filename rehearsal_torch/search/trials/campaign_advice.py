@@ -113,9 +113,8 @@ def gains_left(objective: CausalObjective, recommended: Recommendation, seed: in
     """
     draw, constraints = generator(seed), objective.task.constraints
     draws = max(DRAWS, feasibility.DRAWS) if constraints else DRAWS
-    model = NetworkModel(
-        objective.surrogate, members=MEMBERS, draws=draws, seed=objective.seed + 20, tabulated=True
-    )
+    model = NetworkModel(objective.surrogate, members=MEMBERS, draws=draws, seed=objective.seed + 20)
+    model = model.tabulated()
     limited = Constrained(model, constraints, objective.visited) if constraints else None
     visited = objective.visited[objective.allowed(objective.visited)]
     visited = torch.cat([recommended.action.unsqueeze(0), visited])

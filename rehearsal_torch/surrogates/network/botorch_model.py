@@ -168,7 +168,6 @@ class NetworkModel(Model):
         table: The experiments, if an acquisition function reads `train_targets`.
         input_transform: From X to actions in their units; None if X is that.
         outcome_transform: From outputs of this model to the network's.
-        tabulated: Whether functions of one or two inputs are tables (`PlausibleNetworks.tabulated`).
 
     Raises:
         ValueError: if an output is unknown or repeated, or a number is out of range.
@@ -185,7 +184,6 @@ class NetworkModel(Model):
         table: Table | None = None,
         input_transform: InputTransform | None = None,
         outcome_transform: OutcomeTransform | None = None,
-        tabulated: bool = False,
     ) -> None:
         super().__init__()
         if draws < 1 or min(members, fantasy_members) < 2 or members % 2 or fantasy_members % 2:
@@ -193,8 +191,7 @@ class NetworkModel(Model):
                 "expected at least 1 draw and even numbers of members; got "
                 f"draws={draws}, members={members} and fantasy_members={fantasy_members}"
             )
-        networks = surrogate.plausible(members, seed + 1)
-        self.network: PlausibleNetworks = networks.tabulated() if tabulated else networks
+        self.network: PlausibleNetworks = surrogate.plausible(members, seed + 1)
         names = (outputs,) if isinstance(outputs, str) else tuple(outputs)
         self._outputs = NetworkOutputs(self.network, names)
         self.surrogate, self.noise = surrogate, surrogate.draws(draws, seed)
@@ -291,6 +288,13 @@ class NetworkModel(Model):
         actions = self._actions(X)
         shape = (*actions.shape[:-1], width)
         return NetworkPosterior(lambda: self._summaries(actions, summary), self.members, shape, self.noise)
+
+    def tabulated(self) -> "NetworkModel":
+        """With tables as functions of one or two inputs (`PlausibleNetworks.tabulated`)."""
+        new = self._copy()
+        new.network = self.network.tabulated()
+        new._outputs = NetworkOutputs(new.network, self.outputs)
+        return new
 
     def subset_output(self, idcs: list[int]) -> "NetworkModel":
         """Some of the outputs, by index; NotImplementedError if an outcome transform cannot be restricted."""

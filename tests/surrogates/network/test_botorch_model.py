@@ -241,7 +241,7 @@ def test_what_cannot_be_done_is_said():
     with pytest.raises(TypeError, match="Deviating cannot be conditioned"):
         NetworkModel(linear_chain()).fantasize(tried, sobol(2))
     with pytest.raises(TypeError, match="tables cannot be conditioned"):
-        NetworkModel(fitted_pair(), tabulated=True).fantasize(tried, sobol(2))
+        NetworkModel(fitted_pair()).tabulated().fantasize(tried, sobol(2))
 
 
 DRAWN = torch.rand(3, 4, 2, generator=torch.Generator().manual_seed(0), dtype=DOUBLE)
@@ -367,6 +367,7 @@ def test_a_model_of_the_reward_alone_takes_rewards():
 
 
 def test_a_tabulated_model_is_near_the_exact_one():
-    exact, tables = (NetworkModel(fitted_pair(), members=16, tabulated=each) for each in (False, True))
+    exact = NetworkModel(fitted_pair(), members=16)
+    tables = exact.tabulated()
     apart = (tables.posterior(POINTS).values - exact.posterior(POINTS).values).abs()
     assert float(apart.max()) < 0.02 * float(exact.posterior(POINTS).values.std())
