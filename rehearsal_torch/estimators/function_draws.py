@@ -27,6 +27,7 @@ Schneider (2015) (features in pairs of sine and cosine); Rasmussen and Williams 
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -183,11 +184,14 @@ class FunctionDraws:
     def __call__(self, inputs: Tensor) -> Tensor:
         """The functions at inputs (1 or E, ..., p), all of them or each at its own, (E, ...)."""
         flat = inputs.unsqueeze(-2) if inputs.ndim == 2 else inputs
-        functions, columns = max(len(flat), len(self.lengths)), FEATURES + len(self.places)
-        numbers = max(1, functions * math.prod(flat.shape[1:-2]) * columns)
-        size = max(1, (TOGETHER if flat.is_cpu else ON_GPU) // numbers)
-        values = torch.cat([self._values(part) for part in flat.split(size, -2)], -1)
+        values = self._in_blocks(self._values, flat)
         return values.squeeze(-1) if inputs.ndim == 2 else values
+
+    def _in_blocks(self, function: Callable[[Tensor], Tensor], inputs: Tensor) -> Tensor:
+        """Values (E, ..., m) of a function of inputs (1 or E, ..., m, p)."""
+        numbers = max(len(inputs), len(self.lengths)) * (FEATURES + len(self.places))
+        size = (TOGETHER if inputs.is_cpu else ON_GPU) // max(1, numbers * math.prod(inputs.shape[1:-2]))
+        return torch.cat([function(part) for part in inputs.split(max(1, size), -2)], -1)
 
     def few(self, count: int) -> "FunctionDraws":
         """The first pairs, an even number of functions."""
@@ -243,15 +247,31 @@ class FunctionDraws:
         axis = torch.linspace(-MARGIN, 1 + MARGIN, count, dtype=torch.float64).to(self.means)
         grid = torch.cartesian_prod(*[axis] * self.width).reshape(1, -1, self.width)
         with torch.no_grad():
-            return TabulatedFunctions(self(grid).reshape(len(self), *[count] * self.width))
+            values = self._in_blocks(self._updated, grid).reshape(len(self), *[count] * self.width)
+            return TabulatedFunctions(values + self._waves(axis))
+
+    def _waves(self, axis: Tensor) -> Tensor:
+        """s phi'theta on the grid of an axis, (E, G) or (E, G, G), by sine and cosine of sums."""
+        waves = (self.frequencies / self.lengths.unsqueeze(-2)).unsqueeze(-3)
+        first, second = (axis.unsqueeze(-1) * waves[..., place] for place in (0, -1))
+        second = 0 * second[:, :1] if self.width == 1 else second
+        sines, cosines = self.coefficients[: len(waves)].unsqueeze(-2).chunk(2, -1)
+        turned = sines * second.cos() - cosines * second.sin(), sines * second.sin() + cosines * second.cos()
+        values = (
+            math.sqrt(2 / FEATURES) * torch.cat([first.sin(), first.cos()], -1) @ torch.cat(turned, -1).mT
+        )
+        return torch.cat([values, -values]).reshape(len(self), *[len(axis)] * self.width)
 
     def _values(self, inputs: Tensor) -> Tensor:
         """(1 or E, *b, m, p) -> (E, *b, m)."""
         shape = (len(self), *inputs.shape[1:-1])
         if not self.width:
             return self.means.reshape(-1, *[1] * (inputs.ndim - 2)).expand(shape)
-        values = self._summed(self._features(inputs), self.coefficients)
-        values = values + self._summed(self._between(inputs, self.places), self.weights)
+        return self._summed(self._features(inputs), self.coefficients) + self._updated(inputs)
+
+    def _updated(self, inputs: Tensor) -> Tensor:
+        """The functions less s phi'theta; as `_values`."""
+        values = self._summed(self._between(inputs, self.places), self.weights)
         if self.added is not None and self.added_weights is not None:
             values = values + self._summed(self._between(inputs, self.added), self.added_weights)
         return values + self.means.reshape(-1, *[1] * (values.ndim - 1))
@@ -264,12 +284,8 @@ class FunctionDraws:
     def _features(self, inputs: Tensor) -> Tensor:
         """phi, (1 or E, ..., m, p) -> (H or E, ..., m, F)."""
         scaled = self._scaled(inputs)
-        frequencies = (
-            self.frequencies if len(scaled) == len(self.lengths) else self.frequencies.repeat(2, 1, 1)
-        )
-        angles = (
-            scaled @ frequencies.reshape(len(scaled), *[1] * (scaled.ndim - 3), *frequencies.shape[1:]).mT
-        )
+        waves = self.frequencies if len(scaled) == len(self.lengths) else self.frequencies.repeat(2, 1, 1)
+        angles = scaled @ waves.reshape(len(scaled), *[1] * (scaled.ndim - 3), *waves.shape[1:]).mT
         return math.sqrt(2 / FEATURES) * torch.cat([angles.sin(), angles.cos()], -1)
 
     def _between(self, inputs: Tensor, rows: Tensor) -> Tensor:
@@ -290,9 +306,8 @@ class FunctionDraws:
 
     def _gains(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """K^-1 k(W, w), (E, *b, n, m), and the posterior covariance of rows w, (*b, m, p), (E, *b, m, m)."""
-        inverses = self.inverses.reshape(
-            len(self.inverses), *[1] * (inputs.ndim - 2), *self.inverses.shape[1:]
-        )
+        ones = [1] * (inputs.ndim - 2)
+        inverses = self.inverses.reshape(len(self.inverses), *ones, *self.inverses.shape[1:])
         whitened = inverses @ self._between(inputs.unsqueeze(0), self.places).mT
         gains = inverses.mT @ whitened
         covariance = self._between(inputs.unsqueeze(0), inputs) - whitened.mT @ whitened

@@ -76,11 +76,6 @@ class Wording:
     clock: str = ""
 
     @property
-    def total_in_text(self) -> str:
-        """The same within a sentence."""
-        return f"cumulative {self.variable}"
-
-    @property
     def total(self) -> str:
         """The axis label of an episode's outcome."""
         return with_unit(f"Cumulative {self.variable}", self.unit)

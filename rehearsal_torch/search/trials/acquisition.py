@@ -172,12 +172,7 @@ def maximised(
 
 
 def _alternating(
-    function: InUnitCube,
-    region: MixedRegion,
-    limits: Mapping[str, Any],
-    starts: int,
-    screened: int,
-    steps: int,
+    function: InUnitCube, region: MixedRegion, limits: dict[str, Any], starts: int, screened: int, steps: int
 ) -> Tensor:
     """A point where neither another level of one coordinate nor a step of the others is better, (1, k)."""
     levels = {column: list(values) for column, values in region.unit_levels.items()}
@@ -534,9 +529,6 @@ class AcquisitionSearch(TrialSearch):
         return Proposal(region.units(result.points[0]), float(result.values[0]), facts)
 
 
-SAMPLINGS = ("uniform", "sobol")
-
-
 @final
 class SpaceFilling(TrialSearch):
     """Uniform or Sobol actions.
@@ -548,8 +540,8 @@ class SpaceFilling(TrialSearch):
     """
 
     def __init__(self, sampling: str = "uniform", seed: int = 0, budget_s: float | None = None) -> None:
-        if sampling not in SAMPLINGS:
-            raise ValueError(f"expected sampling in {list(SAMPLINGS)}; got {sampling!r}")
+        if sampling not in ("uniform", "sobol"):
+            raise ValueError(f"expected sampling in ['uniform', 'sobol']; got {sampling!r}")
         super().__init__(budget_s)
         self.sampling, self.seed = sampling, seed
 
@@ -561,13 +553,10 @@ class SpaceFilling(TrialSearch):
     @torch.no_grad()
     def propose(self, objective: CausalObjective, budget: Budget) -> Proposal:  # noqa: ARG002
         """The next action."""
-        action = self._next(objective, objective.region(), objective.case.identity)
+        region, uniform = objective.region(), self.sampling == "uniform"
+        # The first point of a scrambled sequence is uniform over the box, cut off by the linear limits.
+        count = 1 if uniform else len(objective.visited) + 1
+        seed = round_seed(self.seed, f"uniform {objective.case.identity}" if uniform else "sobol")
+        action = region.units(region.spread(count, seed)[-1])
         value = float(objective.expected(action.unsqueeze(0)))
         return Proposal(action, value, {"search": f"{self.sampling}_actions"})
-
-    def _next(self, objective: CausalObjective, region: CandidateRegion, identity: str) -> Tensor:
-        if self.sampling == "uniform":
-            # The first point of a scrambled sequence is uniform over the box, cut off by the linear limits.
-            return region.units(region.spread(1, round_seed(self.seed, f"uniform {identity}"))[0])
-        count = len(objective.visited)
-        return region.units(region.spread(count + 1, round_seed(self.seed, "sobol"))[count])

@@ -16,7 +16,6 @@ from rehearsal_torch.objectives.upper_bounds import ConfidenceBound, NetworkAcqu
 from rehearsal_torch.search.search import Budget
 from rehearsal_torch.search.trials.acquisition import (
     BEYOND,
-    SAMPLINGS,
     AcquisitionSearch,
     Proposal,
     Recommendation,
@@ -33,7 +32,7 @@ from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.training.surrogate_fit import fit
 from tests.toys.causal_toys import hills, linear_chain, one_case, plain
 
-DOUBLE = torch.float64
+DOUBLE, SAMPLINGS = torch.float64, ("uniform", "sobol")
 LIMITS = {"normals": [[1.0, 0.1], [0.0, 1.0]], "offsets": [1.0, 7.0]}
 LOWER, UPPER = torch.tensor([-1.0, 0.0, 0.0]).double(), torch.tensor([3.0, 10.0, 1.0]).double()
 HALF = [[1.0, 0.1, 0.0], [0.0, 1.0, 2.0]], [1.0, 7.0]
@@ -356,8 +355,7 @@ def actions_of(sampling, count, limits=None):
     for number in range(count):
         model = hills(limits, visited)
         search, objective = SpaceFilling(sampling), PosteriorMean(model, one_case(model.task, str(number)))
-        region = objective.region()
-        visited.append(search._next(objective, region, str(number)).tolist())
+        visited.append(search.propose(objective, Budget(None)).action.tolist())
     return torch.tensor(visited, dtype=DOUBLE)
 
 
