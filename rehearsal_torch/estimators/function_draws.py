@@ -158,17 +158,17 @@ class FunctionDraws:
 
     @classmethod
     def certain(cls, posterior: Posterior) -> "FunctionDraws":
-        """A posterior mean as a pair of equal functions."""
+        """A posterior mean as a pair of equal functions, without features."""
         count, width = posterior.places.shape
         zeros = posterior.places.new_zeros
         return cls(
             posterior.kind,
             posterior.scales.reciprocal().unsqueeze(0),
             zeros(1),
-            zeros(1, FEATURES // 2, width),
+            zeros(1, 0, width),
             posterior.places / posterior.scales,
             posterior.mean.expand(2),
-            zeros(2, FEATURES),
+            zeros(2, 0),
             posterior.weights.expand(2, count),
             zeros(1, 0, 0),
         )
@@ -255,7 +255,7 @@ class FunctionDraws:
         waves = (self.frequencies / self.lengths.unsqueeze(-2)).unsqueeze(-3)
         first, second = (axis.unsqueeze(-1) * waves[..., place] for place in (0, -1))
         second = 0 * second[:, :1] if self.width == 1 else second
-        sines, cosines = self.coefficients[: len(waves)].unsqueeze(-2).chunk(2, -1)
+        sines, cosines = self.coefficients[: len(waves)].unsqueeze(-2).tensor_split(2, -1)
         turned = sines * second.cos() - cosines * second.sin(), sines * second.sin() + cosines * second.cos()
         values = (
             math.sqrt(2 / FEATURES) * torch.cat([first.sin(), first.cos()], -1) @ torch.cat(turned, -1).mT
