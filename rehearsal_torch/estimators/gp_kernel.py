@@ -34,7 +34,7 @@ Source: Rasmussen and Williams (2006), Eq. 2.30, 4.9, 4.17, 5.8-5.9, and Sec. 5.
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -43,30 +43,41 @@ Kernel = Literal["rbf", "matern52", "matern32", "learnt"]
 KINDS = ("rbf", "matern52", "matern32")
 # The candidates of "learnt", and the margin in nats by which the rougher one must be better.
 CHOICE, AHEAD = (0, 2), math.log(20)
-# Lower bound on squared distances, at which the square root is still differentiable.
-NEAR = 1e-24
 
 
 def correlation(squares: Tensor, kind: int) -> Tensor:
-    """k of scaled squared distances, any shape; `kind` is an index into `KINDS`."""
-    return with_derivative(squares, kind)[0]
+    """k of scaled squared distances, any shape, with one derivative; `kind` is an index into `KINDS`."""
+    values: Tensor = _Correlation.apply(squares, kind)
+    return values
+
+
+class _Correlation(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, squares: Tensor, kind: int) -> Tensor:
+        kernel, derivative = with_derivative(squares.detach(), kind)
+        ctx.save_for_backward(derivative)
+        return kernel
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
+        (derivative,) = ctx.saved_tensors
+        return upstream * derivative.mul(-0.5), None
 
 
 def with_derivative(squares: Tensor, kind: int) -> tuple[Tensor, Tensor]:
-    """k and -2 dk/ds of scaled squared distances, any shape, by one exponential; one tensor for rbf."""
-    if kind == 0:
-        kernel = squares.mul(-0.5).exp() if squares.requires_grad else squares.mul(-0.5).exp_()
-        return kernel, kernel
-    factor = 5.0 if kind == 1 else 3.0
+    """k and -2 dk/ds of scaled squared distances, any shape, -1e-16 as 0; one tensor for rbf."""
     if squares.requires_grad:
-        root = squares.clamp_min(NEAR).mul(factor).sqrt()
-        decay = (-root).exp()
-        linear = (1 + root) * decay
-    else:
-        root = squares.mul(factor).sqrt_()
-        decay = (-root).exp_()
-        linear = (1 + root).mul_(decay)
-    return (linear + root.square() / 3 * decay, 5 / 3 * linear) if kind == 1 else (linear, 3 * decay)
+        return correlation(squares, kind), with_derivative(squares.detach(), kind)[1]
+    if kind == 0:
+        kernel = squares.mul(-0.5).exp_()
+        return kernel, kernel
+    root = squares.mul(5.0 if kind == 1 else 3.0).clamp_min_(0).sqrt_()
+    decay = (-root).exp_()
+    linear = (1 + root).mul_(decay)
+    if kind == 1:
+        return root.square_().div_(3).mul_(decay).add_(linear), linear.mul_(5 / 3)
+    return linear, decay.mul_(3)
 
 
 def blended(squares: Tensor, kinds: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -229,9 +229,8 @@ class Posterior:
     def products(self, scaled: Tensor) -> Tensor:
         """k(w, W), (..., p) -> (..., n)."""
         points = scaled * self.scales
-        # Rounding may leave an exponent of 1e-16 above zero, which is harmless.
         exponents = points @ self.places.mT - self.halves - 0.5 * points.square().sum(-1, keepdim=True)
-        return exponents.exp() if self.kind == 0 else correlation(exponents.mul(-2).clamp_min(0), self.kind)
+        return exponents.exp() if self.kind == 0 else correlation(exponents.mul(-2), self.kind)
 
     def posterior_mean(self, scaled: Tensor) -> Tensor:
         """mu(w), (..., p) -> (...)."""

@@ -23,7 +23,7 @@ Sec. 4 (their logarithms); Nocedal and Wright (2006), Sec. 17.2 (exact penalties
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from operator import itemgetter
 from typing import Any, final
 
 import torch
@@ -51,10 +51,6 @@ def quantile(values: Tensor, probability: float) -> Tensor:
     count = values.shape[-1]
     share = (probability * (count + 1) - 1) / max(count - 1, 1)
     return values.quantile(min(max(share, 0.0), 1.0), -1)
-
-
-def _output(place: int, samples: Tensor) -> Tensor:
-    return samples[..., place]
 
 
 @final
@@ -98,7 +94,7 @@ class Constrained(Model):
     @property
     def callables(self) -> list[Callable[[Tensor], Tensor]]:
         """BoTorch's constraints, of samples (..., 1 + J)."""
-        return [partial(_output, place) for place in range(1, self.num_outputs)]
+        return [itemgetter((..., place)) for place in range(1, self.num_outputs)]
 
     def posterior(self, X: Tensor, *_: Any, **__: Any) -> NetworkPosterior:
         """The joint posterior, (*b, q, 1 + J)."""

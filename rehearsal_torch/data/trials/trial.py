@@ -329,11 +329,10 @@ class Recommended(ExpectedReward, tuple[dict[str, Any], float]):
                 f"; {'' if self.feasible else INFEASIBLE + ': '}{', '.join(map(str, self.constraints))}"
             )
         if self.contradicted:
-            sentence += (
-                f"; the experiments contradict what the model assumes of {', '.join(self.contradicted)}"
-            )
+            nodes = ", ".join(self.contradicted)
+            sentence += f"; the experiments contradict what the model assumes of {nodes}"
         ranges = [
-            f"{name} {(' or ' if name in _texts(self.action) else ' to ').join(map(setting_text, ends))}"
+            f"{name} {(' or ' if isinstance(ends[0], str) else ' to ').join(map(setting_text, ends))}"
             for name, ends in self.nearly.items()
             if len({*ends}) > 1
         ]
@@ -352,10 +351,6 @@ def _percent(chance: float) -> str:
     if 0.01 <= chance <= 0.99:
         return f"{chance:.0%}"
     return "less than 1%" if chance < 0.5 else "more than 99%"
-
-
-def _texts(action: Settings) -> list[str]:
-    return [name for name, value in action.items() if isinstance(value, str)]
 
 
 def _listed(action: Settings) -> str:
