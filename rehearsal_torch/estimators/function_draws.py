@@ -256,9 +256,8 @@ class FunctionDraws:
         second = 0 * second[:, :1] if self.width == 1 else second
         sines, cosines = self.coefficients[: len(waves)].unsqueeze(-2).tensor_split(2, -1)
         turned = sines * second.cos() - cosines * second.sin(), sines * second.sin() + cosines * second.cos()
-        values = (
-            math.sqrt(2 / FEATURES) * torch.cat([first.sin(), first.cos()], -1) @ torch.cat(turned, -1).mT
-        )
+        left = torch.cat([first.sin(), first.cos()], -1)
+        values = math.sqrt(2 / FEATURES) * left @ torch.cat(turned, -1).mT
         return torch.cat([values, -values]).reshape(len(self), *[len(axis)] * self.width)
 
     def _values(self, inputs: Tensor) -> Tensor:

@@ -46,33 +46,34 @@ CHOICE, AHEAD = (0, 2), math.log(20)
 
 
 def correlation(squares: Tensor, kind: int) -> Tensor:
-    """k of scaled squared distances, any shape, with one derivative; `kind` is an index into `KINDS`."""
-    values: Tensor = _Correlation.apply(squares, kind)
-    return values
+    """k of scaled squared distances, any shape, once differentiable; `kind` is an index into `KINDS`."""
+    return with_derivative(squares, kind)[0]
 
 
-class _Correlation(torch.autograd.Function):
+class _WithDerivative(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, squares: Tensor, kind: int) -> Tensor:
+    def forward(ctx: Any, squares: Tensor, kind: int) -> tuple[Tensor, Tensor]:
         kernel, derivative = with_derivative(squares.detach(), kind)
+        derivative = derivative.clone() if derivative is kernel else derivative
         ctx.save_for_backward(derivative)
-        return kernel
+        ctx.mark_non_differentiable(derivative)
+        return kernel, derivative
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, None]:
-        (derivative,) = ctx.saved_tensors
-        return upstream * derivative.mul(-0.5), None
+    def backward(ctx: Any, upstream: Tensor, _: Tensor) -> tuple[Tensor, None]:
+        return upstream * ctx.saved_tensors[0].mul(-0.5), None
 
 
 def with_derivative(squares: Tensor, kind: int) -> tuple[Tensor, Tensor]:
-    """k and -2 dk/ds of scaled squared distances, any shape, -1e-16 as 0; one tensor for rbf."""
+    """k and, without a gradient, -2 dk/ds of scaled squared distances, any shape; one tensor for rbf."""
     if squares.requires_grad:
-        return correlation(squares, kind), with_derivative(squares.detach(), kind)[1]
+        values: tuple[Tensor, Tensor] = _WithDerivative.apply(squares, kind)
+        return values
     if kind == 0:
         kernel = squares.mul(-0.5).exp_()
         return kernel, kernel
-    root = squares.mul(5.0 if kind == 1 else 3.0).clamp_min_(0).sqrt_()
+    root = squares.mul(5.0 if kind == 1 else 3.0).clamp_min_(0).sqrt_()  # Rounding leaves squares below 0
     decay = (-root).exp_()
     linear = (1 + root).mul_(decay)
     if kind == 1:

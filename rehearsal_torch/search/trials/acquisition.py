@@ -355,7 +355,7 @@ def sureness(objective: CausalObjective, recommended: Recommendation) -> Surenes
 def margins(objective: CausalObjective, best: Tensor, tolerance: float) -> dict[str, tuple[float, ...]]:
     """How far each action that is set can move alone from the `best` (k,) while it is claimed to keep the
     constraints, and no more likely than not that the expected reward falls by more than the tolerance, by
-    joint draws: ends, or all texts.
+    joint draws in tables: ends, or all texts.
     """
     constraints, model = objective.task.constraints, objective.claimed.tabulated()
     bounds, ranges = objective.box.bounds(), dict[str, tuple[float, ...]]()
