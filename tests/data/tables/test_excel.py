@@ -1,8 +1,8 @@
 """Excel workbooks: sheets, rows of the sheet in messages, and what is no workbook."""
 
 import sys
-import time
 from datetime import date
+from itertools import product
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
@@ -108,19 +108,23 @@ def changed(file, change):
     return made
 
 
+SEEN_AT_THEIR_ENDS = [b"<!--%b-->", b"<![CDATA[%b]]>", b"<?x %b?>", b"<!--%b", b"<!DOCTYPE w [<!--%b-->]>"]
+
+
 @pytest.mark.parametrize(
-    "mark",
-    [b"<!--%b-->", b"<![CDATA[%b]]>", b"<?x %b?>", b'<c r="%b"/>', b"<!--%b", b"<!DOCTYPE w [<!--%b-->]>"],
+    ("mark", "filling"),
+    # A parser refuses a cell with b"< " at its first byte.
+    [*product([*SEEN_AT_THEIR_ENDS, b'<c r="%b"/>'], [b"x", b">"]), *product(SEEN_AT_THEIR_ENDS, [b"< "])],
 )
-@pytest.mark.parametrize("filling", [b"x", b">", b"< "])
-def test_marks_that_are_scanned_again_and_again_are_refused(tmp_path, mark, filling):
+def test_marks_that_the_parser_would_scan_again_and_again_never_reach_it(
+    tmp_path, mark, filling, monkeypatch
+):
+    monkeypatch.setattr("openpyxl.load_workbook", lambda *_, **__: pytest.fail("it was parsed"))
     file = written(tmp_path / "t.xlsx", first=[(1, ["a"]), (2, [1])])
     for place in (b"<sheetData>", b"<worksheet"):
         long = changed(file, lambda text, at=place: text.replace(at, mark % (filling * 2_300_000) + at))
-        begun = time.process_time()
-        with pytest.raises(TableError, match=r"has comments, or marks of a mebibyte|not well-formed"):
+        with pytest.raises(TableError, match="has comments, or marks of a mebibyte"):
             read_workbook(long)
-        assert time.process_time() - begun < 0.3
 
 
 @pytest.mark.parametrize("unit", [b"<c/>", b"<row/>"])
