@@ -378,14 +378,13 @@ def model_card(
         "held_out": held_out,
         "method": method,
         **({} if choice is None else {"method_choice": sentences(choice)}),
-        "settings": {name: _plain(value) for name, value in settings.items()},
+        "settings": {
+            name: value if isinstance(value, bool | int | float | str | None) else str(value)
+            for name, value in settings.items()
+        },
         **provenance(seed, problem.observations()),
         "data": data,
     }
-
-
-def _plain(value: object) -> object:
-    return value if isinstance(value, bool | int | float | str | None) else str(value)
 
 
 def _enumeration(names: tuple[str, ...]) -> str:

@@ -264,7 +264,8 @@ class Pooled:
         quantile = normal_quantile(level)
         if between > 1e-18:
             self.missing = between / (within_mean + between)
-            quantile = _student_quantile(level, (len(points) - 1) / self.missing**2)
+            freedom = (len(points) - 1) / self.missing**2
+            quantile = float(stdtrit(freedom, (1 + level) / 2)) if freedom < 1e6 else quantile
         self.lower = self.point - quantile * math.sqrt(below + between)
         self.upper = self.point + quantile * math.sqrt(above + between)
 
@@ -282,8 +283,3 @@ def pool(several: Sequence[Estimate | None]) -> Pooled | None:
         if claim.lower is not None and claim.upper is not None
     ]
     return Pooled([claim.point for claim in full], within if len(within) == len(full) else None, level)
-
-
-def _student_quantile(level: float, freedom: float) -> float:
-    """Half the width of the central interval of Student's t that holds `level` of it."""
-    return float(stdtrit(freedom, (1 + level) / 2)) if freedom < 1e6 else normal_quantile(level)

@@ -151,13 +151,9 @@ class CountObjective(AlterationObjective, ABC):
         """The share of desired search scenarios, (..., B, k) -> (..., B)."""
         return self.search_scenarios.share(actions - self.origin.to(actions)) + self.undefined_mask
 
-    def share(self, actions: Tensor) -> Tensor:
+    def compared_probability(self, actions: Tensor) -> Tensor:
         """The share of desired validation scenarios, unseen by the search, (..., B, k) -> (..., B)."""
         return self.validation_scenarios.share(actions - self.origin.to(actions)) + self.undefined_mask
-
-    def compared_probability(self, actions: Tensor) -> Tensor:
-        """The share of desired validation scenarios, (B, k) -> (B,)."""
-        return self.share(actions)
 
 
 def scenarios_of(

@@ -34,7 +34,7 @@ def test_its_share_is_the_probability_and_the_interval_holds_it():
         ],
     )
     assert one(actions).tolist() == pytest.approx(true, abs=0.06)
-    assert one.share(actions).tolist() == pytest.approx(true, abs=0.06)
+    assert one.compared_probability(actions).tolist() == pytest.approx(true, abs=0.06)
     for fact, value in zip(said, true, strict=True):
         assert fact.estimate.lower - 0.01 <= value <= fact.estimate.upper + 0.01
         assert fact.estimate.upper - fact.estimate.lower < 0.3
@@ -140,12 +140,10 @@ def test_undefined_scenarios_are_never_desired_and_none_at_all_leaves_no_share()
     made = written(gains=gains, slack=slack)
     at = number([[0.5], [0.5]])
     assert Scenarios(gains, slack).defined().tolist() == [[False] * 2, [False, True], *([[True] * 2] * 3)]
-    assert (
-        made(at).tolist() == made.share(at).tolist() == made.compared_probability(at).tolist() == [0.6, 0.8]
-    )
+    assert made(at).tolist() == made.compared_probability(at).tolist() == [0.6, 0.8]
     slack[:, 0] = torch.nan
     made = written(gains=gains, slack=slack)
-    for found in (made(at), made.share(at)):
+    for found in (made(at), made.compared_probability(at)):
         assert found.isnan().tolist() == [True, False]
         assert float(found[1]) == 0.8
 
@@ -156,7 +154,7 @@ def test_counts_are_of_actions_in_their_units_wherever_the_box_lies(shift, origi
     made = written(shift - 1.0, shift + 2.0, slack=slack + shift * gains.mT)
     assert (made.of_success, made.origin.tolist()) == (True, [[origin]] * 2)
     at = torch.linspace(-1.0, 2.0, 7, dtype=DOUBLE).reshape(7, 1, 1).expand(7, 2, 1)
-    for share, more in ((made, 0.0), (made.share, 0.4)):
+    for share, more in ((made, 0.0), (made.compared_probability, 0.4)):
         inside = np.einsum("nlk,mbk->mnbl", gains, at) <= slack.numpy() + more
         np.testing.assert_allclose(share(at + shift), inside.all(-1).mean(1))
 

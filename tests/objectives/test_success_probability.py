@@ -40,12 +40,12 @@ def test_each_sample_says_the_probability_of_the_closed_form():
         actions = torch.full((2, 1), z, dtype=torch.float64)
         said = [
             one(actions),
-            one.share(actions),
+            one.compared_probability(actions),
             torch.tensor([fact.estimate.point for fact in one.appraise(actions)]),
         ]
         for each in said:
             assert each.tolist() == pytest.approx([TOY.success(z)] * 2, abs=0.025)
-        assert float(one.share_of(1, actions[:1])) == float(one.share(actions)[1])
+        assert float(one.share_of(1, actions[:1])) == float(one.compared_probability(actions)[1])
 
 
 @pytest.mark.parametrize(

@@ -104,8 +104,9 @@ def observed_outcomes(table: pd.DataFrame) -> ObservedOutcomes:
         if columns.count(column) > 1:
             left_out[column] = f"{columns.count(column)} columns have this name; {meaning} is left out"
             continue
-        values = _numbers(table[column])
-        invalid = values.isna() & table[column].notna()
+        cells = table[column]
+        values = cells.astype(str).str.strip().str.lower().map(_BOOLEANS).where(cells.notna(), np.nan)
+        invalid = values.isna() & cells.notna()
         if invalid.any():
             got = table[column][invalid].iloc[0]
             left_out[column] = f"expected 0 or 1 in every row; got {got}: {meaning} is left out"
@@ -121,11 +122,6 @@ def observed_outcomes(table: pd.DataFrame) -> ObservedOutcomes:
         for stay, value in by_value.first().items():
             by_stay.setdefault(_stay_text(stay), {})[name] = float(value)
     return ObservedOutcomes(by_stay, left_out)
-
-
-def _numbers(column: pd.Series) -> pd.Series:
-    """0 or 1 of each row; NaN where a cell is empty or is neither."""
-    return column.astype(str).str.strip().str.lower().map(_BOOLEANS).where(column.notna(), np.nan)
 
 
 def _stay_text(stay: object) -> str:

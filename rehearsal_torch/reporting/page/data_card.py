@@ -13,7 +13,7 @@ from typing import Any
 from rehearsal_torch.data.codings.coding import Coding
 from rehearsal_torch.data.codings.decision_texts import bound_in_words, card_in_words, recorded_codings
 from rehearsal_torch.evaluation.run_record import Decided
-from rehearsal_torch.reporting.labels import Dose, Wording, with_unit
+from rehearsal_torch.reporting.labels import Wording, with_unit
 from rehearsal_torch.reporting.page.html import sentences
 from rehearsal_torch.reporting.page.page_content import Material, finite, listed, mapping, shown
 from rehearsal_torch.spaces.box import EVEN, levels_text
@@ -130,12 +130,8 @@ def _sequences(decisions: list[Decided], words: Wording) -> list[str]:
     changes = [finite(mapping(decision.get("trajectory")).get("changes")) for decision in decisions]
     counts = [int(count) for count in changes if count is not None]
     most = f"at most {shown(max(counts))}" if counts else "some"
-    return sentences("question_of_episodes", len(decisions), words, most, list(map(_dose_words, words.doses)))
-
-
-def _dose_words(dose: Dose) -> str:
-    """A coordinate of an action, with its levels or its unit if they are known."""
-    return with_unit(dose.name, ", ".join(dose.levels) or dose.unit)
+    doses = [with_unit(dose.name, ", ".join(dose.levels) or dose.unit) for dose in words.doses]
+    return sentences("question_of_episodes", len(decisions), words, most, doses)
 
 
 def _face_in_words(weights: dict[str, float], bound: float, codings: Mapping[str, Coding]) -> str:

@@ -106,7 +106,8 @@ class MixedInteger(BatchSearch[Candidates[CountObjective]]):
         sets = objective.sets
         results = [self.best(candidate, budget) for candidate in in_time(sets, budget)]
         actions, traces = zip(*results, strict=True)
-        values = torch.stack([candidate.share(best) for candidate, best in zip(sets, actions, strict=False)])
+        shares = [each.compared_probability(best) for each, best in zip(sets, actions, strict=False)]
+        values = torch.stack(shares)
         winner = values.argmax(0).tolist()
         facts = [traces[which][index] for index, which in enumerate(winner)]
         return chosen(objective, list(actions), values, "mixed_integer", budget, facts, self.declines)

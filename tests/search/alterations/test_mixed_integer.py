@@ -215,7 +215,7 @@ def test_every_candidate_qualifies_by_both_samples_and_they_reach_to_the_border(
     points = joint_candidates(objective, 1, tau, programs=2, scenarios=30, nodes=50)
     assert len(points) >= 20
     actions = points.unsqueeze(1).expand(-1, 2, -1)
-    shares = torch.stack([objective(actions)[:, 1], objective.share(actions)[:, 1]])
+    shares = torch.stack([objective(actions)[:, 1], objective.compared_probability(actions)[:, 1]])
     assert (shares >= tau).all()
     assert shares.amin(0).min() <= tau + 0.01
     assert ((points >= objective.lower[1]) & (points <= objective.upper[1])).all()
