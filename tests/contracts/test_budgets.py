@@ -3,12 +3,10 @@
 import inspect
 from functools import cache
 from importlib import import_module
-from pkgutil import walk_packages
 
 import pytest
 from hydra.utils import instantiate
 
-import rehearsal_torch.search
 from rehearsal_torch.objectives.expected_reward import PosteriorMean
 from rehearsal_torch.objectives.monte_carlo import MonteCarlo
 from rehearsal_torch.objectives.objective import objective_for
@@ -20,6 +18,7 @@ from rehearsal_torch.search.sequences.branch_and_bound import BranchAndBound
 from rehearsal_torch.search.sequences.exhaustive import Exhaustive
 from rehearsal_torch.search.trials.acquisition import AcquisitionSearch, SpaceFilling
 from rehearsal_torch.search.trials.optimistic_networks import OptimisticNetworks
+from tests.places import concrete
 from tests.toys.causal_toys import hills, one_case
 from tests.toys.episodes import transition_episode
 from tests.toys.linear_truth import managing
@@ -150,19 +149,7 @@ def clock(monkeypatch):
     return made
 
 
-def classes():
-    for found in walk_packages(rehearsal_torch.search.__path__, "rehearsal_torch.search."):
-        import_module(found.name)
-    waiting, seen = [Search, BatchSearch], set()
-    while waiting:
-        each = waiting.pop()
-        waiting += each.__subclasses__()
-        seen.add(each)
-    return {
-        each
-        for each in seen
-        if each.__module__.startswith("rehearsal_torch.") and not inspect.isabstract(each)
-    }
+CLASSES = concrete("rehearsal_torch.search", Search, BatchSearch)
 
 
 def plain(decisions):
@@ -170,17 +157,17 @@ def plain(decisions):
 
 
 def test_every_search_of_the_package_stands_under_this_contract():
-    assert {made if inspect.isclass(made) else AStar for made, _, _ in SEARCHES.values()} == classes()
+    assert {made if inspect.isclass(made) else AStar for made, _, _ in SEARCHES.values()} == CLASSES
 
 
-@pytest.mark.parametrize("kind", sorted(classes(), key=str))
+@pytest.mark.parametrize("kind", sorted(CLASSES, key=str))
 @pytest.mark.parametrize("budget", [0, 0.0, -1, float("nan"), "soon", True])
 def test_a_budget_is_a_positive_number(kind, budget):
     with pytest.raises(ValueError, match="expected a budget_s above 0, or None for no limit; got"):
         kind(budget_s=budget)
 
 
-@pytest.mark.parametrize("kind", sorted(classes(), key=str))
+@pytest.mark.parametrize("kind", sorted(CLASSES, key=str))
 def test_a_budget_is_kept(kind):
     assert kind(budget_s=2.5).budget_s == 2.5
     assert kind().budget_s is None

@@ -1,15 +1,12 @@
 """One contract over every pair of a search for many situations and the objective that it answers for."""
 
-import inspect
 import json
-from importlib import import_module
-from pkgutil import walk_packages
 
 import pytest
 import torch
 
-import rehearsal_torch.search
 from rehearsal_torch.search.search import BatchSearch
+from tests.places import concrete
 from tests.toys.linear_truth import chain, managing
 from tests.toys.rehearsal_methods import PAIRS, configuration, decided, learnt
 
@@ -35,18 +32,8 @@ def decisions():
 
 
 def test_every_search_for_many_of_the_package_stands_under_this_contract():
-    modules = [
-        import_module(found.name)
-        for found in walk_packages(rehearsal_torch.search.__path__, "rehearsal_torch.search.")
-    ]
-    classes = {
-        value
-        for module in modules
-        for value in vars(module).values()
-        if inspect.isclass(value) and issubclass(value, BatchSearch)
-    }
-    concrete = {found.__name__ for found in classes if not inspect.isabstract(found)}
-    assert concrete == {configuration("search", search)["_target_"].rpartition(".")[2] for _, search in PAIRS}
+    found = {each.__name__ for each in concrete("rehearsal_torch.search", BatchSearch)}
+    assert found == {configuration("search", search)["_target_"].rpartition(".")[2] for _, search in PAIRS}
 
 
 @pytest.mark.slow

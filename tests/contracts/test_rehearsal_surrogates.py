@@ -1,19 +1,15 @@
 """What every surrogate with a task promises: fitted, saved and loaded it decides the same; seeds decide; bad
 tables are refused."""
 
-import inspect
 import json
 from dataclasses import replace
 from hashlib import sha256
-from importlib import import_module
-from pkgutil import walk_packages
 
 import pytest
 import torch
 from safetensors.torch import load as tensors_of
 from safetensors.torch import save as bytes_of
 
-import rehearsal_torch.surrogates
 from rehearsal_torch.checkpoint import CheckpointError, load, save
 from rehearsal_torch.data.decision import RehearsalCase
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
@@ -27,6 +23,7 @@ from rehearsal_torch.surrogates.outcome.average_effects import AverageEffects
 from rehearsal_torch.surrogates.state_file import derived_names, source_names
 from rehearsal_torch.surrogates.structural.graph_posterior import StructuralPosterior
 from rehearsal_torch.training.surrogate_fit import fit
+from tests.places import concrete
 from tests.toys.linear_truth import chain
 from tests.toys.rehearsal_methods import JUDGES, SURROGATES, built, decided, learnt, plain
 
@@ -49,21 +46,11 @@ def models():
 
 
 def test_every_estimator_of_the_package_stands_under_this_contract():
-    modules = [
-        import_module(found.name)
-        for found in walk_packages(rehearsal_torch.surrogates.__path__, "rehearsal_torch.surrogates.")
-    ]
-    classes = {
-        value
-        for module in modules
-        for value in vars(module).values()
-        if inspect.isclass(value) and issubclass(value, AlterationValue)
-    }
-    concrete = {found.__name__ for found in classes if not inspect.isabstract(found)}
+    classes = concrete("rehearsal_torch.surrogates", AlterationValue)
     nested = [built(name, WORLD.task) for name in SURROGATES if name.startswith("nested")]
     used = {type(each).__name__ for made in nested for each in made.values()}
     # A member of SpectralEnsemble, and what the solvers of a product kernel share.
-    assert concrete == used | {"ProductRidge"}
+    assert {each.__name__ for each in classes} == used | {"ProductRidge"}
 
 
 @every

@@ -4,16 +4,12 @@ course that begins and ends as observed.
 Surrogates with a task stand under a contract of their own, test_rehearsal_surrogates.
 """
 
-import inspect
 from collections.abc import Callable
 from functools import cache, partial
-from importlib import import_module
-from pkgutil import walk_packages
 
 import pytest
 import torch
 
-import rehearsal_torch.surrogates
 from rehearsal_torch.data.trainable_part import Solved, Trained
 from rehearsal_torch.mechanisms.mechanism import replay
 from rehearsal_torch.surrogates.surrogate import EpisodeSurrogate, Surrogate
@@ -21,6 +17,7 @@ from rehearsal_torch.surrogates.transition_ensemble import TransitionEnsemble
 from rehearsal_torch.surrogates.transition_ridge import TransitionRidge
 from rehearsal_torch.training.gradient_descent import Descent
 from rehearsal_torch.training.surrogate_fit import fit
+from tests.places import concrete
 from tests.toys.rehearsal_methods import CAUSAL, SURROGATES, configuration
 from tests.toys.transitions import CONTEXTUAL, DOSES, NAMES, STATIC, VARYING, model, observations, patients
 
@@ -45,17 +42,7 @@ def fitted(name: str) -> EpisodeSurrogate:
 
 
 def test_every_surrogate_of_the_package_stands_under_this_contract_or_the_one_for_tasks():
-    modules = [
-        import_module(found.name)
-        for found in walk_packages(rehearsal_torch.surrogates.__path__, "rehearsal_torch.surrogates.")
-    ]
-    classes = {
-        value
-        for module in modules
-        for value in vars(module).values()
-        if inspect.isclass(value) and issubclass(value, Surrogate)
-    }
-    concrete = {found.__name__ for found in classes if not inspect.isabstract(found)}
+    classes = concrete("rehearsal_torch.surrogates", Surrogate)
     with_a_task = {
         configuration("surrogate", name)["_target_"].rpartition(".")[2] for name in [*SURROGATES, *CAUSAL]
     }
@@ -63,12 +50,10 @@ def test_every_surrogate_of_the_package_stands_under_this_contract_or_the_one_fo
     # tests/surrogates/test_imputation_ensemble.py; the other has numbered states, and rows of its own
     # (tests/surrogates/test_gumbel_transition.py).
     holding = {"ImputedSurrogate", "GumbelTransition"}
-    assert concrete == {name.split(",")[0] for name in CASES} | with_a_task | holding
-    silent = [
-        found.__name__
-        for found in classes
-        if not inspect.isabstract(found) and Surrogate.question in (found.question, None)
-    ]
+    assert {each.__name__ for each in classes} == {
+        name.split(",")[0] for name in CASES
+    } | with_a_task | holding
+    silent = [each.__name__ for each in classes if Surrogate.question in (each.question, None)]
     assert silent == [], "it must say which question it was fitted for"
 
 

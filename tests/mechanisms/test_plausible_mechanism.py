@@ -2,9 +2,8 @@ import pytest
 import torch
 
 from rehearsal_torch.estimators.function_draws import FunctionDraws
-from rehearsal_torch.mechanisms.plausible_mechanism import Deviating, Drawn
+from rehearsal_torch.mechanisms.plausible_mechanism import PlausibleMechanism
 from tests.estimators.test_function_draws import AT, TARGETS, drawn
-from tests.toys.causal_toys import WrittenLaw
 
 DOUBLE = torch.float64
 OFFSET, WIDTH = torch.tensor([-1.0, 2.0]).double(), torch.tensor([4.0, 0.5]).double()
@@ -21,22 +20,7 @@ def log_std(pairs=1):
 
 
 def made(**more):
-    return Drawn(OFFSET, WIDTH, CENTRE, SCALE, drawn(pairs=3), LEVELS, SHIFTS, **more)
-
-
-def test_a_law_deviates_by_the_same_number_of_standard_deviations_everywhere():
-    law = WrittenLaw(lambda w: w[..., 0] ** 2, lambda w: 0.5 + w[..., 1].abs(), 0.1)
-    deviations = torch.tensor([0.0, 1.0, -0.0, -1.0]).double()
-    mechanism = Deviating(law, deviations)
-    found = mechanism(INPUTS, NOISE)
-    assert found.shape == (4, 3, 2, 5)
-    mean, std = INPUTS[..., 0] ** 2 + 0.1 * NOISE, 0.5 + INPUTS[..., 1].abs()
-    for member, deviation in enumerate(deviations):
-        torch.testing.assert_close(found[member], (mean + deviation * std)[0])
-    torch.testing.assert_close(mechanism.few(2)(INPUTS, NOISE), found[[0, 2]])
-    assert mechanism.tabulated() is mechanism
-    with pytest.raises(TypeError, match="Deviating cannot be conditioned on further observations"):
-        mechanism.conditioned(INPUTS[0, :, 0], NOISE[:3], 0)
+    return PlausibleMechanism(OFFSET, WIDTH, CENTRE, SCALE, drawn(pairs=3), LEVELS, SHIFTS, **more)
 
 
 def test_drawn_functions_come_in_the_units_of_the_node_with_the_noise_of_their_draw():

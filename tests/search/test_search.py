@@ -1,14 +1,10 @@
 """From the best actions of each set to decisions."""
 
 import math
-from importlib import import_module
-from inspect import isabstract
-from pkgutil import walk_packages
 
 import pytest
 import torch
 
-from rehearsal_torch import search as rooms
 from rehearsal_torch.data.finding import Finding
 from rehearsal_torch.data.rehearsal_task import RehearsalTask
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
@@ -20,6 +16,7 @@ from rehearsal_torch.search.trials.acquisition import AcquisitionSearch
 from rehearsal_torch.spaces.box import Box
 from rehearsal_torch.spaces.polytope import Polytope
 from rehearsal_torch.surrogates.rehearsal_surrogate import RehearsalSurrogate
+from tests.places import concrete
 from tests.search.alterations.test_projected_ascent import WIDE, Function, Functions, bowl, cases
 
 INFINITE = float("inf")
@@ -156,14 +153,10 @@ def test_one_situation_gives_one_decision_and_several_are_too_many():
 
 def test_every_search_declares_the_kind_of_problem_that_it_is_for():
     kinds = {"alterations": "rehearse", "sequences": "look_back", "trials": "optimise", "search": "rehearse"}
-    found = {}
-    for each in walk_packages(rooms.__path__, f"{rooms.__name__}."):
-        for one in vars(import_module(each.name)).values():
-            if isinstance(one, type) and issubclass(one, Search) and not isabstract(one):
-                found[one] = one.__module__.split(".")[2]
-    assert {AStar, NoAction, ProjectedAscent, AcquisitionSearch} <= set(found)
+    found = concrete("rehearsal_torch.search", Search)
+    assert {AStar, NoAction, ProjectedAscent, AcquisitionSearch} <= found
     assert {one.__name__: one.kind for one in found} == {
-        one.__name__: kinds[room] for one, room in found.items()
+        one.__name__: kinds[one.__module__.split(".")[2]] for one in found
     }
     assert (Search.kind, BatchSearch.kind) == (None, None), "a search of one's own need not declare it"
 

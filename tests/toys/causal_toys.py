@@ -1,6 +1,8 @@
 """Causal models whose laws are written down, for objectives and searches."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from botorch.utils.sampling import draw_sobol_normal_samples
@@ -8,8 +10,14 @@ from torch import Tensor
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.decision import RehearsalCase
+from rehearsal_torch.estimators.function_draws import first_pairs
 from rehearsal_torch.mechanisms.mechanism import NodeMechanism
-from rehearsal_torch.surrogates.network.causal_surrogate import CausalModel, CausalNetwork
+from rehearsal_torch.surrogates.network.causal_surrogate import (
+    CausalModel,
+    CausalNetwork,
+    PlausibleNetworks,
+    standard_draws,
+)
 
 Curve = Callable[[Tensor], Tensor]
 
@@ -33,6 +41,28 @@ class WrittenLaw(NodeMechanism):
         return (values - self.mean(parents).unsqueeze(-1)) / self.scale
 
 
+@dataclass(frozen=True)
+class Deviating:
+    """A law with a deviation, in its standard deviations, for each member, (E,), in mirrored pairs."""
+
+    law: NodeMechanism
+    deviations: Tensor
+
+    def __call__(self, inputs: Tensor, noise: Tensor) -> Tensor:
+        mean, std = self.law.belief(self.law.scaled(inputs), noise.unsqueeze(-1))
+        deviations = self.deviations.reshape(-1, *[1] * (inputs.ndim - 2))
+        return mean.squeeze(-1) + deviations * std.squeeze(-1)
+
+    def few(self, count: int) -> "Deviating":
+        return Deviating(self.law, first_pairs(self.deviations, count))
+
+    def tabulated(self) -> "Deviating":
+        return self
+
+    def conditioned(self, *_: object) -> "Deviating":
+        raise TypeError("a written law cannot be conditioned")
+
+
 class WrittenModel(CausalModel):
     """Written laws, normal noise, given visited actions."""
 
@@ -48,6 +78,11 @@ class WrittenModel(CausalModel):
 
     def network(self) -> CausalNetwork:
         return CausalNetwork(self.task, self.laws)
+
+    def plausible(self, members: int, seed: int = 0) -> PlausibleNetworks:
+        deviations = standard_draws(members, len(self.laws), seed).unbind(-1)
+        mechanisms: Any = tuple(map(Deviating, self.laws, deviations))
+        return PlausibleNetworks(self.task, mechanisms, members)
 
     def draws(self, count: int, seed: int = 0) -> Tensor:
         return draw_sobol_normal_samples(len(self.laws), count, seed=seed, dtype=torch.float64)

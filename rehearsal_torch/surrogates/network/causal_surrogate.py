@@ -35,7 +35,7 @@ from rehearsal_torch.data.table import Table
 from rehearsal_torch.data.task_compatibility import Kind, Question
 from rehearsal_torch.data.trainable_part import Solved
 from rehearsal_torch.mechanisms.mechanism import NodeMechanism
-from rehearsal_torch.mechanisms.plausible_mechanism import Deviating, PlausibleMechanism
+from rehearsal_torch.mechanisms.plausible_mechanism import PlausibleMechanism
 from rehearsal_torch.seeding import generator, sobol
 from rehearsal_torch.surrogates.surrogate import Surrogate
 
@@ -242,12 +242,9 @@ class CausalModel(Surrogate, ABC):
     def network(self) -> CausalNetwork:
         """A snapshot of the model; factors are computed once, here."""
 
+    @abstractmethod
     def plausible(self, members: int, seed: int = 0) -> PlausibleNetworks:
-        """E (even) plausible networks; by default each mechanism deviates by a constant number of stds."""
-        network = self.network()
-        deviations = standard_draws(members, len(network.mechanisms), seed).to(network.device)
-        mechanisms = tuple(map(Deviating, network.mechanisms, deviations.unbind(-1)))
-        return PlausibleNetworks(network.task, mechanisms, members)
+        """E (even) networks that are plausible given the experiments."""
 
     @abstractmethod
     def draws(self, count: int, seed: int = 0) -> Tensor:

@@ -61,7 +61,7 @@ from rehearsal_torch.estimators.hyper_draws import hyper_draws, repeated
 from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.mechanisms import gp_mechanism
 from rehearsal_torch.mechanisms.mechanism import NodeMechanism
-from rehearsal_torch.mechanisms.plausible_mechanism import Drawn, PlausibleMechanism
+from rehearsal_torch.mechanisms.plausible_mechanism import PlausibleMechanism
 from rehearsal_torch.seeding import sobol
 from rehearsal_torch.surrogates.network.causal_surrogate import (
     CausalModel,
@@ -550,7 +550,7 @@ class ExogenousModel(CausalModel):
             kind = int(self.encoder.kinds[index])
             functions = FunctionDraws.of(kind, inputs, lengths, targets, variances, scales, seed + 2 + index)
             noise = levels.sqrt().repeat(2), shifts.repeat(2)
-            mechanism = Drawn(*self.cube.of_node(index, p), functions, *noise)
+            mechanism = PlausibleMechanism(*self.cube.of_node(index, p), functions, *noise)
             if shapes is not None and float(rho):
                 shape = FunctionDraws.certain(shapes[index])
                 mechanism = replace(mechanism, shape=shape, rho=rhos.repeat(2))

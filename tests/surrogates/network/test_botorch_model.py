@@ -238,7 +238,7 @@ def test_what_cannot_be_done_is_said():
         model.posterior(tried, observation_noise=tried)
     with pytest.raises(ValueError, match="expected None; got a tensor"):
         model.fantasize(tried, sobol(2), observation_noise=tried)
-    with pytest.raises(TypeError, match="Deviating cannot be conditioned"):
+    with pytest.raises(TypeError, match="written law cannot be conditioned"):
         NetworkModel(linear_chain()).fantasize(tried, sobol(2))
     with pytest.raises(TypeError, match="tables cannot be conditioned"):
         NetworkModel(fitted_pair()).tabulated().fantasize(tried, sobol(2))
