@@ -236,6 +236,11 @@ class FunctionDraws:
         observed = targets, variances
         return replace(self, weights=weights, added=inputs, added_weights=added, before=self, told=observed)
 
+    @property
+    def fits_tables(self) -> bool:
+        """Whether there are one or two inputs, and all rows lie in the range of a table."""
+        return self.width in NODES and float((self.places - 0.5).abs().amax()) <= 0.5 + MARGIN
+
     def tabulated(self) -> "TabulatedFunctions":
         """The functions on a grid; ValueError unless they have one or two inputs."""
         if self.width not in NODES:

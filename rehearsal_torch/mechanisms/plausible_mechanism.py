@@ -1,18 +1,26 @@
 """Posterior samples of a node's mechanism: E functions that are plausible given its rows, in one tensor.
 
-    x = f_e(w) + s_e(w) (c_e + u),     f_e a function drawn from the posterior of the process,
+    x = f_e(w) + b_e'(w - [w]) + s_e(w) (c_e + u),     f_e a function drawn from the posterior of the process,
 
 with the noise's standard deviation s_e and its offset c_e of the same draw (`estimators.function_draws`), so
 that differences between several inputs are those of one function. Used by `surrogates.network`.
+
+[w] is the nearest input within the ranges of the node's rows. Where other nodes are set, inputs that are
+nodes can leave these ranges, and f_e returns to the mean of the rows within a few length-scales, for sure.
+Hence slopes: those that a smooth process with the same standard deviation and length-scales has before there
+are rows, b_e ~ N(0, s^2 / l^2). Actions and context have given ranges and none; what may be set has, as it
+also arises.
 
 Members come in mirrored pairs, first the H of one kind, then their counterparts.
 
 Source: Wilson et al. (2020), Sec. 3; Astudillo and Frazier (2021), Sec. 4.2 (one draw for each node).
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import final
 
+import torch
 from torch import Tensor
 
 from rehearsal_torch.estimators.function_draws import FunctionDraws, TabulatedFunctions, first_pairs
@@ -35,6 +43,8 @@ class PlausibleMechanism:
     # Logarithms of the noise's standard deviation as functions of the inputs: none, or one for all members.
     shape: FunctionDraws | TabulatedFunctions | None = None
     rho: Tensor | None = None  # Their factors, (E,)
+    slopes: Tensor | None = None  # b, (E, p)
+    ranges: Tensor | None = None  # Of the rows; infinite where others are given, (2, p)
 
     def __call__(self, inputs: Tensor, noise: Tensor) -> Tensor:
         """Node values at inputs (1 or E, *b, q, 1 or S, p), in the variables' units, with noise: both the
@@ -46,19 +56,30 @@ class PlausibleMechanism:
         std = self.levels.reshape(-1, *ones)
         if self.shape is not None:
             std = std * self._noise_factor(scaled)
-        value = self.functions(flat).unflatten(-1, shape) + std * (self.shifts.reshape(-1, *ones) + noise)
-        return self.centre + self.scale * value
+        value = self.functions(flat).unflatten(-1, shape) + self._beyond(scaled)
+        return self.centre + self.scale * (value + std * (self.shifts.reshape(-1, *ones) + noise))
+
+    def sloped(self, rows: Tensor, given: Tensor, stream: torch.Generator) -> "PlausibleMechanism":
+        """With slopes beyond the ranges of rows, (n, p) in the unit cube, where no range is `given`, (p,)."""
+        if isinstance(self.functions, TabulatedFunctions) or bool(given.all()):
+            return self
+        ranges = torch.stack([rows.amin(0), rows.amax(0)])
+        ranges[:, given] = ranges.new_tensor([[-math.inf], [math.inf]])
+        spread = self.functions.scales.unsqueeze(-1) / self.functions.lengths
+        draws = torch.randn(spread.shape, generator=stream, dtype=torch.float64).to(spread) * spread
+        return replace(self, slopes=torch.cat([draws, -draws]), ranges=ranges)
 
     def few(self, count: int) -> "PlausibleMechanism":
         """The first pairs, `count` members in all (an even number)."""
-        rho = None if self.rho is None else first_pairs(self.rho, count)
         levels, shifts = first_pairs(self.levels, count), first_pairs(self.shifts, count)
-        return replace(self, functions=self.functions.few(count), levels=levels, shifts=shifts, rho=rho)
+        rho, slopes = (None if each is None else first_pairs(each, count) for each in (self.rho, self.slopes))
+        functions = self.functions.few(count)
+        return replace(self, functions=functions, levels=levels, shifts=shifts, rho=rho, slopes=slopes)
 
     def tabulated(self) -> "PlausibleMechanism":
-        """Functions of one or two inputs as tables."""
+        """With tables where they fit."""
         functions, shape = self.functions, self.shape
-        if isinstance(functions, TabulatedFunctions) or functions.width not in (1, 2):
+        if isinstance(functions, TabulatedFunctions) or not functions.fits_tables:
             return self
         if isinstance(shape, FunctionDraws):
             shape = shape.tabulated()
@@ -74,7 +95,15 @@ class PlausibleMechanism:
         if self.shape is not None:
             std = std * self._noise_factor(scaled.unsqueeze(0))
         targets = (values - self.centre) / self.scale - std * self.shifts.reshape(-1, *ones)
+        targets = targets - self._beyond(scaled.unsqueeze(0))
         return replace(self, functions=self.functions.conditioned(scaled, targets, std.square(), seed))
+
+    def _beyond(self, scaled: Tensor) -> Tensor | float:
+        """What the slopes add, (1 or E, ..., p) -> (E, ...)."""
+        if self.slopes is None or self.ranges is None:
+            return 0.0
+        slopes = self.slopes.reshape(len(self.slopes), *[1] * (scaled.ndim - 2), -1)
+        return (slopes * (scaled - scaled.clamp(*self.ranges))).sum(-1)
 
     def _noise_factor(self, scaled: Tensor) -> Tensor:
         """The factor of the noise's standard deviation, (1 or E, ..., p) -> (E, ...)."""

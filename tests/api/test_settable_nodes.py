@@ -11,6 +11,8 @@ from rehearsal_torch.api.optimiser import CausalOptimiser
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.trials.trial import TrialError
 from rehearsal_torch.problems.trials.user_experiments import ExperimentTable
+from rehearsal_torch.surrogates.network.botorch_model import NetworkModel
+from rehearsal_torch.surrogates.network.exogenous_model import ExogenousModel
 from rehearsal_torch.training.surrogate_fit import fit
 from tests.api.test_optimiser import PLAIN, QUICK
 
@@ -45,9 +47,31 @@ def test_a_campaign_finds_which_node_to_set():
     assert optimiser.recommend(fixed={"X": 1}).action["X"] == 1
 
 
+def test_what_setting_a_node_brings_about_is_not_known_where_no_rows_are():
+    """Beyond the rows a mechanism was sure of the mean that it had among them."""
+    optimiser, _ = begun()
+    task, table = optimiser.task, optimiser.table
+    drawn, fitted = (fit(ExogenousModel(task, hyper=kind), table) for kind in ("drawn", "fitted"))
+    settings = torch.tensor([[-5.0, torch.nan], [0.0, torch.nan]], dtype=torch.float64).unsqueeze(1)
+    without, stds = (
+        NetworkModel(model, "Z").posterior(settings).variance.sqrt() for model in (fitted, drawn)
+    )
+    assert stds[0] > 2 * without[0]
+    assert stds[1] < 2 * without[1]
+    _, at_z, at_y = drawn.plausible(4).mechanisms
+    assert at_z.slopes is not None, "X may be set, but also arises"
+    assert at_y.functions.places.amax() <= 1
+    optimiser.tell({"X": -5.0}, {"X": -5.0, "Z": 148.0, "Y": -1.0})
+    far = fit(ExogenousModel(optimiser.task), optimiser.table).plausible(4).mechanisms[-1]
+    assert far.tabulated() is far, "Z lies far beyond the table of those that may be set"
+
+
 def test_the_start_design_sets_every_set_in_turn():
     optimiser = CausalOptimiser(TOY, surrogate=PLAIN, search=QUICK, initial=6)
     assert [[*action] for action in optimiser.ask(3)] == [[], ["X"], ["Z"]]
+    pair = CausalOptimiser({**TOY, "graph": "X -> Y; Z -> Y"}, surrogate=PLAIN, search=QUICK, initial=6)
+    values = [action["X"] for action in pair.ask(6) if "X" in action]
+    assert len(set(values)) == len(values) >= 2, "of X, alone and with Z"
     optimiser.tell({}, {"X": 0.1, "Z": 0.9, "Y": 1.0})
     assert optimiser.ask() == [{}]
     optimiser.tell(2, {"Z": 0.3, "Y": 0.2})

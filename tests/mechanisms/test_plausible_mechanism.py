@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -67,3 +69,25 @@ def test_further_rows_condition_the_functions_with_the_noise_there(stretched):
     at = AT.flip(0).reshape(1, 3, 2, 2)
     torch.testing.assert_close(after.functions(at), wanted(at))
     assert after(INPUTS, NOISE).shape == (6, 3, 2, 5)
+
+
+def test_beyond_the_rows_of_an_input_without_a_given_range_functions_go_on_at_slopes_that_nobody_knows():
+    rows, given = AT[:4], torch.tensor([False, True])
+    mechanism = made().sloped(rows, given, torch.Generator().manual_seed(0))
+    inside = (OFFSET + WIDTH * rows).reshape(1, 4, 1, 2)
+    torch.testing.assert_close(mechanism(inside, NOISE), made()(inside, NOISE))
+    far = inside.clone()
+    far[..., 0] = OFFSET[0] + WIDTH[0] * (rows[:, 0].max() + 2)
+    far[..., 1] -= 100 * WIDTH[1]
+    added = (mechanism(far, NOISE) - made()(far, NOISE)) / SCALE
+    torch.testing.assert_close(added, 2 * mechanism.slopes[:, 0].reshape(6, 1, 1).expand(6, 4, 5))
+    torch.testing.assert_close(added[3:], -added[:3])
+    torch.testing.assert_close(mechanism.few(4)(far, NOISE), mechanism(far, NOISE)[[0, 1, 3, 4]])
+    # What is learnt there is known there.
+    known = replace(mechanism, levels=torch.full((6,), 1e-4).double(), shifts=torch.zeros(6).double())
+    known = known.conditioned(far[0, :1, 0], CENTRE.reshape(1), 0)
+    torch.testing.assert_close(known(far[:, :1], NOISE[:1] * 0), CENTRE.expand(6, 1, 1), atol=0.01, rtol=0)
+    many = PlausibleMechanism(OFFSET, WIDTH, CENTRE, SCALE, drawn(), LEVELS, SHIFTS)
+    slopes = many.sloped(rows, given, torch.Generator().manual_seed(1)).slopes
+    torch.testing.assert_close(slopes[:, 0].std(), torch.tensor(1.3 / 0.4).double(), rtol=0.05, atol=0)
+    assert made().sloped(rows, given | True, torch.Generator()).slopes is None

@@ -62,7 +62,7 @@ from rehearsal_torch.graphs.mixed_graph import RehearsalGraph
 from rehearsal_torch.mechanisms import gp_mechanism
 from rehearsal_torch.mechanisms.mechanism import NodeMechanism
 from rehearsal_torch.mechanisms.plausible_mechanism import PlausibleMechanism
-from rehearsal_torch.seeding import sobol
+from rehearsal_torch.seeding import paired_generator, sobol
 from rehearsal_torch.surrogates.network.causal_surrogate import (
     CausalModel,
     CausalNetwork,
@@ -149,10 +149,8 @@ class UnitCube(Solved):
     def __init__(self, rows: NodeRows) -> None:
         super().__init__()
         task, count = rows.structured_task, rows.max_inputs
-        bounds = {
-            name: (task.coordinate(name, low), task.coordinate(name, high))
-            for name, (low, high) in task.box.bounds().items()
-        }
+        ends = task.box.bounds()
+        bounds = {name: tuple(task.coordinate(name, end) for end in ends[name]) for name in ends}
         plain = {name for node in task.nodes for name in task.inputs(node)}
         indicators = {column: (0.0, 1.0) for names in rows.inputs for column in {*names} - plain}
         bounds, levels = bounds | indicators, {**task.box.levels, **indicators}
@@ -234,7 +232,7 @@ class ExogenousModel(CausalModel):
             "botorch" (`SingleTaskGP` and `fit_gpytorch_mll`).
         kernel: Kernel of encoders and decoders: "rbf", "matern52", "matern32", or "learnt": rbf or matern32,
             selected per node.
-        hyper: Hyper-parameters of plausible networks: "drawn" from the posterior, or "fitted" ones for all.
+        hyper: Hyper-parameters of plausible networks: "drawn", with slopes beyond the rows, or "fitted".
     """
 
     def __init__(
@@ -535,8 +533,7 @@ class ExogenousModel(CausalModel):
             targets = rows.targets[index][mask].expand(pairs, -1)
             variances = ratios.unsqueeze(-1) + doubt[index][mask] / scales.square().unsqueeze(-1)
             level, shift, rho = self._noise(index)
-            shifts, rhos = torch.zeros_like(ratios), torch.zeros_like(ratios)
-            levels = ratios * scales.square()
+            levels, shifts, rhos = ratios * scales.square(), *ratios.new_zeros(2, pairs)
             if bool(nonconstant[index]):
                 # Every second pair is of the process under its own noise.
                 even = torch.arange(pairs, device=ratios.device) % 2 == 0
@@ -549,12 +546,15 @@ class ExogenousModel(CausalModel):
             inputs = rows.inputs[index][mask][:, :p]
             kind = int(self.encoder.kinds[index])
             functions = FunctionDraws.of(kind, inputs, lengths, targets, variances, scales, seed + 2 + index)
-            noise = levels.sqrt().repeat(2), shifts.repeat(2)
-            mechanism = PlausibleMechanism(*self.cube.of_node(index, p), functions, *noise)
+            units, noise = self.cube.of_node(index, p), (levels.sqrt().repeat(2), shifts.repeat(2))
+            mechanism = PlausibleMechanism(*units, functions, *noise)
             if shapes is not None and float(rho):
                 shape = FunctionDraws.certain(shapes[index])
                 mechanism = replace(mechanism, shape=shape, rho=rhos.repeat(2))
-            mechanisms.append(mechanism)
+            # What may be set also arises, and then beyond the range in which it may be set.
+            arising = torch.tensor([name in self.task.settable for name in names], dtype=torch.bool)
+            given = (self.cube.known[index, :p] & ~arising.to(inputs.device)) | (self.hyper == "fitted")
+            mechanisms.append(mechanism.sloped(inputs, given, paired_generator(seed, index)))
         return PlausibleNetworks(self.rows.structured_task, tuple(mechanisms), members)
 
     @torch.no_grad()
