@@ -27,7 +27,7 @@ import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, final
+from typing import Any, Self, final
 
 import torch
 from botorch.acquisition.objective import PosteriorTransform
@@ -406,6 +406,16 @@ class NetworkModel(Model):
         if transform is None:
             return self._outputs.only(indices).read
         return lambda values: transform.untransform(self._outputs.read(values))[0][..., indices]
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:  # noqa: ARG002
+        """Refuses to move: it is a snapshot, on the device of its surrogate and in float64."""
+        moved = fn(self.noise)
+        if (moved.device, moved.dtype) != (self.noise.device, self.noise.dtype):
+            raise TypeError(
+                f"NetworkModel: expected {self.noise.dtype} on {self.noise.device}, as its surrogate; got "
+                f"{moved.dtype} on {moved.device}: move the surrogate, and build the model of that"
+            )
+        return self
 
     def _set_transformed_inputs(self) -> None:
         """No-op: the network holds its rows in its own units."""

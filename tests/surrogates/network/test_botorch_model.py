@@ -240,6 +240,9 @@ def test_what_cannot_be_done_is_said():
         model.fantasize(tried, sobol(2), observation_noise=tried)
     with pytest.raises(TypeError, match="written law cannot be conditioned"):
         NetworkModel(linear_chain()).fantasize(tried, sobol(2))
+    assert model.double() is model
+    with pytest.raises(TypeError, match="move the surrogate, and build the model of that"):
+        model.to("meta")
     with pytest.raises(TypeError, match="tables cannot be conditioned"):
         NetworkModel(fitted_pair()).tabulated().fantasize(tried, sobol(2))
 
