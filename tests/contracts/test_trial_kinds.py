@@ -61,6 +61,7 @@ def test_a_campaign_is_told_in_texts_and_units(tmp_path):
     assert copy.to_frame().equals(optimiser.to_frame())
 
 
+@pytest.mark.slow
 def test_texts_are_inputs_without_an_order():
     frame, rewards = told(13).to_frame(), list[float]()
     for solvents in (SOLVENTS, SOLVENTS[::-1]):

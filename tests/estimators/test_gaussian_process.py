@@ -149,6 +149,7 @@ def test_the_fitted_noise_gives_the_targets_back():
             assert torch.allclose(std[rows], unknown[place][rows], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_where_the_noise_ends_at_its_bound_they_differ_by_a_quarter_of_a_nat():
     given, solved = wave_beside_a_line(), SolvedProcesses([2], exact=True)
     solved.solve(*given)

@@ -86,6 +86,7 @@ def test_an_episode_is_shown_as_observed(session):
         assert action not in found["choices"][step]
 
 
+@pytest.mark.slow
 def test_where_no_action_has_a_cost_each_row_of_doses_has_its_action(tmp_path):
     folder = episodes_run(tmp_path / "run", "decision=branch_and_bound", *FREE)
     found = EpisodeSession(opened_episodes(recorded(folder))).episode(0)

@@ -292,6 +292,7 @@ def test_a_context_is_typed_beside_what_is_proposed(tmp_path):
         page.end()
 
 
+@pytest.mark.slow
 def test_two_rewards_have_a_front_on_the_page(tmp_path):
     file, parts = tmp_path / "pair.json", {"surrogate": PLAIN, "search": QUICK, "initial": 6}
     pair = CausalOptimiser({**TASK, "reward": ["Y", "-X"]}, file=file, **parts)

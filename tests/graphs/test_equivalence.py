@@ -186,6 +186,7 @@ def test_a_text_is_a_tier_of_one_and_never_letters():
     assert Background(("season", ["price", "rival"])).tiers == (("season",), ("price", "rival"))
 
 
+@pytest.mark.slow
 @EXAMPLES
 @given(st.integers(0, 10**6))
 def test_graphs_that_cannot_be_told_apart_say_the_same_and_keep_the_order(seed):

@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 import sysconfig
-import threading
 import venv
 import zipfile
 
@@ -15,7 +14,7 @@ import pytest
 from rehearsal_torch import __version__
 from rehearsal_torch.cli.main import main, train
 from tests.places import PACKAGE, ROOT
-from tests.scripts.typing_in import Answer, lines
+from tests.scripts.typing_in import ended, lines
 
 SEPSIS = (
     "+experiment=sepsis",
@@ -28,24 +27,10 @@ SEPSIS = (
 
 
 def ran(arguments, folder):
-    """What came of a process without the environment's Python paths; after 300 seconds it is killed."""
+    """What came of a process without the environment's Python paths."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "HYDRA"))}
     env = {**kept, "OMP_NUM_THREADS": "1", "MPLBACKEND": "agg", "PYTHONNOUSERSITE": "1"}
-    with (folder / "out.txt").open("w") as out, (folder / "err.txt").open("w") as err:
-        process = subprocess.Popen([*map(str, arguments)], cwd=folder, env=env, stdout=out, stderr=err)
-        late = threading.Timer(300, process.kill)
-        late.start()
-        try:
-            _, status, usage = os.wait4(process.pid, 0)
-        finally:
-            late.cancel()
-        process.returncode = os.waitstatus_to_exitcode(status)
-    return Answer(
-        process.returncode,
-        (folder / "out.txt").read_text(),
-        (folder / "err.txt").read_text(),
-        usage.ru_utime + usage.ru_stime,
-    )
+    return ended([*map(str, arguments)], folder, env)
 
 
 @pytest.fixture(scope="module")

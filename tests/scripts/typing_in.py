@@ -51,11 +51,14 @@ def surroundings(**more):
 
 
 def typed(folder, script, *arguments, **more):
-    """Runs a script in a folder; one that takes more than 300 seconds is killed (code -9)."""
+    """What came of a script in a folder; see `ended`."""
+    return ended(command(script, *arguments), folder, surroundings(**more))
+
+
+def ended(arguments, folder, env):
+    """What came of a process in a folder; one that takes more than 300 seconds is killed (code -9)."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-        process = subprocess.Popen(
-            command(script, *arguments), cwd=folder, env=surroundings(**more), stdout=out, stderr=err
-        )
+        process = subprocess.Popen(arguments, cwd=folder, env=env, stdout=out, stderr=err)
         late = threading.Timer(300, process.kill)
         late.start()
         try:

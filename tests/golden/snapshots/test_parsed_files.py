@@ -1,5 +1,6 @@
 """What every problem and task file of docs, examples and tests is read to."""
 
+import pytest
 import yaml
 
 from tests.golden.snapshots.parsed_files import block, blocks, problem, problem_files
@@ -9,6 +10,7 @@ def written(found):
     return yaml.safe_dump(found, sort_keys=False, allow_unicode=True, width=110, default_flow_style=None)
 
 
+@pytest.mark.slow
 def test_problem_files_are_read_to_what_they_were_read_to(file_regression):
     found = {name: problem(path) for name, path in problem_files()}
     assert len(found) > 60
