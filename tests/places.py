@@ -24,7 +24,7 @@ def modules() -> list[Path]:
 
 
 def concrete(room: str, *kinds: type) -> set[type]:
-    """The classes of some kinds in a package of the package that are not abstract."""
+    """The classes of some kinds in a room of the package that are not abstract."""
     found = set[type]()
     for each in walk_packages(import_module(room).__path__, f"{room}."):
         members = [value for value in vars(import_module(each.name)).values() if isinstance(value, type)]

@@ -5,11 +5,11 @@
 with the noise's standard deviation s_e and its offset c_e of the same draw (`estimators.function_draws`), so
 that differences between several inputs are those of one function. Used by `surrogates.network`.
 
-[w] is the nearest input within the ranges of the node's rows. Where other nodes are set, inputs that are
-nodes can leave these ranges, and f_e returns to the mean of the rows within a few length-scales, for sure.
-Hence slopes: those that a smooth process with the same standard deviation and length-scales has before there
-are rows, b_e ~ N(0, s^2 / l^2). Actions and context have given ranges and none; what may be set has, as it
-also arises.
+[w] is the nearest input within the ranges r of the node's rows, which inputs that are nodes can leave, most
+where other nodes are set. However far from the rows, f_e has the mean and the standard deviation s of what
+was seen among them; a trend would go on. Hence slopes, b_e ~ N(0, s^2 / max(l, r)^2): an s in a
+length-scale, or in the range of the rows if it is longer. Actions and contexts, which stay within bounds,
+have none. Further rows (`conditioned`) leave the slopes as they are.
 
 Members come in mirrored pairs, first the H of one kind, then their counterparts.
 
@@ -44,7 +44,7 @@ class PlausibleMechanism:
     shape: FunctionDraws | TabulatedFunctions | None = None
     rho: Tensor | None = None  # Their factors, (E,)
     slopes: Tensor | None = None  # b, (E, p)
-    ranges: Tensor | None = None  # Of the rows; infinite where others are given, (2, p)
+    ranges: Tensor | None = None  # Of the rows, infinite without slopes, (2, p)
 
     def __call__(self, inputs: Tensor, noise: Tensor) -> Tensor:
         """Node values at inputs (1 or E, *b, q, 1 or S, p), in the variables' units, with noise: both the
@@ -59,13 +59,14 @@ class PlausibleMechanism:
         value = self.functions(flat).unflatten(-1, shape) + self._beyond(scaled)
         return self.centre + self.scale * (value + std * (self.shifts.reshape(-1, *ones) + noise))
 
-    def sloped(self, rows: Tensor, given: Tensor, stream: torch.Generator) -> "PlausibleMechanism":
-        """With slopes beyond the ranges of rows, (n, p) in the unit cube, where no range is `given`, (p,)."""
-        if isinstance(self.functions, TabulatedFunctions) or bool(given.all()):
+    def sloped(self, rows: Tensor, bounded: Tensor, stream: torch.Generator) -> "PlausibleMechanism":
+        """With slopes beyond the ranges of rows, (n, p) in the unit cube, along inputs without bounds."""
+        if isinstance(self.functions, TabulatedFunctions) or bool(bounded.all()):
             return self
         ranges = torch.stack([rows.amin(0), rows.amax(0)])
-        ranges[:, given] = ranges.new_tensor([[-math.inf], [math.inf]])
-        spread = self.functions.scales.unsqueeze(-1) / self.functions.lengths
+        reach = torch.maximum(self.functions.lengths, ranges[1] - ranges[0])
+        ranges[:, bounded] = ranges.new_tensor([[-math.inf], [math.inf]])
+        spread = self.functions.scales.unsqueeze(-1) / reach
         draws = torch.randn(spread.shape, generator=stream, dtype=torch.float64).to(spread) * spread
         return replace(self, slopes=torch.cat([draws, -draws]), ranges=ranges)
 

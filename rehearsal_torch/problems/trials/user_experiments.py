@@ -221,10 +221,9 @@ def start_points(
     context, sets = [held[name][0] for name in task.context if held and name in held], list[np.ndarray]()
     regions = [task.region(levels) for levels in task.sets(held or {})]
     for number, region in enumerate(regions):
-        settings = region.finite(seed)
-        # Dealt in turn: a node that two sets have in common takes other values in each.
-        spread = region.spread(count, seed)[number :: len(regions)]
-        points = region.units(spread if settings is None else settings[:count])
+        # A node that two sets have in common takes other values in each.
+        settings = region.finite(seed + number)
+        points = region.units(region.spread(count, seed + number) if settings is None else settings[:count])
         # What is not set varies anew in every experiment.
         sets.append(np.resize(points.numpy(), (count, points.shape[1])) if task.settable else points.numpy())
     turns = [row for rows in zip_longest(*sets) for row in rows if row is not None][:count]

@@ -407,7 +407,7 @@ class NetworkModel(Model):
             return self._outputs.only(indices).read
         return lambda values: transform.untransform(self._outputs.read(values))[0][..., indices]
 
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:  # noqa: ARG002
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Refuses to move: it is a snapshot, on the device of its surrogate and in float64."""
         moved = fn(self.noise)
         if (moved.device, moved.dtype) != (self.noise.device, self.noise.dtype):
@@ -415,7 +415,7 @@ class NetworkModel(Model):
                 f"NetworkModel: expected {self.noise.dtype} on {self.noise.device}, as its surrogate; got "
                 f"{moved.dtype} on {moved.device}: move the surrogate, and build the model of that"
             )
-        return self
+        return super()._apply(fn, recurse)
 
     def _set_transformed_inputs(self) -> None:
         """No-op: the network holds its rows in its own units."""

@@ -551,10 +551,10 @@ class ExogenousModel(CausalModel):
             if shapes is not None and float(rho):
                 shape = FunctionDraws.certain(shapes[index])
                 mechanism = replace(mechanism, shape=shape, rho=rhos.repeat(2))
-            # What may be set also arises, and then beyond the range in which it may be set.
-            arising = torch.tensor([name in self.task.settable for name in names], dtype=torch.bool)
-            given = (self.cube.known[index, :p] & ~arising.to(inputs.device)) | (self.hyper == "fitted")
-            mechanisms.append(mechanism.sloped(inputs, given, paired_generator(seed, index)))
+            # What may be set also arises, in or beyond its range.
+            settable = torch.tensor([name in self.task.settable for name in names], dtype=torch.bool)
+            bounded = (self.cube.known[index, :p] & ~settable.to(inputs.device)) | (self.hyper == "fitted")
+            mechanisms.append(mechanism.sloped(inputs, bounded, paired_generator(seed, index)))
         return PlausibleNetworks(self.rows.structured_task, tuple(mechanisms), members)
 
     @torch.no_grad()
