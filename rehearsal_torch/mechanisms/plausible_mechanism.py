@@ -61,7 +61,7 @@ class PlausibleMechanism:
 
     def sloped(self, rows: Tensor, bounded: Tensor, stream: torch.Generator) -> "PlausibleMechanism":
         """With slopes beyond the ranges of rows, (n, p) in the unit cube, along inputs without bounds."""
-        if isinstance(self.functions, TabulatedFunctions) or bool(bounded.all()):
+        if isinstance(self.functions, TabulatedFunctions) or bool(bounded.all()) or not len(rows):
             return self
         ranges = torch.stack([rows.amin(0), rows.amax(0)])
         reach = torch.maximum(self.functions.lengths, ranges[1] - ranges[0])

@@ -543,8 +543,7 @@ class ExogenousModel(CausalModel):
                 scales = torch.where(even, own_hyper.scales[index], scales)
                 levels = torch.where(even, level, levels)
                 shifts, rhos = torch.where(even, shift, shifts), torch.where(even, 0.5 * rho, rhos)
-            inputs = rows.inputs[index][mask][:, :p]
-            kind = int(self.encoder.kinds[index])
+            kind, inputs = int(self.encoder.kinds[index]), rows.inputs[index, mask, :p]
             functions = FunctionDraws.of(kind, inputs, lengths, targets, variances, scales, seed + 2 + index)
             units, noise = self.cube.of_node(index, p), (levels.sqrt().repeat(2), shifts.repeat(2))
             mechanism = PlausibleMechanism(*units, functions, *noise)
@@ -554,7 +553,8 @@ class ExogenousModel(CausalModel):
             # What may be set also arises, in or beyond its range.
             settable = torch.tensor([name in self.task.settable for name in names], dtype=torch.bool)
             bounded = (self.cube.known[index, :p] & ~settable.to(inputs.device)) | (self.hyper == "fitted")
-            mechanisms.append(mechanism.sloped(inputs, bounded, paired_generator(seed, index)))
+            measured = rows.inputs[index, self.complete[index], :p]
+            mechanisms.append(mechanism.sloped(measured, bounded, paired_generator(seed, index)))
         return PlausibleNetworks(self.rows.structured_task, tuple(mechanisms), members)
 
     @torch.no_grad()
