@@ -5,11 +5,11 @@
 with the noise's standard deviation s_e and its offset c_e of the same draw (`estimators.function_draws`), so
 that differences between several inputs are those of one function. Used by `surrogates.network`.
 
-[w] is the nearest input within the ranges r of the node's rows, which inputs that are nodes can leave, most
-where other nodes are set. However far from the rows, f_e has the mean and the standard deviation s of what
-was seen among them; a trend would go on. Hence slopes, b_e ~ N(0, s^2 / max(l, r)^2): an s in a
-length-scale, or in the range of the rows if it is longer. Actions and contexts, which stay within bounds,
-have none. Further rows (`conditioned`) leave the slopes as they are.
+[w] is the nearest input within the ranges of the node's rows. Where other nodes are set, inputs can lie far
+beyond these; f_e then has the mean and the standard deviation s of what was seen, but a trend would go on.
+Hence slopes, those that an rbf process with length-scales l has before it has rows, b_e ~ N(0, s^2 / l^2).
+Actions and contexts, which stay within bounds, have none, while what may be set also arises, in or beyond its
+range. Where no node may be set, no input has slopes. Further rows (`conditioned`) leave them as they are.
 
 Members come in mirrored pairs, first the H of one kind, then their counterparts.
 
@@ -64,9 +64,8 @@ class PlausibleMechanism:
         if isinstance(self.functions, TabulatedFunctions) or bool(bounded.all()) or not len(rows):
             return self
         ranges = torch.stack([rows.amin(0), rows.amax(0)])
-        reach = torch.maximum(self.functions.lengths, ranges[1] - ranges[0])
         ranges[:, bounded] = ranges.new_tensor([[-math.inf], [math.inf]])
-        spread = self.functions.scales.unsqueeze(-1) / reach
+        spread = self.functions.scales.unsqueeze(-1) / self.functions.lengths
         draws = torch.randn(spread.shape, generator=stream, dtype=torch.float64).to(spread) * spread
         return replace(self, slopes=torch.cat([draws, -draws]), ranges=ranges)
 

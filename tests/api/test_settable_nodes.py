@@ -58,7 +58,7 @@ def test_what_setting_a_node_brings_about_is_not_known_where_no_rows_are():
         [float(each.propagate(at, model.draws(16))[..., 1].mean(-1).std()) for each in (bare, network)]
         for at in settings
     )
-    assert far[1] > far[0]
+    assert far[1] > 1.2 * far[0]
     assert near[1] == near[0]
     assert network.mechanisms[1].slopes is not None, "X may be set, but also arises"
     optimiser.tell({"X": -5.0}, {"X": -5.0, "Z": 148.0, "Y": -1.0})

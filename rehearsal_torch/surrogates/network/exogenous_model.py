@@ -232,7 +232,7 @@ class ExogenousModel(CausalModel):
             "botorch" (`SingleTaskGP` and `fit_gpytorch_mll`).
         kernel: Kernel of encoders and decoders: "rbf", "matern52", "matern32", or "learnt": rbf or matern32,
             selected per node.
-        hyper: Hyper-parameters of plausible networks: "drawn", with slopes beyond the rows, or "fitted".
+        hyper: Hyper-parameters of plausible networks: "drawn", with slopes (see there), or "fitted".
     """
 
     def __init__(
@@ -548,13 +548,13 @@ class ExogenousModel(CausalModel):
             units, noise = self.cube.of_node(index, p), (levels.sqrt().repeat(2), shifts.repeat(2))
             mechanism = PlausibleMechanism(*units, functions, *noise)
             if shapes is not None and float(rho):
-                shape = FunctionDraws.certain(shapes[index])
-                mechanism = replace(mechanism, shape=shape, rho=rhos.repeat(2))
-            # What may be set also arises, in or beyond its range.
-            settable = torch.tensor([name in self.task.settable for name in names], dtype=torch.bool)
-            bounded = (self.cube.known[index, :p] & ~settable.to(inputs.device)) | (self.hyper == "fitted")
-            measured = rows.inputs[index, self.complete[index], :p]
-            mechanisms.append(mechanism.sloped(measured, bounded, paired_generator(seed, index)))
+                mechanism = replace(mechanism, shape=FunctionDraws.certain(shapes[index]), rho=rhos.repeat(2))
+            if self.task.settable and self.hyper == "drawn":
+                settable = torch.tensor([name in self.task.settable for name in names]).to(mask)
+                bounded, measured = self.cube.known[index, :p] & ~settable, self.complete[index]
+                stream = paired_generator(seed, index)
+                mechanism = mechanism.sloped(rows.inputs[index, measured, :p], bounded, stream)
+            mechanisms.append(mechanism)
         return PlausibleNetworks(self.rows.structured_task, tuple(mechanisms), members)
 
     @torch.no_grad()
