@@ -11,7 +11,8 @@ class Counted(CountObjective):
     """The share of scenarios written by hand; without an alteration nothing is desired."""
 
     def appraise(self, actions):
-        return [Appraisal(chance(value), chance(0.0)) for value in self.share(actions).tolist()]
+        shares = self.compared_probability(actions)
+        return [Appraisal(chance(value), chance(0.0)) for value in shares.tolist()]
 
 
 def cases(names, *boxes):
