@@ -112,7 +112,8 @@ def examined(command: Command) -> None:
     if first == "make":
         makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
         for word in rest:
-            form = rf"^{word.partition('=')[0]} +\?=" if "=" in word else rf"^{word}:"
+            target = rf"^({word}|{word.partition('-')[0]}-%):"
+            form = rf"^{word.partition('=')[0]} +\?=" if "=" in word else target
             assert re.search(form, makefile, re.MULTILINE), f"the Makefile has no {word}"
     elif first == "benchmarks":
         assert (ROOT / "benchmarks" / rest[0]).is_file(), f"there is no benchmarks/{rest[0]}"
