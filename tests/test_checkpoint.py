@@ -351,7 +351,7 @@ def test_an_alias_bomb_is_refused_at_once(folder: Path) -> None:
     began = time.perf_counter()
     with pytest.raises(CheckpointError, match="at most 200000 values"):
         load(folder)
-    assert time.perf_counter() - began < 10
+    assert time.perf_counter() - began < 1
 
 
 def test_a_save_that_is_cut_off_leaves_the_old_checkpoint_or_a_refusal(model, folder, monkeypatch):

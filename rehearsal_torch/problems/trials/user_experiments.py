@@ -219,9 +219,9 @@ def start_points(
     held, in every set of nodes that may be set in turn; maybe fewer.
     """
     context, sets = [held[name][0] for name in task.context if held and name in held], list[np.ndarray]()
-    regions = [task.region(levels) for levels in task.sets(held or {})]
-    for number, region in enumerate(regions):
+    for number, levels in enumerate(task.sets(held or {})):
         # A node that two sets have in common takes other values in each.
+        region = task.region(levels)
         settings = region.finite(seed + number)
         points = region.units(region.spread(count, seed + number) if settings is None else settings[:count])
         # What is not set varies anew in every experiment.

@@ -232,7 +232,7 @@ class ExogenousModel(CausalModel):
             "botorch" (`SingleTaskGP` and `fit_gpytorch_mll`).
         kernel: Kernel of encoders and decoders: "rbf", "matern52", "matern32", or "learnt": rbf or matern32,
             selected per node.
-        hyper: Hyper-parameters of plausible networks: "drawn", with slopes (see there), or "fitted".
+        hyper: Of plausible networks: "drawn" hyper-parameters, with slopes where nodes are set, or "fitted".
     """
 
     def __init__(

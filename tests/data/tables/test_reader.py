@@ -68,7 +68,7 @@ CELLS = st.one_of(
 )
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None, derandomize=True)
 @given(st.data(), st.integers(1, 3), st.integers(1, 30), st.booleans())
 def test_a_text_and_a_workbook_of_the_same_cells_are_one_table(tmp_path_factory, data, width, length, titled):
     """A workbook's texts kept words for missing cells, its blanks, and True beside an empty cell."""
