@@ -71,9 +71,9 @@ def test_further_rows_condition_the_functions_with_the_noise_there(stretched):
     assert after(INPUTS, NOISE).shape == (6, 3, 2, 5)
 
 
-def test_beyond_the_rows_of_an_input_without_a_given_range_functions_go_on_at_slopes_that_nobody_knows():
-    rows, given = AT[:4], torch.tensor([False, True])
-    mechanism = made().sloped(rows, given, torch.Generator().manual_seed(0))
+def test_beyond_the_rows_of_an_input_without_bounds_functions_go_on_at_slopes_that_nobody_knows():
+    rows, bounded = AT[:4], torch.tensor([False, True])
+    mechanism = made().sloped(rows, bounded, torch.Generator().manual_seed(0))
     inside = (OFFSET + WIDTH * rows).reshape(1, 4, 1, 2)
     torch.testing.assert_close(mechanism(inside, NOISE), made()(inside, NOISE))
     far = inside.clone()
@@ -88,6 +88,6 @@ def test_beyond_the_rows_of_an_input_without_a_given_range_functions_go_on_at_sl
     known = known.conditioned(far[0, :1, 0], CENTRE.reshape(1), 0)
     torch.testing.assert_close(known(far[:, :1], NOISE[:1] * 0), CENTRE.expand(6, 1, 1), atol=0.01, rtol=0)
     many = PlausibleMechanism(OFFSET, WIDTH, CENTRE, SCALE, drawn(), LEVELS, SHIFTS)
-    slopes = many.sloped(rows, given, torch.Generator().manual_seed(1)).slopes
+    slopes = many.sloped(rows, bounded, torch.Generator().manual_seed(1)).slopes
     torch.testing.assert_close(slopes[:, 0].std(), torch.tensor(1.3 / 0.4).double(), rtol=0.05, atol=0)
-    assert made().sloped(rows, given | True, torch.Generator()).slopes is None
+    assert made().sloped(rows, bounded | True, torch.Generator()).slopes is None
