@@ -216,7 +216,6 @@ FORMATS: dict[str, tuple[Make, int]] = {
     "excel, comment": (workbook("<!--{}-->"), 2_000_000),
     "excel, attribute": (workbook('<c r="{}"/>'), 2_000_000),
     "parquet": (frame("t.parquet", mixed, "to_parquet"), 100_000),
-    "feather": (frame("t.feather", mixed, "to_feather"), 100_000),
     "dagitty": (text("g.dagitty", dagitty, read_graph), 4_000),
     "dagitty, comments left open": (
         text("g.dagitty", lambda size: "dag { " + "/* " * size, read_graph),

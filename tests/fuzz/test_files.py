@@ -232,7 +232,6 @@ def laid_out(folder):
     rows.to_csv(folder / "table.tsv", index=False, sep="\t", decimal=",")
     rows.to_excel(folder / "table.xlsx", index=False)
     rows.to_parquet(folder / "table.parquet")
-    rows.to_feather(folder / "table.feather")
     columns = {name: random.choice(each, 80) for name, each in CELLS.items()}
     pd.DataFrame(columns).to_csv(folder / "texts.csv", index=False)
 

@@ -1,1 +1,1 @@
-"""Tables from files: separated text, Excel workbooks, Parquet and Feather."""
+"""Tables from files: separated text, Excel workbooks and Parquet."""

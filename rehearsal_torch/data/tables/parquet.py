@@ -1,4 +1,4 @@
-"""Parquet and Feather files, read by pyarrow. Lines in messages count the rows from 2, as in a plain file.
+"""Parquet files, read by pyarrow. Lines in messages count the rows from 2, as in a plain file.
 
 A folder of Parquet files with the same columns is one table, in the order of their names. Of many columns,
 those that are needed are read alone.
@@ -8,14 +8,11 @@ Categories and text are text, dates are text as well, decimal numbers are number
 What a file takes in memory is no function of its size: a text that occurs in a million rows is stored once,
 and a column that is packed may be a thousandth of what it unpacks to. Parquet says beforehand how many values
 each column has and what they take encoded, and its texts are read as numbers of a list of texts, so that they
-are counted before they are written out, once, some ten thousand rows at a time. Feather says in each of its
-messages how many rows follow, and before each buffer how many bytes it unpacks to; these are read before any
-is unpacked.
+are counted before they are written out, once, some ten thousand rows at a time.
 
-Source: Apache Parquet and Apache Arrow (Feather; IPC messages, which are FlatBuffers) for the formats.
+Source: Apache Parquet for the format.
 """
 
-import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
@@ -36,33 +33,27 @@ from rehearsal_torch.data.tables.header_checks import (
 )
 from rehearsal_torch.files.redaction import beginning
 
-COLUMNAR = (".parquet", ".feather", ".arrow")
 # Selects, among the names of a file's columns, those that are read.
 Needed = Callable[[Sequence[str]], Iterable[str]]
 # Rows that are decoded at a time; fewer of texts that share beginnings: each may be as long as the file.
 ROWS, SHARED_ROWS = 65_536, 256
-_MAGIC = b"ARROW1\0\0"
 # The kinds of Arrow whose cells are texts.
 TEXTS = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
 
 
-def read_columnar(file: Path, faults: list[str] | None = None, needed: Needed | None = None) -> ReadTable:
-    """Reads a Parquet or Feather file, or a folder of Parquet files, of at most 2 GiB, 200 million cells."""
-    parquet = file.is_dir() or file.suffix.lower() == ".parquet"
-    kind = "Parquet" if parquet else "Feather"
-    pa = _import_pyarrow(file, kind)
+def read_parquet(file: Path, faults: list[str] | None = None, needed: Needed | None = None) -> ReadTable:
+    """Reads a Parquet file, or a folder of Parquet files, of at most 2 GiB, 200 million cells."""
+    pa = _import_pyarrow(file)
     files, tables = [file], list[Any]()
     if file.is_dir():
         files = sorted(path for path in file.iterdir() if path.suffix.lower() == ".parquet")
     for path in files:
         with path.open("rb"):  # an error of the operating system, before pyarrow says it in its own words
             pass
-        with _as_table_errors(pa, path, kind):
-            tables.append(
-                _read_parquet(pa, path, needed, tables) if parquet else _read_feather(pa, path, needed)
-            )
+        with _as_table_errors(pa, path):
+            tables.append(_read_file(pa, path, needed, tables))
     names = [str(name) for name in tables[0].column_names]
-    with _as_table_errors(pa, file, kind):
+    with _as_table_errors(pa, file):
         if any(set(table.column_names) != set(names) for table in tables):
             raise TableError(f"{file}: expected the same columns in each of its {len(files)} files")
         frame = _to_frame(pa, _concatenate(pa, files, tables))
@@ -76,21 +67,20 @@ def read_columnar(file: Path, faults: list[str] | None = None, needed: Needed | 
     return ReadTable(rows.drop(columns=unnamed) if unnamed else rows, str(file))
 
 
-def _import_pyarrow(file: Path, kind: str) -> Any:
+def _import_pyarrow(file: Path) -> Any:
     """The package, with the modules of it that are used."""
     try:
         import pyarrow as pa
         import pyarrow.compute
-        import pyarrow.ipc
         import pyarrow.parquet
     except ModuleNotFoundError as error:
-        fault = f"{file} is a {kind} file, and pyarrow, which reads it, is not installed"
+        fault = f"{file} is a Parquet file, and pyarrow, which reads it, is not installed"
         raise TableError(f"{fault}: type {EXTRA}, or write it as CSV") from error
     return pa
 
 
 @contextmanager
-def _as_table_errors(pa: Any, file: Path, kind: str) -> Iterator[None]:
+def _as_table_errors(pa: Any, file: Path) -> Iterator[None]:
     """Turns errors of pyarrow into a TableError about the file."""
     try:
         yield
@@ -98,7 +88,7 @@ def _as_table_errors(pa: Any, file: Path, kind: str) -> Iterator[None]:
         if isinstance(error, TableError):
             raise
         reason = beginning(" ".join(str(error).split()), 100)
-        fault = f"{file} is not a {kind} file, or is damaged ({reason})"
+        fault = f"{file} is not a Parquet file, or is damaged ({reason})"
         raise TableError(f"{fault}: write it again, or write it as CSV") from error
 
 
@@ -157,7 +147,7 @@ def _to_frame(pa: Any, table: Any) -> pd.DataFrame:
     return frame
 
 
-def _read_parquet(pa: Any, file: Path, needed: Needed | None, earlier: Sequence[Any]) -> Any:
+def _read_file(pa: Any, file: Path, needed: Needed | None, earlier: Sequence[Any]) -> Any:
     """The rows of a file after those of earlier ones; its row groups are refused by their sizes, unread."""
     metadata = pa.parquet.read_metadata(file)
     names = [str(name) for name in metadata.schema.to_arrow_schema().names]
@@ -188,29 +178,8 @@ def _read_parquet(pa: Any, file: Path, needed: Needed | None, earlier: Sequence[
         return _collect_batches(pa, file, batches, parquet.schema_arrow, wanted, earlier)
 
 
-def _read_feather(pa: Any, file: Path, needed: Needed | None) -> Any:
-    with pa.memory_map(str(file)) as source:
-        if source.read(len(_MAGIC)) != _MAGIC:
-            raise ValueError("it does not begin as one")
-        size = 0
-        for message in pa.ipc.MessageReader.open_stream(source):
-            if message.type in ("record batch", "dictionary"):
-                rows, unpacked = _batch_size(bytes(message.metadata), message.body)
-                size += unpacked
-                bounded(file, size, rows)
-        source.seek(len(_MAGIC))
-        with pa.ipc.open_stream(source) as reader:
-            names = [str(name) for name in reader.schema.names]
-            few_columns(len(names), str(file))
-            wanted = set(names if needed is None else needed(names))
-            # By number: a repeated name is refused with the other faults of the header.
-            indices = [index for index, name in enumerate(names) if name in wanted]
-            batches = (batch.select(indices) for batch in reader)
-            return _collect_batches(pa, file, batches, reader.schema, wanted)
-
-
 def _collect_batches(
-    pa: Any, file: Path, batches: Any, schema: Any, wanted: set[str], earlier: Sequence[Any] = ()
+    pa: Any, file: Path, batches: Any, schema: Any, wanted: set[str], earlier: Sequence[Any]
 ) -> Any:
     """One table of batches, refused once they and the earlier tables are too large."""
     schema = pa.schema([field for field in schema if str(field.name) in wanted])
@@ -249,35 +218,3 @@ def _unpacked_bytes(pa: Any, column: Any) -> int:
     if types.is_nested(kind) or types.is_run_end_encoded(kind):
         raise ValueError(f"columns of the kind {str(kind)[:40]} are not read")
     return int(column.nbytes)
-
-
-def _batch_size(metadata: bytes, body: Any) -> tuple[int, int]:
-    """The rows of a record batch or a dictionary, and the bytes that its buffers unpack to."""
-
-    def number(kind: str, at: int) -> int:
-        return int(struct.unpack_from(f"<{kind}", metadata, at)[0])
-
-    def field(table: int, index: int) -> int:
-        """The position of a field of a table; 0 if it is left out."""
-        vtable = table - number("i", table)
-        offset = number("H", vtable + 4 + 2 * index) if 4 + 2 * index < number("H", vtable) else 0
-        return table + offset if offset else 0
-
-    def indirect(at: int) -> int:
-        return at + number("I", at)
-
-    try:
-        message = number("I", 0)
-        batch = indirect(field(message, 2))
-        if number("B", field(message, 1)) == 2:  # a dictionary, with its values as a batch
-            batch = indirect(field(batch, 1))
-        rows = field(batch, 0)
-        buffers, packed = indirect(field(batch, 2)), field(batch, 3) > 0
-        total = 0
-        for index in range(number("I", buffers)):
-            start, length = struct.unpack_from("<qq", metadata, buffers + 4 + 16 * index)
-            unpacked = struct.unpack_from("<q", body, start)[0] if packed and length else -1
-            total += length if unpacked < 0 else unpacked
-        return (number("q", rows) if rows else 0), total
-    except struct.error as error:
-        raise ValueError(f"a message is damaged: {error}") from error

@@ -2,7 +2,7 @@
 
     .csv .tsv .txt, and .gz of them     separated text; separator and decimal sign are detected
     .xlsx .xlsm                         a sheet of an Excel workbook       (extra `files`)
-    .parquet .feather .arrow            columns of Arrow; also a folder of .parquet      (extra `files`)
+    .parquet                            also a folder of such files        (extra `files`)
 
 What the reader decides by itself (separator, decimal sign, sheet) is noted.
 """
@@ -20,7 +20,7 @@ from rehearsal_torch.data.tables.cell_values import DATE, LIMIT
 from rehearsal_torch.data.tables.csv_file import read_separated
 from rehearsal_torch.data.tables.excel import WORKBOOKS, read_workbook
 from rehearsal_torch.data.tables.header_checks import HUGE, NO_DATA_BASE, ReadTable, TableError, line_words
-from rehearsal_torch.data.tables.parquet import COLUMNAR, Needed, read_columnar
+from rehearsal_torch.data.tables.parquet import Needed, read_parquet
 from rehearsal_torch.files.redaction import beginning
 from rehearsal_torch.files.schema import LARGEST, Fault, listed, meant
 
@@ -67,7 +67,7 @@ def read_table(
     needed: Needed | None = None,
 ) -> ReadTable:
     """Reads a table from a file of at most 2 GiB unpacked; its ending decides how. Of text, separator (, ; |
-    or the tab) and decimal sign may be given; of a workbook, the sheet; of columns of Arrow, which to read.
+    or the tab) and decimal sign may be given; of a workbook, the sheet; of Parquet, which columns to read.
     `faults` takes faults of the header; all others, and a setting for another kind of file, are a TableError.
     """
     if path is None:
@@ -83,12 +83,14 @@ def read_table(
         ending = file.suffix.lower()
         if sheet is not None and ending not in WORKBOOKS:
             raise TableError(f"{file} is no workbook: leave sheet out")
-        if (separator is not None or decimal is not None) and ending in (*WORKBOOKS, *COLUMNAR):
+        if ending in (".feather", ".arrow"):
+            raise TableError(f"{file} is a Feather file, which is not read: write it as Parquet or CSV")
+        if (separator is not None or decimal is not None) and ending in (*WORKBOOKS, ".parquet"):
             raise TableError(f"{file} is no text file: leave separator and decimal out")
         if ending in WORKBOOKS:
             return read_workbook(file, sheet, faults)
-        if ending in COLUMNAR or folder:
-            return read_columnar(file, faults, needed)
+        if ending == ".parquet" or folder:
+            return read_parquet(file, faults, needed)
         return read_separated(file, separator, decimal, faults)
     except OSError as error:
         raise TableError(f"{file} cannot be read ({error.strerror or error})") from error
