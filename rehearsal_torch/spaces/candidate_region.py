@@ -49,6 +49,8 @@ TRIES = 16  # Sobol points drawn per point required within constraints.
 FLAT = 1e-6  # The width of a region of the unit cube up to which it is flat in a direction.
 # The smallest length of a normal along a plane: shorter ones are orthogonal to it up to rounding.
 SHORT = 1e-7
+# Distances in unit coordinates up to which a point is at a level, and at a bound.
+AT, ROUNDED = 1e-9, 1e-12
 MOST = 4096  # Combinations of levels up to which all of them are listed.
 
 
@@ -97,7 +99,9 @@ class CandidateRegion:
         return len(self.offsets) > 0
 
     def units(self, points: Tensor) -> Tensor:
-        """Unit coordinates to actions' units, (..., d) -> (..., d)."""
+        """Unit coordinates to actions' units, (..., d) -> (..., d), at bounds up to rounding."""
+        ends = points.detach().round() - points.detach()
+        points = points + ends.where(ends.abs() <= ROUNDED, 0.0)
         actions = self.lower + points * self.width
         if not self.logs:
             return actions
@@ -261,7 +265,6 @@ class CandidateRegion:
         return torch.cat([feasible, self.into(corner + walked @ axes)])
 
 
-AT = 1e-9  # Distance in unit coordinates up to which a point is at a level.
 NODES = 10_000  # Nodes of the search tree after which a mixed-integer program is given up.
 
 
