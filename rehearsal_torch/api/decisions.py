@@ -138,14 +138,11 @@ class Decisions(list[Decision]):
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draws each case's estimate with its interval beside that for no action (`ax`: new by default)."""
-        from rehearsal_torch.reporting.figure_style import drawing
+        from rehearsal_torch.reporting.figure_style import drawing, given_or_new
         from rehearsal_torch.reporting.figures.case_figures import draw_decisions_into
 
         with drawing():
-            if ax is None:
-                from matplotlib import pyplot
-
-                _, ax = pyplot.subplots(layout="constrained")
+            ax = given_or_new(ax)
             draw_decisions_into(ax, self._frame(), quantity(self._records()))
         return ax
 

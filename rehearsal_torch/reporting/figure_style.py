@@ -63,6 +63,13 @@ def drawing() -> Iterator[None]:
         yield
 
 
+def given_or_new(axes: Axes | None) -> Axes:
+    """The axes, or those of a new figure of matplotlib.pyplot, which a notebook shows."""
+    from matplotlib import pyplot
+
+    return pyplot.subplots(layout="constrained")[1] if axes is None else axes
+
+
 def panels(
     rows: int = 1, columns: int = 1, *, width: float = 5.2, height: float = 3.6
 ) -> tuple[Figure, list[list[Axes]]]:

@@ -62,7 +62,7 @@ class TrialView(ABC):
             ax: Where to draw; None makes a new figure of matplotlib.pyplot.
             recommended: Whether to fit a model for the recommendation; the legend says if none can be fitted.
         """
-        from rehearsal_torch.reporting.figure_style import drawing
+        from rehearsal_torch.reporting.figure_style import drawing, given_or_new
 
         recommendation: Any = None
         if recommended:
@@ -70,10 +70,7 @@ class TrialView(ABC):
                 recommendation = self.recommend()
         reward = self.task.reward
         with drawing():
-            if ax is None:
-                from matplotlib import pyplot
-
-                _, ax = pyplot.subplots(layout="constrained")
+            ax = given_or_new(ax)
             if reward.labels:
                 measured = reward.both(self.table.columns(reward.names)).numpy()
                 draw_front(ax, reward.labels, measured, [best.rewards for best in recommendation or ()])
@@ -88,7 +85,7 @@ class TrialView(ABC):
         """Draws the reward of every trial against its prediction by the others, with the 95 % interval of an
         experiment; `ax` as of `plot`. A ValueError if there are too few.
         """
-        from rehearsal_torch.reporting.figure_style import BLACK, BLUE, ORANGE, drawing
+        from rehearsal_torch.reporting.figure_style import BLACK, BLUE, ORANGE, drawing, given_or_new
 
         rows = self.left_out()
         measured, predicted, low, high = (
@@ -97,14 +94,9 @@ class TrialView(ABC):
         )
         missed = (measured < low) | (measured > high)
         with drawing():
-            if ax is None:
-                from matplotlib import pyplot
-
-                _, ax = pyplot.subplots(layout="constrained")
-            for group, color, label in (
-                (~missed, BLUE, "in its interval"),
-                (missed, ORANGE, "outside of it"),
-            ):
+            ax = given_or_new(ax)
+            groups = (~missed, BLUE, "in its interval"), (missed, ORANGE, "outside of it")
+            for group, color, label in groups:
                 if group.any():
                     spans = np.stack([predicted - low, high - predicted])[:, group]
                     style: Any = {"fmt": "o", "color": color, "markersize": 4, "elinewidth": 1}
@@ -199,12 +191,8 @@ def draw_front(axes: "Axes", labels: Sequence[str], measured: np.ndarray, front:
         mean, low, high = np.moveaxis(ends, -1, 0)
         spans = np.stack([mean - low, high - mean])
         style: Any = {"fmt": "o-", "color": GREEN, "markersize": 5, "elinewidth": 1}
-        style |= {
-            "xerr": spans[..., 0],
-            "yerr": spans[..., 1],
-            "label": "front: expected rewards, 95 % intervals",
-        }
-        axes.errorbar(mean[:, 0], mean[:, 1], **style)
+        style["label"] = "front: expected rewards, 95 % intervals"
+        axes.errorbar(mean[:, 0], mean[:, 1], spans[..., 1], spans[..., 0], **style)
     axes.set(xlabel=labels[0], ylabel=labels[1])
 
 
