@@ -105,6 +105,7 @@ GROWING = {
     "classes": (CLASSES, {}),
     "row groups": (CLASSES, {"row_group_size": 5_000}),
     "texts": (TEXTS, {}),
+    "views": (TEXTS.cast(pa.string_view()), {}),
     "lists": (pa.array([["x" * 100] * 50] * 800), {}),
     "one beginning": (["x" * 100_000 + str(place) for place in range(60)], BEGUN),
     "one width": (pa.array([b"x" * 90_000] * 60, pa.binary(90_000)), {}),
