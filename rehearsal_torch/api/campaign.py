@@ -6,21 +6,24 @@
 
 The file of trials alone is the state, which every call reads, and replaces at once (`trial_store`): it has
 numbers, what was run beside what was proposed, reasons and recommendations, for which a table has no cells.
-The list is a form: it is written from the file again after every call, and what was typed into it in the
-meantime is kept.
+The list is a form: it is written from the file again after every call, and what was typed into it and is not
+recorded yet is kept.
 """
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from rehearsal_torch.api.optimiser import CausalOptimiser
+from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.tables.csv_file import cells_as_written
-from rehearsal_torch.data.tables.reader import ReadTable, numbers_of, read_table
+from rehearsal_torch.data.tables.reader import ReadTable, TableError, numbers_of, read_table
+from rehearsal_torch.data.trials.trial import Trial
 from rehearsal_torch.files.atomic_write import write_text
 from rehearsal_torch.problems.drafts.draft_yaml import YAML
-from rehearsal_torch.problems.trials.numbered_rows import TRIAL
+from rehearsal_torch.problems.trials.numbered_rows import TRIAL, named_columns
 from rehearsal_torch.problems.trials.trials_file import CAMPAIGN
 from rehearsal_torch.problems.trials.user_experiments import FRAME, REASON, STATE, as_text, with_proposals
 
@@ -29,11 +32,15 @@ LIST = ".next.csv"
 
 def open_campaign(path: str | Path, method: str | None = None) -> CausalOptimiser:
     """The optimiser of a problem file, whose campaign begins with the first call, or of a file of trials; the
-    errors of `CausalOptimiser`.
+    errors of `CausalOptimiser`, and a ValueError for a variable that is called as the numbers of trials.
     """
     if Path(path).suffix.lower() in YAML:
-        return CausalOptimiser(path, file=trials_file(path), method=method)
-    return CausalOptimiser.load(path, method=method)
+        optimiser = CausalOptimiser(path, file=trials_file(path), method=method)
+    else:
+        optimiser = CausalOptimiser.load(path, method=method)
+    if TRIAL in optimiser.task.graph.names:
+        raise ValueError(f"{path}: {TRIAL} is the number of an experiment: give the variable another name")
+    return optimiser
 
 
 def trials_file(path: str | Path) -> Path:
@@ -48,32 +55,49 @@ def list_file(path: str | Path) -> Path:
     return file.with_name(f"{file.name.removesuffix('.json').removesuffix('.trials')}{LIST}")
 
 
-def read_list(path: str | Path) -> ReadTable | None:
-    """The list of a campaign as it stands, None without one; a TableError if it cannot be read."""
-    file = list_file(path)
-    return read_table(file) if file.exists() else None
-
-
-def write_list(optimiser: CausalOptimiser, path: str | Path, typed: ReadTable | None, told: bool) -> Path:
-    """Writes the list of the pending trials. Rows `typed` in the meantime stay as they are, those of other
-    trials and, once they are `told`, those of none are removed.
+def read_list(path: str | Path, task: CausalTask) -> ReadTable | None:
+    """The list of a campaign as it stands, None if there is none or it is empty; a TableError if it cannot be
+    read, or has rows and no numbers of trials.
     """
-    task, file, pending = optimiser.task, list_file(path), optimiser.pending
-    numbered = TRIAL not in task.graph.names
+    file = list_file(path)
+    if not file.exists() or not file.stat().st_size:
+        return None
+    table = named_columns(written := read_table(file), task)
+    if len(table.frame) and TRIAL not in table.frame.columns:
+        got = f"got {', '.join(map(str, written.frame.columns))}"
+        remedy = "give it that name again, or delete the file, which is then written anew"
+        raise TableError(f"{file}: expected a column {TRIAL} with the numbers of the trials; {got}: {remedy}")
+    return table
+
+
+def write_list(optimiser: CausalOptimiser, path: str | Path, told: bool) -> Path:
+    """Writes the list of the pending trials. Their rows stay as they were typed, and, unless they are `told`,
+    those that say what is not recorded; others are removed.
+    """
+    task, file = optimiser.task, list_file(path)
+    trials: dict[float, Trial] = {trial.id: trial for trial in optimiser.trials}
     further = [name for name in (STATE, REASON) if name not in task.graph.names]
-    columns = [*([TRIAL] if numbered else []), *task.columns, *further]
-    table, cells, known = ReadTable(pd.DataFrame(columns=columns), FRAME), None, set[float]()
-    if typed is not None and numbered and TRIAL in typed.frame.columns:
+    columns, cells, listed = [TRIAL, *task.columns, *further], None, set[float]()
+    table = ReadTable(pd.DataFrame(columns=columns), FRAME)
+
+    def is_kept(number: float, row: pd.Series) -> bool:
+        trial = trials.get(number)
+        if trial is None or trial.state == "pending":
+            return trial is not None or not told
+        said = row.drop([name for name in row.index if name not in (*task.nodes, *further)]).dropna()
+        known: dict[Any, Any] = {STATE: trial.state, REASON: trial.reason, **trial.nodes}
+        return not told and any(cell != known.get(name) for name, cell in said.items())
+
+    if (typed := read_list(path, task)) is not None and len(typed.frame):
         numbers = numbers_of(typed.frame[TRIAL])
-        waiting = pd.Series(numbers).isin([suggestion.trial for suggestion in pending]).to_numpy()
-        kept = waiting | (pd.isna(numbers) & (not told))
-        table, cells, known = typed, cells_as_written(typed), set(numbers[waiting])
+        kept = [*map(is_kept, numbers, (row for _, row in typed.frame.iterrows()))]
+        cells, listed = cells_as_written(typed), set(numbers[kept])
         cells = None if cells is None else cells[kept]
         table = replace(typed, frame=typed.frame[kept])
     rows = [
         {TRIAL: trial.id, **trial.nodes, **trial.settings}
-        for trial in optimiser.trials
-        if trial.state == "pending" and trial.id not in known
+        for trial in trials.values()
+        if trial.state == "pending" and trial.id not in listed
     ]
     frame = with_proposals(table.frame, task, rows, cells)
     write_text(file, as_text(frame, *table.signs))

@@ -23,6 +23,7 @@ Source: Ren et al. (2025), Alg. 1; Ginsbourger et al. (2010) (pending points at 
 """
 
 import gzip
+import math
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -55,11 +56,11 @@ from rehearsal_torch.data.trials.trial import (
 )
 from rehearsal_torch.data.trials.trial_log import Reference, TrialLog
 from rehearsal_torch.data.trials.trial_store import TrialStore, read_campaign, write_campaign
-from rehearsal_torch.data.trials.typed_settings import rows_outside
+from rehearsal_torch.data.trials.typed_settings import outside_bounds
 from rehearsal_torch.files.atomic_write import write_bytes
 from rehearsal_torch.files.schema import shown
 from rehearsal_torch.objectives.expected_reward import PosteriorMean
-from rehearsal_torch.problems.trials.numbered_rows import beside, lines_of, numbered_rows
+from rehearsal_torch.problems.trials.numbered_rows import beside, lines_of, named_columns, numbered_rows
 from rehearsal_torch.problems.trials.user_experiments import STATE, backdated, experiments_of, read_rows
 from rehearsal_torch.reporting.trial_view import TrialView
 from rehearsal_torch.search.search import Search
@@ -96,6 +97,7 @@ Held = Mapping[str, tuple[float, ...]]
 EXPERIMENTS = "these experiments"
 # The maximum number of actions per `ask`: more would take minutes, and are never run at a time.
 MAX_SUGGESTIONS = 1000
+FAR = 0.1  # The share of the range of a context by which it lies beyond, before that is said.
 
 
 class CausalOptimiser(TrialView):
@@ -207,10 +209,8 @@ class CausalOptimiser(TrialView):
             expected = "at least 1 action" if isinstance(count, int) else "a whole number of actions"
             raise ValueError(f"count: expected {expected}; got {count!r}")
         if count > MAX_SUGGESTIONS:
-            raise ValueError(
-                f"count: expected at most {MAX_SUGGESTIONS} actions at once; got {shown(count)}: report some "
-                "of them, and ask again"
-            )
+            expected = f"count: expected at most {MAX_SUGGESTIONS} actions at once; got {shown(count)}"
+            raise ValueError(f"{expected}: report some of them, and ask again")
         levels = self._held(fixed, context)
         # A task that the method cannot learn is refused before the first experiment.
         self.surrogate(self.task)
@@ -302,13 +302,8 @@ class CausalOptimiser(TrialView):
         """
         if not 0 < (finite(rest) or 0) < 1:
             raise ValueError(f"rest: expected a share of an experiment's cost, between 0 and 1; got {rest!r}")
-        unknown = {
-            "constraints on nodes": bool(self.task.constraints),
-            "nodes that may be set": bool(self.task.settable),
-            "two rewards": bool(self.task.reward.labels),
-        }
-        if what := [name for name, present in unknown.items() if present]:
-            raise ValueError(f"what the rest teaches of {what[0]} is not known: leave rest out")
+        if self.without_rest:
+            raise ValueError(f"what the rest teaches of {self.without_rest} is not known: leave rest out")
         log = self._store.fresh()
         stopped, trial = log.running(action)
         if self.task.lacking(log.table.records()):
@@ -320,6 +315,16 @@ class CausalOptimiser(TrialView):
         settings = proposed.new_tensor(list(row.values()))
         with in_numbers(EXPERIMENTS):
             return finishing(objective, best, trial.id, settings, trial.nodes, proposed, rest)
+
+    @property
+    def without_rest(self) -> str:
+        """What the task has for which `finishing` has no answer; empty if it has one."""
+        unknown = {
+            "constraints on nodes": bool(self.task.constraints),
+            "nodes that may be set": bool(self.task.settable),
+            "two rewards": bool(self.task.reward.labels),
+        }
+        return next((name for name, present in unknown.items() if present), "")
 
     def abandon(self, action: Reference, reason: str = "") -> Trial:
         """Abandons a pending or completed trial; its settings may be suggested again."""
@@ -367,10 +372,8 @@ class CausalOptimiser(TrialView):
         objective, best = self._best_known(log, levels)
         check_settable(self.task, best.action, "recommended")
         if finite(best.predicted) is None:
-            raise ValueError(
-                f"nothing is recommended: its expected reward is {best.predicted}; are there values of very "
-                "different size in the table?"
-            )
+            fault = f"nothing is recommended: its expected reward is {best.predicted}"
+            raise ValueError(f"{fault}; are there values of very different size in the table?")
         with in_numbers(EXPERIMENTS):
             sure = sureness(objective, best)
         width = len(self.task.actions)
@@ -388,9 +391,9 @@ class CausalOptimiser(TrialView):
         for name in nearly.keys() & self.task.coded.keys():
             nearly[name] = tuple(self.task.coded[name].levels[int(place)] for place in nearly[name])
         if recorded:
-            claim = best.predicted, finite(sure.std) or 0.0
-            settings = {**action, **context}
-            past = PastRecommendation(after=len(log.table), action=settings, predicted=claim[0], std=claim[1])
+            claim: dict[str, Any] = {"predicted": best.predicted, "std": finite(sure.std) or 0.0}
+            claim |= {"action": {**action, **context}, "reward": self._store.campaign(log).task["reward"]}
+            past = PastRecommendation(after=len(log.table), **claim)
             with self._store.locked_log() as log:
                 if past not in log.recommended[-1:]:
                     self._store.keep(replace(log, recommended=(*log.recommended, past)))
@@ -423,8 +426,8 @@ class CausalOptimiser(TrialView):
         if worth is not None and not (finite(worth) or 0) > 0:
             raise ValueError(f"worth: expected a gain above 0, in the reward's unit; got {worth!r}")
         log = self._store.fresh()
-        if self.task.lacking(log.table.records()):
-            return Stopping("no_model")
+        if lacking := self.task.lacking(log.table.records()):
+            return Stopping("no_model", lacking=lacking)
         rewards = self.task.reward_of(log.table)
         tolerance = SHARE * float(rewards.max() - rewards.min()) if worth is None else float(worth)
         objective, best = self._best_known(log, self._held(None, context))
@@ -459,10 +462,11 @@ class CausalOptimiser(TrialView):
     def recommendations(self) -> tuple[FollowedUp, ...]:
         """All recommendations so far, and the experiments at their settings."""
         log, rewards, past = self._store.fresh(), self._reward_of_trial(), list[FollowedUp]()
+        comparable = None, self._store.campaign(log).task["reward"]
         for entry in log.recommended:
             numbers = tuple(trial.id for trial in log.tried_at(entry.action))
-            reward = fmean(rewards[number] for number in numbers) if numbers else None
-            past.append(FollowedUp(entry, numbers, reward))
+            rewarded = [rewards[number] for number in numbers if entry.reward in comparable]
+            past.append(FollowedUp(entry, numbers, fmean(rewarded) if rewarded else None))
         return tuple(past)
 
     def read(self, path: str | Path | IntoDataFrame | ReadTable) -> tuple[Trial, ...]:
@@ -477,37 +481,35 @@ class CausalOptimiser(TrialView):
         unless its state says otherwise. A TableError if the file cannot be read, a column is missing, not
         numeric or incomplete, or a state or number is unknown.
         """
-        table = whole = read_rows(path)
-        source = path if isinstance(path, str | Path) else table.where
+        whole = read_rows(path)
+        source = path if isinstance(path, str | Path) else whole.where
         with self._store.locked_log() as before:
+            table = named_columns(replace(whole, notes=()), self.task)
             numbered, table = numbered_rows(table, self.task, before)
-            table = backdated(replace(table, notes=()), self.task)
+            table = backdated(table, self.task)
             rows, other_rows = experiments_of(table, self.task)
-            outside = rows_outside(self.task, rows)
+            named = {f"trial {trial.id}": self.task.row(trial.settings) for trial in numbered}
+            unnamed = {f"row {index}": row for index, row in enumerate(self.task.settings_of(rows))}
+            outside = outside_bounds(self.task, named | unnamed)
             log, same = before.revise(numbered)
             log, repeated, notes = log.take(rows, other_rows)
             self._store.keep(log)
             self._table = self._table if numbered else whole
+        known = {trial.id: trial for trial in before.trials}
+        changed = tuple(trial for trial in log.trials if known.get(trial.id) != trial)
         repeated += same
         for note in (*table.notes, *notes):
             warnings.warn(f"{source}: {note}", TrialWarning, stacklevel=2)
         if repeated:
-            warnings.warn(
-                f"{source}: {repeated} of {len(rows) + len(numbered)} rows equal trials that are recorded "
-                "already, and are not added again",
-                TrialWarning,
-                stacklevel=2,
-            )
+            note = f"{repeated} of {len(rows) + len(numbered)} rows equal trials that are recorded already"
+            again = [str(t.id) for t in changed if t.id not in known and before.tried_at(t.settings)]
+            more = f"; trial {', '.join(again)} repeats one: correct a result by its number" if again else ""
+            warnings.warn(f"{source}: {note}, and are not added again{more}", TrialWarning, stacklevel=2)
         if outside:
             omitted = f" (and {len(outside) - 3} more)" if len(outside) > 3 else ""
-            warnings.warn(
-                f"{source}: {'; '.join(outside[:3])}{omitted}: kept as observations, but no action will be "
-                "suggested there",
-                TrialWarning,
-                stacklevel=2,
-            )
-        known = {trial.id: trial for trial in before.trials}
-        return tuple(trial for trial in log.trials if known.get(trial.id) != trial)
+            note = f"{'; '.join(outside[:3])}{omitted}: kept as observations, but no action will be suggested"
+            warnings.warn(f"{source}: {note} there", TrialWarning, stacklevel=2)
+        return changed
 
     def to_frame(self, library: str = "pandas") -> Any:
         """The completed experiments as a data frame that `read` reads without loss."""
@@ -552,9 +554,18 @@ class CausalOptimiser(TrialView):
 
     def _held(self, fixed: Given = None, context: Given = None) -> Held:
         """What is held: actions and context, by default as the problem file says."""
-        return self.task.held(
+        held = self.task.held(
             self.fixed if fixed is None else fixed, self.context if context is None else context
         )
+        table = self._store.fresh().table
+        for name in () if self.task.lacking(table.records()) else {*self.task.context} - {*self.task.coded}:
+            seen = table.columns((name,))[table.columns((name,)).isfinite()]
+            low, high = map(float, seen.aminmax() if len(seen) else (math.nan, math.nan))
+            slack, value = FAR * (high - low), held.get(name, (math.nan,))[0]
+            if value < low - slack or value > high + slack:
+                note = f"{name} was {low:.6g} to {high:.6g} in all experiments: at {value:.6g} all is a guess"
+                warnings.warn(note, TrialWarning, stacklevel=3)
+        return held
 
     def _best_known(self, log: TrialLog, levels: Held) -> tuple[PosteriorMean, Recommendation]:
         """The best action of a fitted model, and the objective that it is best for."""

@@ -192,9 +192,12 @@ class OwnData(Problem, ABC):
 
 
 class OfFile(OwnData, ABC):
-    """A problem file as a problem; `read_notes` are sentences on what its readers decided by themselves."""
+    """A problem file as a problem; `read_notes` are sentences on what its readers decided by themselves, and
+    it `goes_on` if `suggest` proposes what is next, not `decide`.
+    """
 
     read_notes: tuple[str, ...]
+    goes_on = False
 
     @abstractmethod
     def counted(self) -> str:

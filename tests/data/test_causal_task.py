@@ -9,7 +9,7 @@ import yaml
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.problem_file.diagnostics import TaskError
 from rehearsal_torch.data.table import Table
-from rehearsal_torch.data.trials.typed_settings import rows_outside, tolerances
+from rehearsal_torch.data.trials.typed_settings import outside_bounds, tolerances
 
 PLAIN = {
     "graph": {"parents": {"X": ["a", "b"], "Y": ["X", "b"], "W": ["X"]}},
@@ -56,16 +56,20 @@ def test_a_flattened_task_forgets_the_structure(task):
     assert set(flat.inputs("Y")) == {"a", "b"}
 
 
+def outside(task, table):
+    return outside_bounds(task, {f"row {n}": row for n, row in enumerate(task.settings_of(table.records()))})
+
+
 def test_rows_outside_are_named_and_learnt_from(task):
     table = rows()
-    assert rows_outside(task, table.records()) == ()
+    assert outside(task, table) == ()
     far = Table(
         table.names,
         torch.cat([table.values[:5], table.values[5:] + torch.tensor([[1.5, 0.0, 0.0, 0.0]])]),
         table.altered,
     )
     task.check(far)
-    (sentence,) = rows_outside(task, far.records())
+    (sentence,) = outside(task, far)
     assert sentence.startswith("row 5: a may be set within [0, 1]; got")
 
 
@@ -120,7 +124,7 @@ def test_rows_at_none_of_the_levels_are_history():
     task = CausalTask.of(LEVELLED)
     table = rows(a=torch.tensor([0.0, 0.3, 1.0, 0.5, 0.3, 0.0], dtype=torch.float64))
     task.check(table)
-    assert rows_outside(task, table.records()) == (
+    assert outside(task, table) == (
         "row 3: a may be set to 0, 0.3, 1; got 0.5: take one of these, or offer the value in the task",
     )
 

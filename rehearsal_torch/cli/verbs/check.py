@@ -64,7 +64,8 @@ def _check_file(path: str, options: Mapping[str, str]) -> int:
         lines += [f"- {warning}" for warning in warnings]
     if "graph" in options:
         lines += ["", _write_graph(problem, Path(options["graph"]), options["force"] == "true")]
-    print("\n".join([*lines, "", f"To decide: {command}"]))
+    further = f"To go on: {spoken('suggest')} {path}" if problem.goes_on else f"To decide: {command}"
+    print("\n".join([*lines, "", further]))
     return 0
 
 

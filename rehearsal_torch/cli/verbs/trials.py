@@ -31,9 +31,9 @@ from rehearsal_torch.user_error import UserError, as_user_error, did_you_mean
 
 def suggest(paths: Sequence[Path], given: Mapping[str, str]) -> int:
     """Proposes experiments, and adds them to the list to be filled in."""
-    with _campaign(paths[0], given) as (optimiser, typed):
+    with _campaign(paths[0], given) as optimiser:
         suggestions = optimiser.ask(int(given["count"]), *_held(optimiser, given))
-        file = write_list(optimiser, paths[0], typed, told=False)
+        file = write_list(optimiser, paths[0], told=False)
     print(f"{counted(len(suggestions), 'experiment')} to run:")
     rows = [(str(suggestion.trial), suggestion) for suggestion in suggestions]
     print(_settings_table(optimiser, rows))
@@ -52,11 +52,12 @@ def tell(paths: Sequence[Path], given: Mapping[str, str]) -> int:
             fault, "", f"For example: {_typed('tell', paths[0], str(list_file(paths[0])))}, or {example}"
         )
     rest = _number("rest", given["rest"]) if "rest" in given else None
-    with _campaign(paths[0], given) as (optimiser, typed):
+    with _campaign(paths[0], given) as optimiser:
         changed = optimiser.read(_one_row(optimiser, values) if values else paths[1])
         own = len(paths) == 2 and paths[1].resolve() == list_file(paths[0]).resolve()
-        write_list(optimiser, paths[0], typed, told=own)
-        running = [trial for trial in changed if trial.state == "pending" and trial.nodes]
+        write_list(optimiser, paths[0], told=own)
+        running = [trial for trial in optimiser.trials if trial.state == "pending" and trial.nodes]
+        running = [trial for trial in running if trial in changed or str(trial.id) == values.get(TRIAL)]
         try:
             advice = [] if rest is None else [str(optimiser.finishing(trial, rest)) for trial in running]
         except ValueError as error:
@@ -69,7 +70,7 @@ def tell(paths: Sequence[Path], given: Mapping[str, str]) -> int:
     if not any(trial.state != "pending" or trial.nodes for trial in changed):
         print("Nothing new is recorded.")
     print("".join(f"{finishing}.\n" for finishing in advice), end="")
-    if running and rest is None:
+    if running and rest is None and not optimiser.without_rest:
         print("Whether to finish it: the same with rest=SHARE, of an experiment's cost that is to come.")
     if pending:
         print(f"Waiting for a result: trial{'s' * (len(pending) > 1)} {and_list([*map(str, pending)])}.")
@@ -79,7 +80,7 @@ def tell(paths: Sequence[Path], given: Mapping[str, str]) -> int:
 
 def recommend(paths: Sequence[Path], given: Mapping[str, str]) -> int:
     """Prints the settings to keep."""
-    with _campaign(paths[0], given) as (optimiser, _):
+    with _campaign(paths[0], given) as optimiser:
         recommended = optimiser.recommend(*_held(optimiser, given))
     if isinstance(recommended, list):
         print(_front_table(optimiser, recommended))
@@ -92,11 +93,13 @@ def recommend(paths: Sequence[Path], given: Mapping[str, str]) -> int:
 
 def status(paths: Sequence[Path], given: Mapping[str, str]) -> int:
     """Prints how far a campaign is."""
-    with _campaign(paths[0], given) as (optimiser, typed):
+    with _campaign(paths[0], given) as optimiser:
         pending, past = optimiser.pending, optimiser.recommendations
-        file = write_list(optimiser, paths[0], typed, told=False)
+        file = write_list(optimiser, paths[0], told=False)
         worth = _number("worth", given["worth"]) if "worth" in given else None
         two = bool(optimiser.task.reward.labels)
+        if two and worth is not None:
+            raise UserError("of two rewards it is not known what is left to gain", "worth", "Leave it out")
         lacking = optimiser.task.lacking(optimiser.table.records())
         context = None if lacking else _held(optimiser, given)[1]
         best = optimiser.recommend(None, context) if two and not lacking else None
@@ -127,8 +130,8 @@ def status(paths: Sequence[Path], given: Mapping[str, str]) -> int:
 
 
 @contextmanager
-def _campaign(path: Path, given: Mapping[str, str]) -> Iterator[tuple[CausalOptimiser, ReadTable | None]]:
-    """The optimiser of a campaign, and its list as it stands; warnings are printed, errors are the user's."""
+def _campaign(path: Path, given: Mapping[str, str]) -> Iterator[CausalOptimiser]:
+    """The optimiser of a campaign whose list can be read; warnings are printed, errors are the user's."""
     if is_table(str(path)):
         then = _typed("suggest", Path("problem.yaml"))
         raise UserError(
@@ -136,7 +139,9 @@ def _campaign(path: Path, given: Mapping[str, str]) -> Iterator[tuple[CausalOpti
         )
     with as_user_error(""), undisturbed(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        yield open_campaign(path, given.get("method")), read_list(path)
+        optimiser = open_campaign(path, given.get("method"))
+        read_list(path, optimiser.task)
+        yield optimiser
     for note in dict.fromkeys(str(warning.message) for warning in caught):
         print(f"Note: {note}.")
 
@@ -184,7 +189,9 @@ def _one_row(optimiser: CausalOptimiser, values: Mapping[str, str]) -> ReadTable
     missing = [name for name in task.required if name not in values]
     if TRIAL not in values and missing:
         raise UserError(f"expected trial=NUMBER, or all settings; {and_list(missing)} missing")
-    ends = values.get(STATE) not in (None, "completed") and STATE in texts
+    recorded = next((trial.nodes for trial in optimiser.trials if trial.id == cells.get(TRIAL)), {})
+    measured = {*task.reward.names} <= {*recorded}
+    ends = STATE in texts and STATE in values and (values[STATE] != "completed" or measured)
     if not ends and not any(name in values for name in task.nodes):
         raise UserError(f"expected a measurement, such as {task.nodes[-1]}=1.2, or state=failed")
     return ReadTable(pd.DataFrame([cells]).infer_objects(), "what was typed")

@@ -6,7 +6,7 @@ again after every experiment changes its mind, and only the record says how ofte
 """
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -16,7 +16,7 @@ from rehearsal_torch.spaces.box import setting_text
 
 class PastRecommendation(ExpectedReward, BaseModel):
     """Recommended settings, action to value, with the posterior mean and the epistemic standard deviation of
-    their expected reward, `after` so many completed experiments.
+    their expected reward, `after` so many completed experiments; the `reward`, as plain data if it is known.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
@@ -25,6 +25,7 @@ class PastRecommendation(ExpectedReward, BaseModel):
     action: Set
     predicted: float
     std: Annotated[float, Field(ge=0)]
+    reward: Any = None
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class FollowedUp:
 
     Attributes:
         trials: Their numbers, those before the recommendation included; empty if it was never tried.
-        reward: Their mean reward; None without one.
+        reward: Their mean reward; None without one, or where the claim is of another reward than today's.
     """
 
     recommendation: PastRecommendation
@@ -46,5 +47,6 @@ class FollowedUp:
         action = ", ".join(f"{name} = {setting_text(value)}" for name, value in claim.action.items())
         span = f"{claim.predicted:.4g} ({claim.low:.4g} to {claim.high:.4g})"
         numbers = f"trial{'s' * (count > 1)} {', '.join(map(str, self.trials))}"
-        tried = "not tried" if self.reward is None else f"{self.reward:.4g} in {numbers}"
+        result = "another reward" if self.reward is None else f"{self.reward:.4g}"
+        tried = f"{result} in {numbers}" if count else "not tried"
         return f"After {claim.after} experiments: {action}, expected {span}: {tried}"

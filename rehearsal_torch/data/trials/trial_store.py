@@ -11,7 +11,7 @@ changed nothing. The file is JSON, readable by people and continued by any proce
       {"id": 1, "state": "completed", "asked": {"a": 0.25}, "nodes": {"Y": 1.5}},
       {"id": 2, "state": "pending", "asked": {"a": 0.75}}],
      "recommended": [
-      {"after": 1, "action": {"a": 0.25}, "predicted": 1.5, "std": 0.1}]}
+      {"after": 1, "action": {"a": 0.25}, "predicted": 1.5, "std": 0.1, "reward": ...}]}
 
 No times are written, so that the same steps give the same bytes. Numbers are written without loss. A newer
 format has another number, and is refused by name. The file is replaced atomically.
@@ -87,7 +87,7 @@ class Campaign(BaseModel):
         ]
         trials = ",\n".join(f"  {trial.line}" for trial in self.trials)
         head.append(f'"trials": [\n{trials}]' if trials else '"trials": []')
-        if past := ",\n".join(f"  {line(entry.model_dump())}" for entry in self.recommended):
+        if past := ",\n".join(f"  {line(entry.model_dump(exclude_none=True))}" for entry in self.recommended):
             head.append(f'"recommended": [\n{past}]')
         return "{" + ",\n ".join(head) + "}\n"
 

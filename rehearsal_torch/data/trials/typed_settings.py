@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rehearsal_torch.data.causal_task import CausalTask
-from rehearsal_torch.data.records import Records
-from rehearsal_torch.data.trials.trial import finite, named_numbers
+from rehearsal_torch.data.trials.trial import finite, named_numbers, unknown_names
 from rehearsal_torch.files.redaction import beginning
 from rehearsal_torch.files.schema import Fault, FaultsError
 
@@ -26,7 +25,8 @@ def tolerances(task: CausalTask, given: Any) -> tuple[float, ...] | None:
         faults.append(f"{expected}; got {beginning(repr(given), 60)}")
         given = {}
     names = [name for name in task.actions if name in given]
-    known = named_numbers(given, names, "action", faults)
+    known = named_numbers(given, names, "action", faults, others=True)
+    faults += unknown_names(given, task.actions, "the task has no such action")
     faults += [f"{name}: expected at least 0; got {each:g}" for name, each in known.items() if each < 0]
     if faults:
         raise FaultsError([Fault("tolerance", "; ".join(faults))])
@@ -34,12 +34,12 @@ def tolerances(task: CausalTask, given: Any) -> tuple[float, ...] | None:
     return tuple(known.get(name, math.nan) for name in task.actions)
 
 
-def rows_outside(task: CausalTask, rows: Records) -> tuple[str, ...]:
-    """A message for each row whose action lies outside; such rows remain valid observations."""
+def outside_bounds(task: CausalTask, settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """A message for each of the settings (k,), by name, that lie outside; they remain valid observations."""
     found = []
-    for index, action in enumerate(task.settings_of(rows)[:, : len(task.actions)]):
+    for where, row in settings.items():
         try:
-            task.check_action(action, f"row {index}")
+            task.check_action(row[: len(task.actions)], where)
         except ValueError as error:
             found.append(str(error))
     return tuple(found)

@@ -27,8 +27,10 @@ from rehearsal_torch.data.tables.reader import ReadTable, TableError, numbers_of
 from rehearsal_torch.data.trials.trial import Trial
 from rehearsal_torch.data.trials.trial_log import TrialLog, rows_of
 from rehearsal_torch.files.redaction import beginning
+from rehearsal_torch.files.schema import suggested
 from rehearsal_torch.problems.trials.user_experiments import (
     MOST_LINES,
+    REASON,
     STATE,
     as_short,
     experiments_of,
@@ -36,6 +38,22 @@ from rehearsal_torch.problems.trials.user_experiments import (
 )
 
 TRIAL = "trial"
+
+
+def named_columns(table: ReadTable, task: CausalTask) -> ReadTable:
+    """The table with ``trial``, ``state`` and ``reason`` for ``Trial`` and such; a note of columns that are
+    not read where a node has none, or is called much like them and has no values.
+    """
+    names, own = {*task.graph.names}, {TRIAL, STATE, REASON} - {*task.graph.names, *table.frame.columns}
+    spelt = {name: str(name).strip().lower() for name in table.frame.columns if name not in names}
+    frame = table.frame.rename(columns={name: plain for name, plain in spelt.items() if plain in own})
+    filled = [str(name) for name in frame if frame[name].notna().any()]
+    empty = [node for node in task.nodes if node not in filled]
+    unread = [name for name in filled if name not in (*names, TRIAL, STATE, REASON) and SET not in name]
+    if {*task.nodes} <= {*frame.columns}:
+        unread = [name for name in unread if suggested(name, empty)]
+    note = f"{', '.join(empty)} has no values, and {', '.join(unread)} is not read: is that it?"
+    return replace(table, frame=frame, notes=(*table.notes, *([note] if empty and unread else [])))
 
 
 def numbered_rows(table: ReadTable, task: CausalTask, log: TrialLog) -> tuple[list[Trial], ReadTable]:

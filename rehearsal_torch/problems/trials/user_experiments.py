@@ -60,7 +60,7 @@ from rehearsal_torch.data.tables.header_checks import line_words
 from rehearsal_torch.data.tables.in_memory import SET, data_frame
 from rehearsal_torch.data.tables.reader import ReadTable, TableError, number_columns, numbers_of, read_table
 from rehearsal_torch.data.trials.trial import Settings, State, Trial
-from rehearsal_torch.data.trials.typed_settings import rows_outside
+from rehearsal_torch.data.trials.typed_settings import outside_bounds
 from rehearsal_torch.files.redaction import beginning
 from rehearsal_torch.files.schema import meant
 from rehearsal_torch.problems.problem import CausalProblem, Experiments, Facts, OwnData, as_table, ranges_of
@@ -299,6 +299,9 @@ def experiments_of(
         applied = [name for name in task.settable if rows.get(f"{SET}{name}", marks)[line] == 1]
         known = {name: nodes.pop(name) for name in (*applied, *task.context) if name in nodes}
         settings = task.shown(dict(zip(task.required, setting, strict=True)) | known)
+        if state == "stopped" and not nodes:
+            fault = "stopped, and nothing was measured: say what was, or that it failed or was abandoned"
+            raise TableError(f"{table.where}, {line_words(int(line))}: {fault}")
         if state == "pending":
             trials.append(Trial(id=int(line) + 2, state=state, asked=settings, nodes=nodes))
         else:
@@ -493,17 +496,11 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
 
     def _outside(self) -> list[str]:
         """A sentence for each experiment whose action may not be set any more, with its line."""
-        rows, states = self.read.frame, self.states
-        lines = [*rows.index[states == "completed"], *rows.index[states == "pending"]]
-        sentences, width = [], len(self.task.actions)
-        for line, row in zip(
-            lines, [*self.task.settings_of(self.done)[:, :width], *self._settings("pending")], strict=True
-        ):
-            try:
-                self.task.check_action(row, f"{self.source}, line {int(line) + 2}")
-            except ValueError as error:
-                sentences.append(str(error))
-        return sentences
+        index, states = self.read.frame.index, self.states
+        lines = [*index[states == "completed"], *index[states == "pending"]]
+        rows = zip(lines, [*self.task.settings_of(self.done), *self._settings("pending")], strict=True)
+        settings = {f"{self.source}, line {int(line) + 2}": row for line, row in rows}
+        return list(outside_bounds(self.task, settings))
 
     def last(self) -> list[dict[str, Any]]:
         """The last experiments by line: number among those not abandoned, line, state, values, and reward."""
@@ -546,7 +543,7 @@ class ExperimentTable(OwnData, CausalProblem, Experiments):
             card |= {"ranges": {name: ranges[name] for name in ranges if name not in self.task.coded}}
             if not self.task.reward.labels:
                 card["best reward so far"], card["at"] = self.best_so_far()
-        if outside := rows_outside(self.task, self.done):
-            card["kept as history, though it may not be set any more"] = list(outside)
+        if outside := self._outside():
+            card["kept as history, though it may not be set any more"] = outside
         card |= {"notes": list(self.read_notes), "experiments": self.last()}
         return card | recorded(self.findings()) | {"fingerprint": self.past.fingerprint()}

@@ -68,12 +68,14 @@ class Stopping:
         tolerance: The gain that is not worth further experiments, in the reward's unit.
         gain: The mean of what a better setting could gain over the recommended one; NaN without a model.
         high: Its 95 % quantile.
+        lacking: What a model needs and there is not yet.
     """
 
     reason: Verdict
     tolerance: float = float("nan")
     gain: float = float("nan")
     high: float = float("nan")
+    lacking: str = ""
 
     @property
     def stop(self) -> bool:
@@ -90,7 +92,7 @@ class Stopping:
             f"than {self.tolerance:.3g} is worth further experiments",
             "contradicted": "Go on, or look at the graph: the experiments contradict the model, so that what "
             "is left to gain is not known",
-            "no_model": "Go on: there is no model yet",
+            "no_model": f"Go on: there is no model yet: {self.lacking}",
         }[self.reason]
 
 

@@ -67,6 +67,29 @@ def test_a_list_is_filled_in_told_and_goes_on(campaign, capsys):
     assert "Nothing new is recorded." in capsys.readouterr().out
 
 
+def test_what_is_typed_into_the_list_is_kept_or_said(campaign, capsys):
+    campaign()
+    assert main(["suggest", FILE, "count=2"]) == 0
+    rows = pd.read_csv(LIST, dtype=object).rename(columns={"trial": " Trial", "temperature": "Temperature"})
+    rows.loc[2] = {" Trial": "3", "yield": "4.25"}
+    rows.loc[0, ["valve", "yield", "waste", "Temperature"]] = "47.5", "4", "1", "31"
+    rows.to_csv(LIST, index=False)
+    assert main(["status", FILE]) == 0
+    kept = pd.read_csv(LIST)
+    assert (kept["yield"].tolist()[::2], kept["Temperature"][0]) == ([4, 4.25], 31)
+    assert main(["tell", FILE, LIST]) == 0
+    assert "temperature has no values, and Temperature is not read" in (out := capsys.readouterr().out)
+    assert "trial 9: valve may be set within [0, 1]; got 47.5" in out
+    assert open_campaign(FILE).trials[2].nodes["yield"] == 4.25
+    assert pd.read_csv(LIST)["trial"].tolist() == [10]
+    Path(LIST).write_text(Path(LIST).read_text().replace("trial", "nr"))
+    assert main(["status", FILE]) == 2
+    assert "expected a column trial with the numbers" in " ".join(capsys.readouterr().err.split())
+    Path(LIST).write_text("")
+    assert main(["status", FILE]) == 0
+    assert pd.read_csv(LIST)["trial"].tolist() == [10]
+
+
 def test_results_are_told_by_number_or_settings_corrected_and_withdrawn(campaign, capsys):
     campaign()
     assert main(["suggest", FILE, "count=2"]) == 0
@@ -95,6 +118,9 @@ def test_recommendations_are_kept_with_what_became_of_them(campaign, capsys):
     assert main(["tell", FILE, *settings, *(f"{name}={value}" for name, value in RESULT.items())]) == 0
     again = open_campaign(FILE).recommendations[0]
     assert again.trials[-1] == 9
+    campaign(reward="3*yield - waste")
+    assert "another reward in trial" in str(open_campaign(FILE).recommendations[0])
+    campaign()
     # A question of what would be best with a dose of 0 is no recommendation.
     assert main(["recommend", FILE, "fixed.dose=0"]) == 0
     assert len(open_campaign(FILE).recommendations) == 1
@@ -116,19 +142,20 @@ def test_recommendations_are_kept_with_what_became_of_them(campaign, capsys):
         (["suggest", FILE, "second.yaml"], "expected one file; got 2"),
         (["tell", FILE], "either a table of results, or one result"),
         (["suggest", FILE, "dose=2"], "Choose from context.NAME, count, fixed.NAME, method."),
-        (["tell", FILE, "trial=99", "yield=1"], "trial=99: expected the number of one of 8 trials"),
+        (["tell", FILE, "trial=99", "yield=1"], "trial=99: expected the number of one of 9 trials"),
         (["tell", FILE, "trial=2", "yield=9,5"], "Write yield=9.5, with a decimal point"),
         (["tell", FILE, "trial=2", "yeild=1"], "Did you mean yield?"),
         (["tell", FILE, "trial=2", "yield=high"], "yield=high: expected a number"),
         (["tell", FILE, "valve=0.5", "yield=1"], "expected trial=NUMBER, or all settings; dose missing"),
         (["tell", FILE, "trial=2"], "expected a measurement, such as"),
         (["tell", FILE, "absent.csv"], "absent.csv"),
+        (["tell", FILE, "trial=9", "state=stopped"], "stopped, and nothing was measured"),
         (["status", "trials.json"], "trials.json"),
     ],
 )
 def test_slips_are_one_paragraph_and_record_nothing(campaign, capsys, typed, words):
     campaign()
-    open_campaign(FILE)
+    open_campaign(FILE).ask()
     before = Path("problem.trials.json").read_text()
     assert main(typed) == 2
     error = capsys.readouterr().err
@@ -194,10 +221,11 @@ def test_a_running_experiment_is_told_in_parts_and_may_be_stopped(campaign, caps
     assert main(["suggest", FILE]) == 0
     assert main(["tell", FILE, "trial=9", "temperature=33", "ambient=16"]) == 0
     assert "rest=SHARE" in capsys.readouterr().out
-    assert main(["tell", FILE, "trial=9", "temperature=34", "rest=0.8"]) == 0
+    # Nothing new is told, but what was advised is asked.
+    assert main(["tell", FILE, "trial=9", "temperature=33", "rest=0.8"]) == 0
     out = capsys.readouterr().out
     assert "trial 9 would end at" in out
     assert "Finishing it for 80 % of an experiment" in out
     assert main(["tell", FILE, "trial=9", "state=stopped", "reason=too hot"]) == 0
     assert "Trial 9 is stopped (too hot)" in capsys.readouterr().out
-    assert open_campaign(FILE).trials[8].nodes == {"ambient": 16, "temperature": 34}
+    assert open_campaign(FILE).trials[8].nodes == {"ambient": 16, "temperature": 33}

@@ -9,7 +9,7 @@ import yaml
 
 from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.tables.reader import TableError
-from rehearsal_torch.data.trials.typed_settings import rows_outside
+from rehearsal_torch.data.trials.typed_settings import outside_bounds
 from rehearsal_torch.problems.trials.user_experiments import (
     ExperimentTable,
     as_text,
@@ -77,7 +77,7 @@ def test_rows_outside_the_bounds_are_history(tmp_path, frame):
     problem = ExperimentTable(*written(tmp_path, frame))
     assert len(problem.observations()) == 7
     assert any(
-        "row 3: b may be set within [0, 5]; got 9" in each
+        "line 5: b may be set within [0, 5]; got 9" in each
         for each in problem.card()["kept as history, though it may not be set any more"]
     )
 
@@ -91,7 +91,7 @@ def test_few_rows_are_told_what_to_run_first(tmp_path, frame, rows):
         assert design is None
         return
     assert design.values.shape == (6 - rows, 2)
-    assert rows_outside(problem.task, design.records()) == ()
+    assert outside_bounds(problem.task, dict(enumerate(design.values))) == ()
     assert torch.equal(design.values, problem.to_begin(seed=2).values)
     # What has been run of it, in any order and rounded, is not asked for again.
     whole = ExperimentTable(*written(tmp_path, frame.head(0))).to_begin(seed=2).values
@@ -217,7 +217,7 @@ def test_the_start_design_goes_on_while_no_model_can_be_fitted(tmp_path, frame, 
     assert said in problem.findings()[0].text
     design = problem.to_begin(seed=2)
     assert len(design) == (6 if "state" in change else 1)
-    assert rows_outside(problem.task, design.records()) == ()
+    assert outside_bounds(problem.task, dict(enumerate(design.values))) == ()
 
 
 def test_few_settings_are_told(tmp_path, frame):
