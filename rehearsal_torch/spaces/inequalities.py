@@ -51,7 +51,8 @@ _PLAIN = re.compile(r"[^\W\d][\w.]*\Z")
 SIGNS = {"<=": "<=", ">=": ">=", "≤": "<=", "≥": ">=", "=<": "<=", "=>": ">="}
 CLOSED = "a bound belongs to the region; for whole numbers below 3 write <= 2"
 EQUAL = (
-    "a region has an interior; write an interval, such as 1.5 <= grade <= 2.5, or >= 1 for a yes/no outcome"
+    "a region has an interior; write an interval, such as 1.5 <= grade <= 2.5, >= 1 for a yes/no outcome, or "
+    "of the parts of a mixture [a + b <= 1, a + b >= 1]"
 )
 OTHERS = {"<": CLOSED, ">": CLOSED, "=": EQUAL, "==": EQUAL, "!=": EQUAL, "≠": EQUAL}
 WHAT = "a number, a name or ("

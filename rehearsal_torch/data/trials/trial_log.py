@@ -550,9 +550,8 @@ class TrialLog:
 def _numbered(numbers: Sequence[int]) -> str:
     """Numbers of trials in words."""
     ends = f" {numbers[0]}" if len(numbers) == 1 else f"s {numbers[0]} to {numbers[-1]}"
-    return (
-        f"{len(numbers)} of the trials{ends}" if numbers[-1] - numbers[0] >= len(numbers) else f"trial{ends}"
-    )
+    scattered = numbers[-1] - numbers[0] >= len(numbers)
+    return f"{len(numbers)} of the trials{ends}" if scattered else f"trial{ends}"
 
 
 def _gap(first: Tensor, second: Tensor) -> Tensor:

@@ -86,8 +86,7 @@ def test_what_is_typed_into_the_list_is_kept_or_said(campaign, capsys):
     assert main(["status", FILE]) == 2
     assert "expected a column trial with the numbers" in " ".join(capsys.readouterr().err.split())
     Path(LIST).write_text("")
-    assert main(["status", FILE]) == 0
-    assert pd.read_csv(LIST)["trial"].tolist() == [10]
+    assert (main(["status", FILE]), pd.read_csv(LIST)["trial"].tolist()) == (0, [10])
 
 
 def test_results_are_told_by_number_or_settings_corrected_and_withdrawn(campaign, capsys):
