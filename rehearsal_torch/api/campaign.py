@@ -10,20 +10,20 @@ The list is a form: it is written from the file again after every call, and what
 recorded yet is kept.
 """
 
+import math
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from rehearsal_torch.api.optimiser import CausalOptimiser
-from rehearsal_torch.data.causal_task import CausalTask
 from rehearsal_torch.data.tables.csv_file import cells_as_written
 from rehearsal_torch.data.tables.reader import ReadTable, TableError, numbers_of, read_table
 from rehearsal_torch.data.trials.trial import Trial
 from rehearsal_torch.files.atomic_write import write_text
 from rehearsal_torch.problems.drafts.draft_yaml import YAML
-from rehearsal_torch.problems.trials.numbered_rows import TRIAL, named_columns
+from rehearsal_torch.problems.trials.numbered_rows import TRIAL
 from rehearsal_torch.problems.trials.trials_file import CAMPAIGN
 from rehearsal_torch.problems.trials.user_experiments import FRAME, REASON, STATE, as_text, with_proposals
 
@@ -32,15 +32,11 @@ LIST = ".next.csv"
 
 def open_campaign(path: str | Path, method: str | None = None) -> CausalOptimiser:
     """The optimiser of a problem file, whose campaign begins with the first call, or of a file of trials; the
-    errors of `CausalOptimiser`, and a ValueError for a variable that is called as the numbers of trials.
+    errors of `CausalOptimiser`.
     """
     if Path(path).suffix.lower() in YAML:
-        optimiser = CausalOptimiser(path, file=trials_file(path), method=method)
-    else:
-        optimiser = CausalOptimiser.load(path, method=method)
-    if TRIAL in optimiser.task.graph.names:
-        raise ValueError(f"{path}: {TRIAL} is the number of an experiment: give the variable another name")
-    return optimiser
+        return CausalOptimiser(path, file=trials_file(path), method=method)
+    return CausalOptimiser.load(path, method=method)
 
 
 def trials_file(path: str | Path) -> Path:
@@ -55,40 +51,47 @@ def list_file(path: str | Path) -> Path:
     return file.with_name(f"{file.name.removesuffix('.json').removesuffix('.trials')}{LIST}")
 
 
-def read_list(path: str | Path, task: CausalTask) -> ReadTable | None:
+def read_list(path: str | Path) -> ReadTable | None:
     """The list of a campaign as it stands, None if there is none or it is empty; a TableError if it cannot be
     read, or has rows and no numbers of trials.
     """
     file = list_file(path)
     if not file.exists() or not file.stat().st_size:
         return None
-    table = named_columns(written := read_table(file), task)
+    table = read_table(file)
     if len(table.frame) and TRIAL not in table.frame.columns:
-        got = f"got {', '.join(map(str, written.frame.columns))}"
+        got = f"got {', '.join(map(str, table.frame.columns))}"
         remedy = "give it that name again, or delete the file, which is then written anew"
         raise TableError(f"{file}: expected a column {TRIAL} with the numbers of the trials; {got}: {remedy}")
     return table
 
 
-def write_list(optimiser: CausalOptimiser, path: str | Path, told: bool) -> Path:
-    """Writes the list of the pending trials. Their rows stay as they were typed, and, unless they are `told`,
-    those that say what is not recorded; others are removed.
+def write_list(
+    optimiser: CausalOptimiser, path: str | Path, own: bool = False, told: Collection[float] = ()
+) -> Path:
+    """Writes the list of the pending trials. Their rows stay as they were typed, and those that say what is
+    not recorded, but of trials that were `told` otherwise, and without a number if its `own` rows were told.
     """
     task, file = optimiser.task, list_file(path)
     trials: dict[float, Trial] = {trial.id: trial for trial in optimiser.trials}
-    further = [name for name in (STATE, REASON) if name not in task.graph.names]
-    columns, cells, listed = [TRIAL, *task.columns, *further], None, set[float]()
-    table = ReadTable(pd.DataFrame(columns=columns), FRAME)
+    columns = [*task.columns, *(name for name in (STATE, REASON) if name not in task.graph.names)]
+    table, cells, listed = ReadTable(pd.DataFrame(columns=[TRIAL, *columns]), FRAME), None, set[float]()
 
     def is_kept(number: float, row: pd.Series) -> bool:
         trial = trials.get(number)
-        if trial is None or trial.state == "pending":
-            return trial is not None or not told
-        said = row.drop([name for name in row.index if name not in (*task.nodes, *further)]).dropna()
-        known: dict[Any, Any] = {STATE: trial.state, REASON: trial.reason, **trial.nodes}
-        return not told and any(cell != known.get(name) for name, cell in said.items())
+        if trial is not None and trial.state == "pending":
+            return True
+        if number in told or (own and math.isnan(number)):
+            return False
+        said = {name: row[name] for name in columns if name in row.index and pd.notna(row[name])}
+        if trial is None:
+            return bool(said)
+        asked, known = trial.asked or {}, {REASON: trial.reason, **trial.nodes, **trial.settings}
+        state = str(said.pop(STATE, trial.state)).strip().lower()
+        news = [name for name, cell in said.items() if cell not in (known.get(name), asked.get(name))]
+        return bool(news) or state != trial.state
 
-    if (typed := read_list(path, task)) is not None and len(typed.frame):
+    if (typed := read_list(path)) is not None and len(typed.frame):
         numbers = numbers_of(typed.frame[TRIAL])
         kept = [*map(is_kept, numbers, (row for _, row in typed.frame.iterrows()))]
         cells, listed = cells_as_written(typed), set(numbers[kept])

@@ -60,7 +60,7 @@ from rehearsal_torch.data.trials.typed_settings import outside_bounds
 from rehearsal_torch.files.atomic_write import write_bytes
 from rehearsal_torch.files.schema import shown
 from rehearsal_torch.objectives.expected_reward import PosteriorMean
-from rehearsal_torch.problems.trials.numbered_rows import beside, lines_of, named_columns, numbered_rows
+from rehearsal_torch.problems.trials.numbered_rows import TRIAL, beside, lines_of, not_read, numbered_rows
 from rehearsal_torch.problems.trials.user_experiments import STATE, backdated, experiments_of, read_rows
 from rehearsal_torch.reporting.trial_view import TrialView
 from rehearsal_torch.search.search import Search
@@ -139,6 +139,8 @@ class CausalOptimiser(TrialView):
         task, problem, (make_surrogate, make_objective, make_search) = trials_of(task, method)
         if tolerance is None and problem is not None:
             tolerance = problem.tolerance
+        if problem is not None and file is not None and TRIAL in problem.task.graph.names:
+            raise ValueError(f"{TRIAL} is the number of an experiment: give this variable another name")
         self._store = TrialStore(task, seed, initial, file, tolerance)
         self.fixed, self.context, self.units = dict[str, Any](), dict[str, Any](), dict[str, str]()
         self._table = ReadTable(pd.DataFrame(), EXPERIMENTS)
@@ -302,8 +304,13 @@ class CausalOptimiser(TrialView):
         """
         if not 0 < (finite(rest) or 0) < 1:
             raise ValueError(f"rest: expected a share of an experiment's cost, between 0 and 1; got {rest!r}")
-        if self.without_rest:
-            raise ValueError(f"what the rest teaches of {self.without_rest} is not known: leave rest out")
+        unknown = {
+            "constraints on nodes": bool(self.task.constraints),
+            "nodes that may be set": bool(self.task.settable),
+            "two rewards": bool(self.task.reward.labels),
+        }
+        if what := [name for name, present in unknown.items() if present]:
+            raise ValueError(f"what the rest teaches of {what[0]} is not known: leave rest out")
         log = self._store.fresh()
         stopped, trial = log.running(action)
         if self.task.lacking(log.table.records()):
@@ -315,16 +322,6 @@ class CausalOptimiser(TrialView):
         settings = proposed.new_tensor(list(row.values()))
         with in_numbers(EXPERIMENTS):
             return finishing(objective, best, trial.id, settings, trial.nodes, proposed, rest)
-
-    @property
-    def without_rest(self) -> str:
-        """What the task has for which `finishing` has no answer; empty if it has one."""
-        unknown = {
-            "constraints on nodes": bool(self.task.constraints),
-            "nodes that may be set": bool(self.task.settable),
-            "two rewards": bool(self.task.reward.labels),
-        }
-        return next((name for name, present in unknown.items() if present), "")
 
     def abandon(self, action: Reference, reason: str = "") -> Trial:
         """Abandons a pending or completed trial; its settings may be suggested again."""
@@ -484,9 +481,8 @@ class CausalOptimiser(TrialView):
         whole = read_rows(path)
         source = path if isinstance(path, str | Path) else whole.where
         with self._store.locked_log() as before:
-            table = named_columns(replace(whole, notes=()), self.task)
-            numbered, table = numbered_rows(table, self.task, before)
-            table = backdated(table, self.task)
+            numbered, table = numbered_rows(whole, self.task, before)
+            table = backdated(replace(table, notes=()), self.task)
             rows, other_rows = experiments_of(table, self.task)
             named = {f"trial {trial.id}": self.task.row(trial.settings) for trial in numbered}
             unnamed = {f"row {index}": row for index, row in enumerate(self.task.settings_of(rows))}
@@ -498,12 +494,13 @@ class CausalOptimiser(TrialView):
         known = {trial.id: trial for trial in before.trials}
         changed = tuple(trial for trial in log.trials if known.get(trial.id) != trial)
         repeated += same
-        for note in (*table.notes, *notes):
+        for note in (*not_read(whole.frame, self.task), *table.notes, *notes):
             warnings.warn(f"{source}: {note}", TrialWarning, stacklevel=2)
         if repeated:
             note = f"{repeated} of {len(rows) + len(numbered)} rows equal trials that are recorded already"
-            again = [str(t.id) for t in changed if t.id not in known and before.tried_at(t.settings)]
-            more = f"; trial {', '.join(again)} repeats one: correct a result by its number" if again else ""
+            new = [t for t in changed if t.id not in known and len(before.table)]
+            again = ", ".join(str(t.id) for t in new if before.tried_at(t.settings))
+            more = f"; trial {again} has the settings of one: correct results by number" if again else ""
             warnings.warn(f"{source}: {note}, and are not added again{more}", TrialWarning, stacklevel=2)
         if outside:
             omitted = f" (and {len(outside) - 3} more)" if len(outside) > 3 else ""
@@ -558,11 +555,12 @@ class CausalOptimiser(TrialView):
             self.fixed if fixed is None else fixed, self.context if context is None else context
         )
         table = self._store.fresh().table
-        for name in () if self.task.lacking(table.records()) else {*self.task.context} - {*self.task.coded}:
-            seen = table.columns((name,))[table.columns((name,)).isfinite()]
+        for name in () if self.task.lacking(table.records()) else self.task.context:
+            seen = table.columns((name,))
+            seen = seen[seen.isfinite()]
             low, high = map(float, seen.aminmax() if len(seen) else (math.nan, math.nan))
-            slack, value = FAR * (high - low), held.get(name, (math.nan,))[0]
-            if value < low - slack or value > high + slack:
+            slack, value = FAR * (high - low) + 1e-6 * abs(high), held.get(name, (math.nan,))[0]
+            if name not in self.task.coded and not low - slack <= value <= high + slack:
                 note = f"{name} was {low:.6g} to {high:.6g} in all experiments: at {value:.6g} all is a guess"
                 warnings.warn(note, TrialWarning, stacklevel=3)
         return held

@@ -25,8 +25,8 @@ def test_what_is_listed_is_reported_recommended_and_judged_in_its_context(tmp_pa
     (tmp_path / "problem.yaml").write_text(PROBLEM, encoding="utf-8")
     optimiser = open_campaign(tmp_path / "problem.yaml")
     optimiser.ask(8)
-    write_list(optimiser, tmp_path / "problem.yaml", told=False)
-    frame = read_list(tmp_path / "problem.yaml", optimiser.task).frame
+    write_list(optimiser, tmp_path / "problem.yaml")
+    frame = read_list(tmp_path / "problem.yaml").frame
     noise = 0.02 * np.random.default_rng(0).normal(size=(2, 8))
     frame["heat"] = frame["valve"] * (1 - frame["ambient"]) + noise[0]
     frame["yield"] = 2 * frame["heat"] + noise[1]
@@ -51,4 +51,4 @@ def test_commands_take_a_context_and_ask_for_it(tmp_path, capsys):
     file.write_text(PROBLEM.replace("context: {ambient: 0.2}", ""), encoding="utf-8")
     assert (main(["suggest", str(file)]), "Type context.ambient=..." in capsys.readouterr().err) == (2, True)
     assert main(["suggest", str(file), "count=2", "context.ambient=0.4"]) == 0
-    assert read_list(file, open_campaign(file).task).frame["ambient"].tolist() == [0.4, 0.4]
+    assert read_list(file).frame["ambient"].tolist() == [0.4, 0.4]

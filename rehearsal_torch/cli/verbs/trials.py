@@ -33,7 +33,7 @@ def suggest(paths: Sequence[Path], given: Mapping[str, str]) -> int:
     """Proposes experiments, and adds them to the list to be filled in."""
     with _campaign(paths[0], given) as optimiser:
         suggestions = optimiser.ask(int(given["count"]), *_held(optimiser, given))
-        file = write_list(optimiser, paths[0], told=False)
+        file = write_list(optimiser, paths[0])
     print(f"{counted(len(suggestions), 'experiment')} to run:")
     rows = [(str(suggestion.trial), suggestion) for suggestion in suggestions]
     print(_settings_table(optimiser, rows))
@@ -53,11 +53,12 @@ def tell(paths: Sequence[Path], given: Mapping[str, str]) -> int:
         )
     rest = _number("rest", given["rest"]) if "rest" in given else None
     with _campaign(paths[0], given) as optimiser:
-        changed = optimiser.read(_one_row(optimiser, values) if values else paths[1])
         own = len(paths) == 2 and paths[1].resolve() == list_file(paths[0]).resolve()
-        write_list(optimiser, paths[0], told=own)
+        changed = optimiser.read(_one_row(optimiser, values) if values else paths[1])
+        write_list(optimiser, paths[0], own, () if own else [trial.id for trial in changed])
+        meant = {values.get(TRIAL), *(str(trial.id) for trial in changed)}
         running = [trial for trial in optimiser.trials if trial.state == "pending" and trial.nodes]
-        running = [trial for trial in running if trial in changed or str(trial.id) == values.get(TRIAL)]
+        running = [trial for trial in running if str(trial.id) in meant or (own and rest is not None)]
         try:
             advice = [] if rest is None else [str(optimiser.finishing(trial, rest)) for trial in running]
         except ValueError as error:
@@ -70,7 +71,8 @@ def tell(paths: Sequence[Path], given: Mapping[str, str]) -> int:
     if not any(trial.state != "pending" or trial.nodes for trial in changed):
         print("Nothing new is recorded.")
     print("".join(f"{finishing}.\n" for finishing in advice), end="")
-    if running and rest is None and not optimiser.without_rest:
+    task = optimiser.task
+    if running and rest is None and not (task.constraints or task.settable or task.reward.labels):
         print("Whether to finish it: the same with rest=SHARE, of an experiment's cost that is to come.")
     if pending:
         print(f"Waiting for a result: trial{'s' * (len(pending) > 1)} {and_list([*map(str, pending)])}.")
@@ -95,7 +97,7 @@ def status(paths: Sequence[Path], given: Mapping[str, str]) -> int:
     """Prints how far a campaign is."""
     with _campaign(paths[0], given) as optimiser:
         pending, past = optimiser.pending, optimiser.recommendations
-        file = write_list(optimiser, paths[0], told=False)
+        file = write_list(optimiser, paths[0])
         worth = _number("worth", given["worth"]) if "worth" in given else None
         two = bool(optimiser.task.reward.labels)
         if two and worth is not None:
@@ -140,7 +142,7 @@ def _campaign(path: Path, given: Mapping[str, str]) -> Iterator[CausalOptimiser]
     with as_user_error(""), undisturbed(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         optimiser = open_campaign(path, given.get("method"))
-        read_list(path, optimiser.task)
+        read_list(path)
         yield optimiser
     for note in dict.fromkeys(str(warning.message) for warning in caught):
         print(f"Note: {note}.")

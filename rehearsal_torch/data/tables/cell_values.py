@@ -4,7 +4,7 @@
     5,125.73         numbers, without the sign between thousands    some cell has two groups, or decimals too
     1 234, 1'234     the same
     45 %, 12 €       numbers (45 % is 45); the unit is kept         all numbers of the column have it
-    n.m. k.A. - NA   missing cells                                  all other cells are numbers, if any are
+    n.m. k.A. - NA   missing cells                                  most other cells are numbers
     <5 >100          the limit itself                               at most 5 % of the numbers are limits
     True False       truth values; 1 and 0 beside numbers           no cell is another text
     007 and 07       texts: two names that would be one number
@@ -119,7 +119,7 @@ def column_of(cells: pd.Series, name: str, notes: Notes, sign: str = ".") -> pd.
     cell_counts = {kind: int(counts[kinds == kind].sum()) for kind in np.unique(kinds).tolist()}
     text_cells, truth_cells = cell_counts.get("text", 0), cell_counts.get("truth", 0)
     number_cells = sum(cell_counts.get(kind, 0) for kind in ("plain", "limit", "thousands", "unit"))
-    if (number_cells or {*cell_counts} == {"missing"}) and not text_cells:
+    if number_cells and not text_cells:
         for kind in _NOTES:
             if kind in cell_counts:
                 notes.add(kind, name, texts[int((kinds == kind).argmax())], cell_counts[kind])

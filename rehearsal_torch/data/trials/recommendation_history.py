@@ -47,6 +47,6 @@ class FollowedUp:
         action = ", ".join(f"{name} = {setting_text(value)}" for name, value in claim.action.items())
         span = f"{claim.predicted:.4g} ({claim.low:.4g} to {claim.high:.4g})"
         numbers = f"trial{'s' * (count > 1)} {', '.join(map(str, self.trials))}"
-        result = "another reward" if self.reward is None else f"{self.reward:.4g}"
+        result = "tried for another reward" if self.reward is None else f"{self.reward:.4g}"
         tried = f"{result} in {numbers}" if count else "not tried"
         return f"After {claim.after} experiments: {action}, expected {span}: {tried}"

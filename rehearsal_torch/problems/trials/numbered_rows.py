@@ -40,20 +40,17 @@ from rehearsal_torch.problems.trials.user_experiments import (
 TRIAL = "trial"
 
 
-def named_columns(table: ReadTable, task: CausalTask) -> ReadTable:
-    """The table with ``trial``, ``state`` and ``reason`` for ``Trial`` and such; a note of columns that are
-    not read where a node has none, or is called much like them and has no values.
+def not_read(frame: pd.DataFrame, task: CausalTask) -> list[str]:
+    """A note of columns that are not read: where a node has no column all others, else those whose name is
+    much like that of a node without values, or of the numbers or reasons.
     """
-    names, own = {*task.graph.names}, {TRIAL, STATE, REASON} - {*task.graph.names, *table.frame.columns}
-    spelt = {name: str(name).strip().lower() for name in table.frame.columns if name not in names}
-    frame = table.frame.rename(columns={name: plain for name, plain in spelt.items() if plain in own})
-    filled = [str(name) for name in frame if frame[name].notna().any()]
+    filled = [str(name) for name in frame if SET not in str(name) and frame[name].notna().any()]
+    unread = [name for name in filled if name not in (*task.graph.names, TRIAL, STATE, REASON)]
     empty = [node for node in task.nodes if node not in filled]
-    unread = [name for name in filled if name not in (*names, TRIAL, STATE, REASON) and SET not in name]
     if {*task.nodes} <= {*frame.columns}:
-        unread = [name for name in unread if suggested(name, empty)]
-    note = f"{', '.join(empty)} has no values, and {', '.join(unread)} is not read: is that it?"
-    return replace(table, frame=frame, notes=(*table.notes, *([note] if empty and unread else [])))
+        unread = [name for name in unread if suggested(name, [*empty, TRIAL, REASON])]
+    lacking = f"; there are no values of {', '.join(empty)}" if empty else ""
+    return [f"not read: {', '.join(unread)}{lacking}"] if unread else []
 
 
 def numbered_rows(table: ReadTable, task: CausalTask, log: TrialLog) -> tuple[list[Trial], ReadTable]:

@@ -70,15 +70,15 @@ def test_a_list_is_filled_in_told_and_goes_on(campaign, capsys):
 def test_what_is_typed_into_the_list_is_kept_or_said(campaign, capsys):
     campaign()
     assert main(["suggest", FILE, "count=2"]) == 0
-    rows = pd.read_csv(LIST, dtype=object).rename(columns={"trial": " Trial", "temperature": "Temperature"})
-    rows.loc[2] = {" Trial": "3", "yield": "4.25"}
+    rows = pd.read_csv(LIST, dtype=object).rename(columns={"temperature": "Temperature"})
+    rows.loc[2] = {"trial": "3", "yield": "4.25"}
     rows.loc[0, ["valve", "yield", "waste", "Temperature"]] = "47.5", "4", "1", "31"
     rows.to_csv(LIST, index=False)
     assert main(["status", FILE]) == 0
     kept = pd.read_csv(LIST)
     assert (kept["yield"].tolist()[::2], kept["Temperature"][0]) == ([4, 4.25], 31)
     assert main(["tell", FILE, LIST]) == 0
-    assert "temperature has no values, and Temperature is not read" in (out := capsys.readouterr().out)
+    assert "not read: Temperature; there are no values of ambient, t" in (out := capsys.readouterr().out)
     assert "trial 9: valve may be set within [0, 1]; got 47.5" in out
     assert open_campaign(FILE).trials[2].nodes["yield"] == 4.25
     assert pd.read_csv(LIST)["trial"].tolist() == [10]
@@ -118,7 +118,7 @@ def test_recommendations_are_kept_with_what_became_of_them(campaign, capsys):
     again = open_campaign(FILE).recommendations[0]
     assert again.trials[-1] == 9
     campaign(reward="3*yield - waste")
-    assert "another reward in trial" in str(open_campaign(FILE).recommendations[0])
+    assert "tried for another reward in trial" in str(open_campaign(FILE).recommendations[0])
     campaign()
     # A question of what would be best with a dose of 0 is no recommendation.
     assert main(["recommend", FILE, "fixed.dose=0"]) == 0

@@ -35,7 +35,6 @@ def read(cells, sign="."):
         (["€ 5,125.73", "€ 1"], ".", [5125.73, 1]),
         (["12,50 EUR", "3 EUR"], ",", [12.5, 3]),
         (["1.5", "n.m.", "k. A.", "-", "3"], ".", [1.5, np.nan, np.nan, np.nan, 3]),
-        (["n.m.", "-"], ".", [np.nan, np.nan]),  # of one trial that is reported
         (["\N{MINUS SIGN}5", "3.5", "\N{MINUS SIGN}"], ".", [-5, 3.5, np.nan]),
         (["True", "3", "false"], ".", [1, 3, 0]),
         ([*TEN * 2, "<5"], ".", [*range(1, 11), *range(1, 11), 5]),
