@@ -97,7 +97,7 @@ Held = Mapping[str, tuple[float, ...]]
 EXPERIMENTS = "these experiments"
 # The maximum number of actions per `ask`: more would take minutes, and are never run at a time.
 MAX_SUGGESTIONS = 1000
-FAR = 0.1  # The share of the range of a context by which it lies beyond, before that is said.
+FAR = 0.5  # The share of the range of a context by which it lies beyond, before that is said.
 
 
 class CausalOptimiser(TrialView):
@@ -561,7 +561,7 @@ class CausalOptimiser(TrialView):
             low, high = map(float, seen.aminmax() if len(seen) else (math.nan, math.nan))
             slack, value = FAR * (high - low) + 1e-6 * abs(high), held.get(name, (math.nan,))[0]
             if name not in self.task.coded and not low - slack <= value <= high + slack:
-                note = f"{name} was {low:.6g} to {high:.6g} in all experiments: at {value:.6g} all is a guess"
+                note = f"{name} was {low:.6g} to {high:.6g} in experiments: at {value:.6g} claims are guesses"
                 warnings.warn(note, TrialWarning, stacklevel=3)
         return held
 

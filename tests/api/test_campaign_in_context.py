@@ -39,7 +39,7 @@ def test_what_is_listed_is_reported_recommended_and_judged_in_its_context(tmp_pa
     (past,) = optimiser.recommendations
     assert past.recommendation.action == {**best.action, "ambient": 0.2}
     assert main(["recommend", str(tmp_path / "problem.yaml"), "context.ambient=0.3"]) == 0
-    assert "ambient was 0.2 to 0.2 in all experiments: at 0.3 all is a guess" in capsys.readouterr().out
+    assert "ambient was 0.2 to 0.2 in experiments: at 0.3 claims are guesses" in capsys.readouterr().out
     assert optimiser.recommendations[-1].recommendation.action["ambient"] == 0.3
     # More heat would bring more, and is not allowed.
     assert optimiser.stopping().high < 0.3

@@ -39,6 +39,7 @@ def told(count, **settings):
     return optimiser
 
 
+@pytest.mark.slow
 def test_a_campaign_is_told_in_texts_and_units(tmp_path):
     optimiser = told(13, file=tmp_path / "trials.json")
     settings = [trial.settings for trial in optimiser.trials]

@@ -81,6 +81,7 @@ def learnt(model, problem: EpisodeTable) -> tuple[float, float]:
     return float(np.mean(effects)), float(np.mean(stays))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["closed", "dense", "sparse"])
 def test_the_effect_on_a_state_that_is_rarely_measured_is_that_of_a_step(problems, kind):
     masked, naive = (learnt(fitted(kind, each, 60), each) for each in (problems["mask"], problems["learn"]))

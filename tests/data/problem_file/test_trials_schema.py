@@ -1,8 +1,5 @@
 """Problems of trials: a file and a task are read by one schema, each with all faults at its own keys."""
 
-import subprocess
-import sys
-
 import pytest
 import torch
 import yaml
@@ -244,13 +241,6 @@ def test_the_only_outcome_is_the_reward():
     about = {**PROBLEM["variables"], "heat": "other"}
     found = read(TrialsProblem, {**PROBLEM, "variables": about, "reward": None})[0]
     assert TrialsProblem.model_construct(**found).parts()[2].names == ("yield",)
-
-
-def test_problems_are_read_without_torch():
-    code = (
-        "import sys; import rehearsal_torch.data.problem_file.trials_schema; sys.exit('torch' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_a_reward_that_is_a_function_reads_nodes_of_the_graph():

@@ -2,8 +2,6 @@
 
 import csv
 import gzip
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -21,7 +19,6 @@ from rehearsal_torch.data.tables.reader import (
     read_table,
     table_file,
 )
-from tests.places import ROOT
 
 PLAIN = "a,b\n" + "".join(f"{row},{row / 7}\n" for row in range(2000))
 
@@ -105,13 +102,6 @@ def test_a_text_and_a_workbook_of_the_same_cells_are_one_table(tmp_path_factory,
         return
     pd.testing.assert_frame_equal(read[0][0], read[1][0])
     assert read[0][1:] == read[1][1:]
-
-
-def test_reading_needs_no_torch():
-    """Its import takes longer than to read most tables."""
-    modules = [f"tables.{each.stem}" for each in (ROOT / "rehearsal_torch/data/tables").glob("[a-z]*.py")]
-    code = "import sys\n" + "".join(f"import rehearsal_torch.data.{each}\n" for each in modules)
-    subprocess.run([sys.executable, "-c", f"{code}assert 'torch' not in sys.modules"], cwd=ROOT, check=True)
 
 
 def test_the_ending_decides_how_a_file_is_read_and_settings_are_for_their_kind(tmp_path):

@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import pytest
 import yaml
 from hypothesis import given, settings
@@ -121,9 +118,3 @@ def test_a_task_is_written_with_its_variables():
 
 def test_a_task_has_variables_or_the_columns_of_each_role():
     assert roles_of(task(actions="oil")) == roles_of(task(actions={"oil": {}}))
-
-
-def test_a_problem_is_read_without_torch():
-    code = "import sys, rehearsal_torch.problems.sequences.sequence_schema; print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"

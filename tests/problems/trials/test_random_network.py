@@ -92,6 +92,7 @@ def test_expectations_are_those_of_fresh_draws_and_their_error_is_small_beside_t
     assert error.max() < 0.03
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "traits"), [(1, None), (2, NETWORK_TRAITS)])
 def test_no_random_action_is_better_than_the_optimum(seed, traits):
     world = DrawnNetwork(traits, seed=seed)

@@ -131,6 +131,7 @@ def test_a_small_tree_without_curvature_is_enumerated():
     assert decision.value == Exhaustive()(objective).value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reward", [LinearReward({"x": -1.0, "y": 0.5}), SCORE], ids=["linear", "score"])
 def test_twelve_steps_and_four_changes_are_proven_under_the_closed_form(reward):
     """Two drugs of five levels: 164 million sequences."""

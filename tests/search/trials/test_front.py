@@ -59,6 +59,7 @@ def test_what_needs_a_single_reward_says_so(campaign):
             CausalOptimiser.load(campaign._store.file, method=method).ask()
 
 
+@pytest.mark.slow
 def test_commands_and_figure_show_the_front(campaign, capsys, monkeypatch):
     front = campaign.recommend()
     with monkeypatch.context() as patch:

@@ -398,6 +398,7 @@ def test_residuals_contradict_a_graph_that_lacks_an_arrow_and_no_other():
     assert contradicted([]) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "options"),
     [(560, {"kernel": "rbf"}), pytest.param(2500, {"decoder": "gp"}, marks=pytest.mark.slow)],
