@@ -69,8 +69,8 @@ def read_list(path: str | Path) -> ReadTable | None:
 def write_list(
     optimiser: CausalOptimiser, path: str | Path, own: bool = False, told: Collection[float] = ()
 ) -> Path:
-    """Writes the list of the pending trials. Their rows stay as they were typed, and those that say what is
-    not recorded, but of trials that were `told` otherwise, and without a number if its `own` rows were told.
+    """Writes the list: rows of pending trials as they were typed, and others that say what is not recorded.
+    Not those of trials `told` by other means, nor, if its `own` rows were told, those without a number.
     """
     task, file = optimiser.task, list_file(path)
     trials: dict[float, Trial] = {trial.id: trial for trial in optimiser.trials}

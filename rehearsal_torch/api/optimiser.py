@@ -550,7 +550,7 @@ class CausalOptimiser(TrialView):
         return sum(not settable or not settable.isdisjoint(trial.settings) for trial in trials)
 
     def _held(self, fixed: Given = None, context: Given = None) -> Held:
-        """What is held: actions and context, by default as the problem file says."""
+        """Actions and context that are held, by default as the problem file says; warns of a far context."""
         held = self.task.held(
             self.fixed if fixed is None else fixed, self.context if context is None else context
         )

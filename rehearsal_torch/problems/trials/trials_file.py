@@ -129,9 +129,9 @@ class OwnTrials(OfFile, ExperimentTable):
         except FaultsError as error:
             file.found.add_faults(error.faults)
             file.found.settle()
-        self.goes_on = bool(self.task.reward.labels)
-        if (campaign := Path(file.found.source).with_suffix(CAMPAIGN)).exists():
-            self.goes_on = True
+        campaign = Path(file.found.source).with_suffix(CAMPAIGN)
+        self.goes_on = campaign.exists() or bool(self.task.reward.labels)
+        if campaign.exists():
             words = "goes on from this table, and is not read here: suggest and tell go on with it"
             self.read_notes = (*self.read_notes, f"{campaign.name} {words}")
 
