@@ -245,10 +245,10 @@ def per_decision(decisions: Sequence[Decided], dataset: str, method: str, seed: 
     return lines
 
 
-def figure(value: object) -> str:
-    """A probability in three decimals; a dash if there is none."""
-    probability = number(value)
-    return "-" if math.isnan(probability) else f"{probability:.3f}"
+def figure(value: object, digits: int = 3) -> str:
+    """A number with some decimals; a dash if there is none."""
+    known = number(value)
+    return "-" if math.isnan(known) else f"{known:.{digits}f}"
 
 
 def percent(value: float) -> str:
@@ -272,17 +272,20 @@ def choice_rows(run: Recorded) -> list[list[str]]:
     rows = []
     for line in lines:
         if line["compared"] == "yes":
-            ends = [_cell(line[f"gain_{end}"], 2) for end in ("lower", "upper")]
-            behind = f"{_cell(line['behind'])} ± {_cell(line['behind_error'])}" if line["behind"] else "-"
-            scores = [_cell(line[name], 4) for name in ("brier", "brier_context", "brier_constant")]
+            ends = [figure(line[f"gain_{end}"], 2) for end in ("lower", "upper")]
+            behind = f"{figure(line['behind'])} ± {figure(line['behind_error'])}" if line["behind"] else "-"
+            scores = [figure(line[name], 4) for name in ("brier", "brier_context", "brier_constant")]
             gain = f"[{', '.join(ends)}]" if line["gain_lower"] else "-"
             mark = "taken" if line["chosen"] == "yes" else ""
             rows.append(
-                [line["method"], _cell(line["value"]), gain, behind, *scores, _cell(line["judges"], 2), mark]
+                [
+                    line["method"],
+                    figure(line["value"]),
+                    gain,
+                    behind,
+                    *scores,
+                    figure(line["judges"], 2),
+                    mark,
+                ]
             )
     return rows
-
-
-def _cell(text: str, digits: int = 3) -> str:
-    value = number(text)
-    return "-" if math.isnan(value) else f"{value:.{digits}f}"

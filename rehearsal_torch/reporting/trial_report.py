@@ -116,13 +116,9 @@ def recovered_noise(rows: Sequence[Mapping[str, str]]) -> list[list[str]]:
         if row.get("quantity") in dict(MEASURES)
     }
     return [
-        [node, part, *(_measure(values.get((node, part, name))) for name, _ in MEASURES)]
+        [node, part, *(figure(values.get((node, part, name))) for name, _ in MEASURES)]
         for node, part in dict.fromkeys((node, part) for node, part, _ in values)
     ]
-
-
-def _measure(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
 
 
 def recovered_in_short(rows: Sequence[Mapping[str, str]]) -> list[str]:
