@@ -78,6 +78,7 @@ from rehearsal_torch.search.trials.finishing import Finishing, finishing
 from rehearsal_torch.search.trials.front import front
 from rehearsal_torch.search.trials.proposal import (
     NothingLeftError,
+    as_measured,
     aware_of_pending,
     check_settable,
     designed_action,
@@ -411,7 +412,7 @@ class CausalOptimiser(TrialView):
         if self._last_front[0] != (log.trials, levels):
             model = self._fitted(log)
             with in_numbers(EXPERIMENTS):
-                objective = PosteriorMean(model, self._case(log, levels), seed=self.seed)
+                objective = PosteriorMean(model, as_measured(self._case(log, levels), log), seed=self.seed)
                 estimated = front(objective, round_seed(self.seed, objective.case.identity))
             self._last_front = (log.trials, levels), estimated
         return list(self._last_front[1])
@@ -569,7 +570,7 @@ class CausalOptimiser(TrialView):
         """The best action of a fitted model, and the objective that it is best for."""
         model = self._fitted(log)
         with in_numbers(EXPERIMENTS):
-            objective = PosteriorMean(model, self._case(log, levels), seed=self.seed)
+            objective = PosteriorMean(model, as_measured(self._case(log, levels), log), seed=self.seed)
             return objective, recommend(objective, round_seed(self.seed, objective.case.identity))
 
     def _case(self, log: TrialLog, fixed: Held) -> RehearsalCase:

@@ -183,6 +183,11 @@ def expected_rows(model: CausalModel, task: CausalTask, log: TrialLog) -> Table:
     return experiment_rows(task, actions, nodes)
 
 
+def as_measured(case: RehearsalCase, log: TrialLog) -> RehearsalCase:
+    """A case by whose name claims are drawn: that which it has if nothing waits and nothing has failed."""
+    return replace(case, identity=f"experiment {len(log.in_states('completed')) + 1}")
+
+
 def decided_beside(
     make: Callable[..., CausalObjective],
     search: Search[CausalObjective],
@@ -192,13 +197,14 @@ def decided_beside(
     seed: int,
 ) -> tuple[CausalObjective, Decision]:
     """The decision of a round, and the objective of the completed trials that claims it."""
-    completed = make(model, case)
+    measured = as_measured(case, log)
+    completed = make(model, measured)
     with_pending = aware_of_pending(make, deepcopy(model), case, log)
     if not isinstance(search, TrialSearch):
         return completed, search(with_pending)
     budget = Budget(search.budget_s)
     proposal = search.best(with_pending, budget)
-    recommended = recommend(completed, round_seed(seed, case.identity), budget)
+    recommended = recommend(completed, round_seed(seed, measured.identity), budget)
     if bool(log.contains(proposal.action.to("cpu", torch.float64), "pending", "failed")):
         try:
             action = another_action(with_pending, log, seed).to(completed.visited)
