@@ -277,15 +277,6 @@ def choice_rows(run: Recorded) -> list[list[str]]:
             scores = [figure(line[name], 4) for name in ("brier", "brier_context", "brier_constant")]
             gain = f"[{', '.join(ends)}]" if line["gain_lower"] else "-"
             mark = "taken" if line["chosen"] == "yes" else ""
-            rows.append(
-                [
-                    line["method"],
-                    figure(line["value"]),
-                    gain,
-                    behind,
-                    *scores,
-                    figure(line["judges"], 2),
-                    mark,
-                ]
-            )
+            value, judges = figure(line["value"]), figure(line["judges"], 2)
+            rows.append([line["method"], value, gain, behind, *scores, judges, mark])
     return rows

@@ -202,7 +202,7 @@ def test_the_pending_action_is_not_tried_again_and_claims_stay(fitted):
     assert torch.equal(model.visited(), seen), "the model itself is not conditioned"
     away = (settings(beside) - settings(alone)).abs() / CHAIN.box.width
     assert float(away.max()) > 1e-3
-    found = recommend(objective, round_seed(0, case.identity))
+    found = recommend(objective, round_seed(0, objective.case.identity))
     assert beside.recommendation.values.tolist() == found.action.tolist()
     assert beside.estimate.point == found.predicted
     assert beside.trace["pending"] == 1
@@ -239,7 +239,7 @@ def test_what_is_found_is_tried_and_the_claim_is_that_of_completed_trials() -> N
     case = one_case(model.task, "4")
     search = Gave([1.0, 3.0], search="a search", evaluations=7, runner_up="stale", more=2)
     objective, found = decided_beside(small(PosteriorMean), search, model, case, log, seed=5)
-    kept = recommend(objective, round_seed(5, "4"))
+    kept = recommend(objective, round_seed(5, objective.case.identity))
     assert settings(found).tolist() == [1.0, 3.0]
     assert found.value == found.trace["acquisition"] == 0.25
     assert found.recommendation.values.tolist() == kept.action.tolist()
@@ -260,7 +260,8 @@ def test_in_the_place_of_a_pending_or_failed_action_another_is_tried(monkeypatch
     if failed:
         log, _ = log.fail(2, "broke")
     case, make = one_case(model.task), small(ConfidenceBound)
-    objective, found = decided_beside(make, Gave([0.5, 0.5]), model, case, log, seed=0)
+    _, found = decided_beside(make, Gave([0.5, 0.5]), model, case, log, seed=0)
+    objective = make(model, case)
     assert torch.equal(settings(found), another_action(objective, log, 0))
     with torch.no_grad():
         value = float(objective(settings(found)))
@@ -275,7 +276,7 @@ def test_where_all_that_is_spread_waits_the_action_to_keep_is_said(monkeypatch) 
     log, _ = log.ask(another_action(make(model, case), log, 0))
     search = Gave(log.settings("pending")[0].tolist(), evaluations=7)
     objective, found = decided_beside(make, search, model, case, log, seed=0)
-    kept = recommend(objective, round_seed(0, case.identity))
+    kept = recommend(objective, round_seed(0, objective.case.identity))
     assert (found.alteration, found.reason.kind) == (None, "nothing_left")
     assert found.reason.text.startswith("nothing is left to try")
     assert found.recommendation.values.tolist() == kept.action.tolist()
