@@ -3,29 +3,11 @@ medians."""
 
 from rehearsal_torch.evaluation.claim_rows import trial_rows
 from reproduction.cbo import documents
+from tests.toys import trial_lines
 
 
 def rows(problem, method, seed, ends, start=0.0, optimum=10.0):
-    scores = [
-        {"expected": end, "recommended": end, "optimum": optimum, "start": start, "regret": optimum - end}
-        for end in ends
-    ]
-    lines = [
-        {
-            "index": index,
-            "identity": str(index),
-            "kind": "optimise",
-            "given": {},
-            "status": "may",
-            "alteration": {"a": 0.5},
-            "recommendation": {"a": 0.5},
-            "estimate": {"point": 1.0, "of": "reward"},
-            "reward": 1.0,
-            "score": score,
-            "seconds": 0.1,
-        }
-        for index, score in enumerate(scores)
-    ]
+    lines = [trial_lines.line(index, end, end, start, optimum) for index, end in enumerate(ends)]
     return trial_rows(problem, "", method, seed, lines)
 
 
