@@ -85,6 +85,13 @@ def test_texts_are_inputs_without_an_order():
     }
 
 
+def test_a_node_is_learnt_from_texts_beside_a_cause_that_was_not_measured():
+    optimiser = rt.CausalOptimiser(TASK, seed=0)
+    for number, action in enumerate(optimiser.ask(8, context=DRY)):
+        optimiser.tell(action, run(action) | ({"x": None} if number > 5 else {}))
+    assert optimiser.model().surrogate.encoder.rows.counts.tolist() == [6, 8]
+
+
 def test_what_no_text_is_refused_where_it_stands():
     optimiser = told(1)
     with pytest.raises(ValueError, match=r"fixed: solvent: expected one of water, .*did you mean 'ethanol'"):

@@ -315,7 +315,7 @@ class ExogenousModel(CausalModel):
         if not self.on_graph:
             return
         task, values = self.rows.structured_task, self.rows.values(table).double()
-        names = dict.fromkeys(sum(self.rows.inputs, table.names))
+        names = dict.fromkeys(sum(map(task.inputs, task.nodes), table.names))
         by_hand = table.altered[:, [table.names.index(node) for node in task.nodes]]
         unknown = (values.isnan() & by_hand).any(-1, keepdim=True)
         added = ~kept & ~values.isnan() & ~by_hand & ~unknown
