@@ -176,7 +176,8 @@ class AtBound:
 
 def at_bounds(log: TrialLog, initial: int) -> tuple[AtBound, ...]:
     """The bounds on which the last recommendation of a log lies, or most proposals after the start design of
-    `initial` experiments do; an action with two levels has none.
+    `initial` experiments do; an action with two levels has none. What an action was before it could be chosen
+    is no bound that was chosen.
     """
     box, names = log.task.box, log.task.actions
     asked = [trial.asked for trial in log.trials if trial.asked is not None and trial.id > initial][-LAST:]
@@ -187,6 +188,8 @@ def at_bounds(log: TrialLog, initial: int) -> tuple[AtBound, ...]:
             continue
         ends: dict[Side, float] = {"lower": box.lower_ends[index], "upper": box.upper_ends[index]}
         for side, bound in ends.items():
+            if bound == log.task.before.get(name):
+                continue
             edge, end = EDGE * log.task.spans[index], log.task.coordinate(name, bound)
             recommended, proposals = (
                 sum(

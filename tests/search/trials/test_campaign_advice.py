@@ -1,6 +1,7 @@
 """When to stop, bounds that may be too tight, and experiments predicted by the others."""
 
 import math
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -75,6 +76,7 @@ def test_bounds_that_recommendation_or_most_proposals_lie_on():
     (upper,) = at_bounds(TrialLog(task, trials, recommended=(past,)), 8)
     assert (upper.side, upper.recommended, upper.proposals) == ("upper", True, 0)
     assert "the recommended setting had a at its upper bound, 1." in str(upper)
+    assert at_bounds(TrialLog(replace(task, before={"a": 0.0}), trials), 2) == ()
 
 
 def test_every_experiment_is_predicted_by_the_others_alone():
