@@ -64,7 +64,7 @@ from rehearsal_torch.problems.trials.numbered_rows import TRIAL, beside, lines_o
 from rehearsal_torch.problems.trials.user_experiments import STATE, backdated, experiments_of, read_rows
 from rehearsal_torch.reporting.trial_view import TrialView
 from rehearsal_torch.search.search import Search
-from rehearsal_torch.search.trials.acquisition import Recommendation, recommend, sureness
+from rehearsal_torch.search.trials.acquisition import recommend, sureness
 from rehearsal_torch.search.trials.campaign_advice import (
     SHARE,
     AtBound,
@@ -157,7 +157,7 @@ class CausalOptimiser(TrialView):
         self.objective: ObjectiveFactory = make_objective if objective is None else objective
         self.search: Search[Any] = make_search(self.seed) if search is None else search
         self._fit: KeptFit[CausalModel] = KeptFit(trainer)
-        self._last_front: tuple[Any, list[Recommended]] = None, []
+        self._last_best: tuple[Any, Any] = None, None
 
     def with_unit(self, name: str) -> str:
         """A variable with its unit in the problem file."""
@@ -361,7 +361,7 @@ class CausalOptimiser(TrialView):
             context = data_frame(context, "context").to_dict("records")
         held = [self._held(fixed, values) for values in (context if several else [context])]
         if self.task.reward.labels:
-            fronts = [self._front(log, levels) for levels in held]
+            fronts = [list(self._best_known(log, levels, front)[1]) for levels in held]
             return fronts if several else fronts[0]
         recommended = [self._recommended(log, levels, fixed is None) for levels in held]
         return recommended if several else recommended[0]
@@ -407,15 +407,6 @@ class CausalOptimiser(TrialView):
             loss=sure.tolerance,
             **runner_up,
         )
-
-    def _front(self, log: TrialLog, levels: Held) -> list[Recommended]:
-        if self._last_front[0] != (log.trials, levels):
-            model = self._fitted(log)
-            with in_numbers(EXPERIMENTS):
-                objective = PosteriorMean(model, as_measured(self._case(log, levels), log), seed=self.seed)
-                estimated = front(objective, round_seed(self.seed, objective.case.identity))
-            self._last_front = (log.trials, levels), estimated
-        return list(self._last_front[1])
 
     def stopping(self, worth: float | None = None, context: Given = None) -> Stopping:
         """Whether to stop, and why: what a better setting could gain over the recommended one, beside what is
@@ -566,12 +557,15 @@ class CausalOptimiser(TrialView):
                 warnings.warn(note, TrialWarning, stacklevel=3)
         return held
 
-    def _best_known(self, log: TrialLog, levels: Held) -> tuple[PosteriorMean, Recommendation]:
-        """The best action of a fitted model, and the objective that it is best for."""
+    def _best_known(self, log: TrialLog, levels: Held, find: Any = None) -> tuple[PosteriorMean, Any]:
+        """The best action of a fitted model, or what else is to `find`, once, and the objective of it."""
         model = self._fitted(log)
         with in_numbers(EXPERIMENTS):
             objective = PosteriorMean(model, as_measured(self._case(log, levels), log), seed=self.seed)
-            return objective, recommend(objective, round_seed(self.seed, objective.case.identity))
+            if self._last_best[0] != (find is None, log.trials, levels):
+                best = (find or recommend)(objective, round_seed(self.seed, objective.case.identity))
+                self._last_best = (find is None, log.trials, levels), best
+            return objective, self._last_best[1]
 
     def _case(self, log: TrialLog, fixed: Held) -> RehearsalCase:
         """The next round, as a table of the same experiments names it."""
