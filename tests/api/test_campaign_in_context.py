@@ -44,6 +44,11 @@ def test_what_is_listed_is_reported_recommended_and_judged_in_its_context(tmp_pa
     # More heat would bring more, and is not allowed.
     assert optimiser.stopping().high < 0.3
     assert all(row.low <= row.measured <= row.high for row in optimiser.left_out())
+    (tmp_path / "problem.yaml").write_text(PROBLEM.replace("context: {ambient: 0.2}", ""), encoding="utf-8")
+    assert main(["status", str(tmp_path / "problem.yaml")]) == 0
+    assert "What is best depends on ambient: type context.NAME=VALUE" in " ".join(
+        capsys.readouterr().out.split()
+    )
 
 
 def test_commands_take_a_context_and_ask_for_it(tmp_path, capsys):

@@ -46,11 +46,9 @@ def tell(paths: Sequence[Path], given: Mapping[str, str]) -> int:
     """Records results: of a table, or of one experiment."""
     values = {name: value for name, value in given.items() if name not in ("method", "rest")}
     if (len(paths) == 2) == bool(values):
-        example = _typed("tell", paths[0], "trial=7 ...")
+        table, one = (_typed("tell", paths[0], each) for each in (str(list_file(paths[0])), "trial=7 ..."))
         fault = "expected either a table of results, or one result as key=value"
-        raise UserError(
-            fault, "", f"For example: {_typed('tell', paths[0], str(list_file(paths[0])))}, or {example}"
-        )
+        raise UserError(fault, "", f"For example: {table}, or {one}")
     rest = _number("rest", given["rest"]) if "rest" in given else None
     with _campaign(paths[0], given) as optimiser:
         own = len(paths) == 2 and paths[1].resolve() == list_file(paths[0]).resolve()
@@ -103,9 +101,13 @@ def status(paths: Sequence[Path], given: Mapping[str, str]) -> int:
         if two and worth is not None:
             raise UserError("of two rewards it is not known what is left to gain", "worth", "Leave it out")
         lacking = optimiser.task.lacking(optimiser.table.records())
-        context = None if lacking else _held(optimiser, given)[1]
-        best = optimiser.recommend(None, context) if two and not lacking else None
-        advice = "" if two else f"{optimiser.stopping(worth, context)}."
+        said = {*optimiser.context, *(key.removeprefix("context.") for key in given)}
+        unsaid = [name for name in optimiser.task.context if name not in said]
+        context = None if lacking or unsaid else _held(optimiser, given)[1]
+        best = optimiser.recommend(None, context) if two and not lacking and not unsaid else None
+        advice = f"What is best depends on {and_list(unsaid)}: type context.NAME=VALUE as well."
+        if lacking or not unsaid:
+            advice = "" if two else f"{optimiser.stopping(worth, context)}."
         if "figure" in given:
             with as_user_error(f"figure={given['figure']}"):
                 drawn = optimiser.plot() if two else optimiser.plot_left_out()
