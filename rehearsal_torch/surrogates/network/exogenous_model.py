@@ -26,8 +26,8 @@ d_s = mu(z_s) - mu(m), the row has the target x - E_s d_s and a further variance
 
     E_s d_s^2 + sum_j |E_s d_s d_s^(j)|,        j the other such rows in the same network,
 
-which bounds errors that rows share (Gershgorin). Scales, hyper-parameters and noise are those of complete
-rows; nothing is learnt of z, nor by a decoder.
+which bounds errors that rows share (Gershgorin). Hyper-parameters of plausible networks are then drawn given
+all these rows, scales and noise are those of complete ones; nothing is learnt of z, nor by a decoder.
 
 A known measurement error of a node (`CausalTask.errors`) is the least noise that it has, fitted or drawn, and
 what it acts on is learnt from the values as measured. On ten networks by seed (1000 to 1009), where every
@@ -512,7 +512,7 @@ class ExogenousModel(CausalModel):
         require(members >= 2 and members % 2 == 0, "an even number of members", members=members)
         pairs, rows = members // 2, self.encoder.rows
         draws = hyper_draws if self.hyper == "drawn" else repeated
-        hyper = draws(replace(rows, kept=self.complete), self.encoder.hyper, pairs, seed)
+        hyper = draws(rows, self.encoder.hyper, pairs, seed)
         hyper = hyper.limited(error_variances(self.rows.structured_task, self.cube.scale))
         doubt = (rows.ratios - 1) * self.encoder.log_noises.exp().unsqueeze(-1)
         nonconstant = torch.zeros(len(self.rows.inputs), dtype=torch.bool)
