@@ -26,6 +26,7 @@ import gzip
 import math
 import warnings
 from collections.abc import Collection, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
@@ -361,7 +362,7 @@ class CausalOptimiser(TrialView):
             context = data_frame(context, "context").to_dict("records")
         held = [self._held(fixed, values) for values in (context if several else [context])]
         if self.task.reward.labels:
-            fronts = [list(self._best_known(log, levels, front)[1]) for levels in held]
+            fronts = [deepcopy(self._best_known(log, levels, front)[1]) for levels in held]
             return fronts if several else fronts[0]
         recommended = [self._recommended(log, levels, fixed is None) for levels in held]
         return recommended if several else recommended[0]
@@ -558,13 +559,16 @@ class CausalOptimiser(TrialView):
         return held
 
     def _best_known(self, log: TrialLog, levels: Held, find: Any = None) -> tuple[PosteriorMean, Any]:
-        """The best action of a fitted model, or what else is to `find`, once, and the objective of it."""
+        """What `find` (by default `recommend`) finds, and its objective. The last one is kept until trials or
+        what is held change.
+        """
         model = self._fitted(log)
         with in_numbers(EXPERIMENTS):
             objective = PosteriorMean(model, as_measured(self._case(log, levels), log), seed=self.seed)
-            if self._last_best[0] != (find is None, log.trials, levels):
-                best = (find or recommend)(objective, round_seed(self.seed, objective.case.identity))
-                self._last_best = (find is None, log.trials, levels), best
+            key = find is None, self.surrogate, self.seed, log.trials, levels
+            if self._last_best[0] != key:
+                seed = round_seed(self.seed, objective.case.identity)
+                self._last_best = key, (find or recommend)(objective, seed)
             return objective, self._last_best[1]
 
     def _case(self, log: TrialLog, fixed: Held) -> RehearsalCase:
