@@ -176,30 +176,29 @@ class AtBound:
 
 def at_bounds(log: TrialLog, initial: int) -> tuple[AtBound, ...]:
     """The bounds on which the last recommendation of a log lies, or most proposals after the start design of
-    `initial` experiments do; an action with two levels has none. What an action was before it could be chosen
-    is no bound that was chosen.
+    `initial` experiments do; an action with two levels has none. Settings at what an action was before it
+    could be chosen (`before`) do not count: earlier trials have it without a choice.
     """
     box, names = log.task.box, log.task.actions
-    asked = [trial.asked for trial in log.trials if trial.asked is not None and trial.id > initial][-LAST:]
-    kept = [past.action for past in log.recommended[-1:]]
+    asked = [trial.asked for trial in log.trials if trial.asked is not None and trial.id > initial]
     advice = list[AtBound]()
     for index, name in enumerate(names):
         if len(box.levels.get(name, range(3))) < 3 or name in log.task.coded:
             continue
+        kept, proposed = (
+            [value for each in group if (value := each.get(name, math.nan)) != log.task.before.get(name)]
+            for group in ([past.action for past in log.recommended[-1:]], asked)
+        )
+        proposed, edge = proposed[-LAST:], EDGE * log.task.spans[index]
         ends: dict[Side, float] = {"lower": box.lower_ends[index], "upper": box.upper_ends[index]}
         for side, bound in ends.items():
-            if bound == log.task.before.get(name):
-                continue
-            edge, end = EDGE * log.task.spans[index], log.task.coordinate(name, bound)
+            end = log.task.coordinate(name, bound)
             recommended, proposals = (
-                sum(
-                    abs(log.task.coordinate(name, settings.get(name, math.nan)) - end) <= edge
-                    for settings in group
-                )
-                for group in (kept, asked)
+                sum(abs(log.task.coordinate(name, value) - end) <= edge for value in values)
+                for values in (kept, proposed)
             )
-            if recommended or (len(asked) >= FEWEST and 2 * proposals > len(asked)):
-                advice.append(AtBound(name, side, bound, bool(recommended), proposals, len(asked)))
+            if recommended or (len(proposed) >= FEWEST and 2 * proposals > len(proposed)):
+                advice.append(AtBound(name, side, bound, bool(recommended), proposals, len(proposed)))
     return tuple(advice)
 
 
