@@ -46,9 +46,8 @@ def test_what_is_listed_is_reported_recommended_and_judged_in_its_context(tmp_pa
     assert all(row.low <= row.measured <= row.high for row in optimiser.left_out())
     (tmp_path / "problem.yaml").write_text(PROBLEM.replace("context: {ambient: 0.2}", ""), encoding="utf-8")
     assert main(["status", str(tmp_path / "problem.yaml")]) == 0
-    assert "What is best depends on ambient: type context.NAME=VALUE" in " ".join(
-        capsys.readouterr().out.split()
-    )
+    assert "depends on ambient: type context.ambient=..." in " ".join(capsys.readouterr().out.split())
+    assert main(["status", str(tmp_path / "problem.yaml"), "context.ambiant=0.2"]) == 2
 
 
 def test_commands_take_a_context_and_ask_for_it(tmp_path, capsys):

@@ -101,11 +101,11 @@ def status(paths: Sequence[Path], given: Mapping[str, str]) -> int:
         if two and worth is not None:
             raise UserError("of two rewards it is not known what is left to gain", "worth", "Leave it out")
         lacking = optimiser.task.lacking(optimiser.table.records())
-        said = {*optimiser.context, *(key.removeprefix("context.") for key in given)}
-        unsaid = [name for name in optimiser.task.context if name not in said]
+        typed = any("context." in key for key in given)
+        unsaid = [name for name in optimiser.task.context if not typed and name not in optimiser.context]
         context = None if lacking or unsaid else _held(optimiser, given)[1]
         best = optimiser.recommend(None, context) if two and not lacking and not unsaid else None
-        advice = f"What is best depends on {and_list(unsaid)}: type context.NAME=VALUE as well."
+        advice = f"What is best depends on {and_list(unsaid)}: type context.{unsaid[0]}=..." if unsaid else ""
         if lacking or not unsaid:
             advice = "" if two else f"{optimiser.stopping(worth, context)}."
         if "figure" in given:
