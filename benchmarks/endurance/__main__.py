@@ -38,7 +38,7 @@ from rehearsal_torch.files.atomic_write import write_text
 from rehearsal_torch.user_error import UserError
 from reproduction.commits import check_clean
 
-# What MKL and oneDNN keep for each size of matrix that they met: 9 of 11 MiB in 300 rounds, each larger.
+# MKL and oneDNN keep memory for every new size of matrix: 9 of the 11 MiB by which 300 rounds grew.
 KEEP_NOTHING = {"MKL_DISABLE_FAST_MM": "1", "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "0"}
 COMMANDS = ("train", "decide", "trials", "report", "optimiser")
 SHARED = "decide, 2 workers"
